@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "pawl/handler.hpp"
+
+namespace pawl {
+
+/// A program around the engine: command line, configuration file, signals, logs.
+/// Register handlers by name, then return main(): `NAME run --config FILE`, `NAME check`, ...
+class App {
+ public:
+  explicit App(std::string name);
+
+  /// A handler the configuration binds to topics (`[[handler]] name = "payment"`). `function` is
+  /// called as HandlerFunction and may return nothing, a std::string or a pawl::Response.
+  template <typename F>
+  App& handler(std::string name, F function) {
+    registry_.handler(std::move(name), std::move(function));
+    return *this;
+  }
+  /// Replaces the key template for that handler.
+  App& key(std::string name, KeyFunction function) {
+    registry_.key(std::move(name), std::move(function));
+    return *this;
+  }
+  App& on_duplicate(std::string name, DuplicateFunction function) {
+    registry_.on_duplicate(std::move(name), std::move(function));
+    return *this;
+  }
+  App& on_connect(ConnectFunction function) {
+    registry_.on_connect(std::move(function));
+    return *this;
+  }
+
+  /// Parses the command line and runs the command. Returns the process exit code
+  /// (docs/operations.md lists them); reports errors on stderr and throws nothing.
+  int main(int argc, char** argv);
+
+ private:
+  std::string name_;
+  Registry registry_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "pawl/handler.hpp"
+#include "pawl/observer.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl {
+
+/// How a run ended. The numbers are the process exit codes of `pawl run`.
+enum class RunResult {
+  kStopped = 0,           ///< asked to stop, everything in hand finished; or drained
+  kFatal = 1,             ///< FatalError; what() was logged
+  kHaltedPartitions = 4,  ///< --drain: at least one partition is halted
+  kShutdownTimeout = 5,   ///< stopped, but something in hand was abandoned (safe: it runs again)
+};
+
+/// The engine without a command line, for programs with their own main(). Thread-safe where said.
+///
+/// Guarantee: each message is one PostgreSQL transaction of idempotency key, handler's effects and
+/// processed offset; see docs/guarantees.md.
+class Consumer {
+ public:
+  /// Validates the options against the registry; throws ConfigErrors.
+  Consumer(Options options, Registry registry, std::vector<std::shared_ptr<Observer>> observers = {});
+  ~Consumer();
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+
+  /// Runs until stop() is called, the topics are drained (`consumer.drain`), or nothing can go on
+  /// (throws FatalError). Connection losses do not end it. Call once.
+  RunResult run();
+
+  /// Asks run() to finish what is in hand and return. From any thread, any number of times;
+  /// not async-signal-safe.
+  void stop();
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pawl

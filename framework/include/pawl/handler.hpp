@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <pqxx/dbtransaction>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pawl/message.hpp"
+
+namespace pawl {
+
+/// What a handler answers: bytes to store with the idempotency key, or nothing.
+using Response = std::optional<std::string>;
+
+/// Applies one message inside pawl's transaction. Returning commits effects, key and offset
+/// together; throwing rolls all of them back. Called on a worker thread, at most once at a time per
+/// partition, concurrently for partitions of different workers. The handler must not end the
+/// transaction (commit(), abort(), raw COMMIT or ROLLBACK): that is detected and fails the message.
+/// pqxx::subtransaction is fine.
+using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Message&)>;
+
+/// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
+using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
+
+/// Told about a message whose key was already processed, with the response stored then. Runs after
+/// the offset of the duplicate is committed; an exception from it is logged and changes nothing.
+using DuplicateFunction = std::function<void(const Message&, const Response&)>;
+
+/// Runs on every new PostgreSQL connection before its first message, e.g. to prepare statements.
+using ConnectFunction = std::function<void(pqxx::connection&)>;
+
+/// The functions that a program gives to pawl, by handler name. Filled before the consumer starts,
+/// read-only afterwards.
+class Registry {
+ public:
+  template <typename F>
+  void handler(std::string name, F function) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, pqxx::dbtransaction&, const Message&>>) {
+      handlers_[std::move(name)] = [f = std::move(function)](pqxx::dbtransaction& tx,
+                                                             const Message& message) mutable {
+        f(tx, message);
+        return Response{};
+      };
+    } else {
+      handlers_[std::move(name)] = std::move(function);
+    }
+  }
+  void key(std::string name, KeyFunction function) { keys_[std::move(name)] = std::move(function); }
+  void on_duplicate(std::string name, DuplicateFunction function) {
+    duplicates_[std::move(name)] = std::move(function);
+  }
+  void on_connect(ConnectFunction function) { connects_.push_back(std::move(function)); }
+
+  [[nodiscard]] const HandlerFunction* find_handler(std::string_view name) const {
+    return find(handlers_, name);
+  }
+  [[nodiscard]] const KeyFunction* find_key(std::string_view name) const {
+    return find(keys_, name);
+  }
+  [[nodiscard]] const DuplicateFunction* find_on_duplicate(std::string_view name) const {
+    return find(duplicates_, name);
+  }
+  [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
+  [[nodiscard]] std::vector<std::string> handler_names() const;
+
+ private:
+  template <typename T>
+  using Map = std::map<std::string, T, std::less<>>;
+
+  template <typename T>
+  static const T* find(const Map<T>& map, std::string_view name) {
+    const auto it = map.find(name);
+    return it == map.end() ? nullptr : &it->second;
+  }
+
+  Map<HandlerFunction> handlers_;
+  Map<KeyFunction> keys_;
+  Map<DuplicateFunction> duplicates_;
+  std::vector<ConnectFunction> connects_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace pawl {
+
+/// One Kafka header. A header's value may be null, which is not the same as empty.
+struct Header {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+/// The parts of a record, as the Kafka room hands them over; see Message.
+struct MessageFields {
+  std::string_view topic;
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;
+  std::span<const Header> headers;
+  std::int64_t timestamp_ms = -1;
+  std::string_view topic_id;
+};
+
+/// A non-owning view of one Kafka record. Valid only while the handler that received it runs;
+/// copy what must live longer. Cheap to copy, safe to read from any thread meanwhile.
+class Message {
+ public:
+  explicit Message(const MessageFields& fields) : fields_(fields) {}
+
+  [[nodiscard]] std::string_view topic() const { return fields_.topic; }
+  [[nodiscard]] std::int32_t partition() const { return fields_.partition; }
+  [[nodiscard]] std::int64_t offset() const { return fields_.offset; }
+
+  /// The record key's bytes; nullopt is a null key.
+  [[nodiscard]] std::optional<std::string_view> key() const { return fields_.key; }
+
+  /// False for a tombstone (null value); value() is empty then.
+  [[nodiscard]] bool has_value() const { return fields_.value.has_value(); }
+  [[nodiscard]] std::string_view value() const { return fields_.value.value_or(std::string_view{}); }
+
+  /// All headers in the producer's order; names may repeat.
+  [[nodiscard]] std::span<const Header> headers() const { return fields_.headers; }
+
+  /// The value of the LAST header of that name (Kafka's convention, KIP-82); nullopt when there is
+  /// none or when its value is null: ask has_header() to tell these apart.
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const {
+    for (auto it = fields_.headers.rbegin(); it != fields_.headers.rend(); ++it) {
+      if (it->name == name) return it->value;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] bool has_header(std::string_view name) const {
+    for (const auto& header : fields_.headers) {
+      if (header.name == name) return true;
+    }
+    return false;
+  }
+
+  /// Milliseconds since the epoch, create or append time as the topic is configured; -1 when none.
+  [[nodiscard]] std::int64_t timestamp_ms() const { return fields_.timestamp_ms; }
+
+  /// The topic's id (KIP-516) in Kafka's base64 form; empty where the broker has none.
+  [[nodiscard]] std::string_view topic_id() const { return fields_.topic_id; }
+
+ private:
+  MessageFields fields_;
+};
+
+}  // namespace pawl

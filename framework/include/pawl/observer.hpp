@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pawl {
+
+/// The steps of one message and of one partition's life, in the order in which they happen.
+enum class Step {
+  kAssigned,      ///< Kafka gave the partition to this process
+  kAcquired,      ///< the register gave it to this process; offset = stored offset
+  kPositioned,    ///< Kafka delivers from the stored offset on
+  kFetched,       ///< a message is taken in hand
+  kClaimed,       ///< BEGIN and the key's insert are done
+  kDuplicate,     ///< the key was there already
+  kHandled,       ///< the handler returned
+  kAdvancing,     ///< the offset's compare-and-set is sent, COMMIT is not
+  kCommitting,    ///< COMMIT is sent, its answer is not there
+  kCommitted,     ///< the answer is there
+  kSkipped,       ///< recorded as skipped and committed
+  kFailed,        ///< one try failed; detail says why
+  kFenced,        ///< another owner's epoch was found
+  kInDoubt,       ///< the connection broke while a COMMIT was on its way
+  kHalted,        ///< the partition stopped; detail says why
+  kPaused,        ///< an operator paused the partition
+  kRevoked,       ///< Kafka takes the partition away (or it was lost)
+  kReleased,      ///< the register marks the hand-over clean
+  kCaughtUp,      ///< the log's end was reached; offset = that end
+  kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
+  kDisconnected,  ///< a worker lost it; detail says why
+};
+
+[[nodiscard]] std::string_view to_string(Step step);
+
+/// One event. The views are valid only during the call.
+struct Event {
+  Step step;
+  std::string_view topic;
+  std::int32_t partition = -1;
+  std::int64_t offset = -1;
+  std::string_view key;  ///< idempotency key, where known; never logged above debug level
+  std::string_view detail;
+  std::int64_t lag = -1;  ///< messages behind the log's end, where known
+};
+
+/// Watches the engine: logs, metrics and tests are fed by it. Called on worker threads and the
+/// group thread, concurrently: implementations are thread-safe, fast, and do not throw.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_event(const Event& event) noexcept = 0;
+};
+
+}  // namespace pawl

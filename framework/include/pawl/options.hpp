@@ -1,0 +1,179 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pawl {
+
+using std::chrono::milliseconds;
+
+/// Where a partition starts that this consumer has never processed (first contact).
+/// Resolved and stored for all partitions of the topic at once; never asked again.
+enum class Start {
+  kCommitted,  ///< adopt Kafka's committed offset of the group once; without one, earliest
+  kEarliest,   ///< the log's start
+  kLatest,     ///< the log's end at first contact
+  kTimestamp,  ///< first record at or after `start_timestamp_ms`
+  kHalt,       ///< refuse: an operator sets the position with `pawl offsets set`
+};
+
+/// How the group agrees on who owns which partition.
+enum class Assignment {
+  kGroup,   ///< Kafka's group membership (subscribe)
+  kManual,  ///< exactly `manual_partitions` of every topic, without coordination (KIP-less "assign")
+};
+
+enum class GroupProtocol {
+  kClassic,   ///< the client-side assignors
+  kConsumer,  ///< KIP-848, brokers >= 4.0
+};
+
+struct KafkaOptions {
+  std::string bootstrap_servers;
+  std::string group;
+  /// Our own name for the Kafka cluster; with the group it identifies the consumer in PostgreSQL.
+  std::string cluster = "default";
+  /// Static membership (KIP-345): a stable name of this process within the group; empty = dynamic.
+  std::string group_instance_id;
+  GroupProtocol group_protocol = GroupProtocol::kClassic;
+  /// "cooperative-sticky", "range" or "roundrobin"; ignored under KIP-848.
+  std::string assignor = "cooperative-sticky";
+  milliseconds session_timeout{45000};
+  Start start = Start::kCommitted;
+  std::int64_t start_timestamp_ms = 0;
+  /// Upper bound of fetched but unprocessed bytes per partition; a larger single record still passes.
+  std::size_t buffer_per_partition = std::size_t{1} << 20U;
+  /// How often topic ids (KIP-516) and new partitions are looked for.
+  milliseconds topic_check_interval{1000};
+  /// How often processed offsets are told to Kafka (for lag tools only; never read back but at first contact).
+  milliseconds commit_interval{5000};
+  Assignment assignment = Assignment::kGroup;
+  std::vector<std::int32_t> manual_partitions;
+  /// Any librdkafka property; those that would break the promise are refused by validation.
+  std::map<std::string, std::string> librdkafka;
+};
+
+struct PostgresOptions {
+  /// A libpq connection string or URI; parts that are absent come from libpq's environment,
+  /// service and password files.
+  std::string url;
+  std::string schema = "pawl";
+  /// Through a transaction-pooling proxy (PgBouncer): nothing is set or kept per session.
+  bool pooled = false;
+  /// "" keeps the database's own setting; else on, off, local, remote_write, remote_apply.
+  std::string synchronous_commit;
+  milliseconds connect_timeout{5000};
+  /// Bound of one wait for a lock; waiting longer is retried and never held against a message.
+  milliseconds lock_timeout{5000};
+  /// Reconnect and retry delays: exponential from initial to max, with full jitter.
+  milliseconds retry_initial{50};
+  milliseconds retry_max{1000};
+  /// A previous owner's session that blocks us and has been idle in transaction for longer is ended.
+  milliseconds stalled_owner_after{10000};
+  /// How often operators' changes (pause, resume, offsets set) are looked for.
+  milliseconds poll_interval{1000};
+};
+
+/// What happens when no idempotency key can be derived from a message.
+enum class MissingKey {
+  kFail,     ///< the failure policy
+  kProcess,  ///< applied without duplicate check, counted
+  kSkip,     ///< recorded as skipped
+};
+
+/// What happens when a key arrives again with another payload.
+enum class Conflict { kFail, kIgnore };
+
+struct IdempotencyOptions {
+  /// Key template, e.g. "{header:event-id}"; empty: the handler's C++ key function or none.
+  std::string key;
+  /// Keys are unique within a scope; empty: consumer + topic.
+  std::string scope;
+  MissingKey missing_key = MissingKey::kFail;
+  Conflict conflict = Conflict::kFail;
+};
+
+/// What happens to a message that cannot be applied.
+enum class FailurePolicy {
+  kHalt,  ///< its partition stops at it, the others go on
+};
+
+struct FailureOptions {
+  FailurePolicy then = FailurePolicy::kHalt;
+  /// Tries of one message before the policy applies, 1..1000.
+  std::uint32_t max_attempts = 5;
+  milliseconds retry_initial{100};
+  milliseconds retry_max{30000};
+  /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
+  milliseconds program_error_retry{10000};
+};
+
+struct SqlStatement {
+  std::string text;
+  /// Rows that the statement must affect or return; anything else fails the message.
+  std::optional<std::uint64_t> expect_rows;
+};
+
+/// Where an option was written, for error texts: "conf/payments.toml:12".
+using SourceLocation = std::string;
+
+struct HandlerOptions {
+  /// Name under which C++ code registered the handler; for SQL and function handlers a label.
+  std::string name;
+  std::vector<std::string> topics;
+  /// Condition on the message, e.g. `{header:type} == "refund"`; empty matches everything.
+  std::string when;
+  std::vector<SqlStatement> sql;
+  /// A database function to call with the message, e.g. "app.apply_payment".
+  std::string function;
+  std::optional<std::string> key;
+  std::optional<std::string> scope;
+  std::optional<MissingKey> missing_key;
+  std::optional<Conflict> conflict;
+  /// Bound of one run of the handler.
+  milliseconds timeout{30000};
+  /// "", "read committed", "repeatable read" or "serializable".
+  std::string isolation;
+  SourceLocation where;
+};
+
+/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
+enum class Unmatched { kFail, kSkip };
+
+struct EngineOptions {
+  /// Worker threads, each with one PostgreSQL connection, 1..256.
+  std::uint32_t workers = 4;
+  milliseconds shutdown_timeout{30000};
+  Unmatched unmatched = Unmatched::kFail;
+  /// End once every partition has reached the end it had at start.
+  bool drain = false;
+};
+
+enum class LogFormat { kText, kJson };
+
+struct LogOptions {
+  LogFormat format = LogFormat::kText;
+  /// trace, debug, info, warn, error
+  std::string level = "info";
+  /// Progress line interval; zero turns it off.
+  milliseconds progress_interval{10000};
+};
+
+/// Everything a consumer needs to know, validated. `config/` fills it from TOML.
+struct Options {
+  KafkaOptions kafka;
+  PostgresOptions postgres;
+  IdempotencyOptions idempotency;
+  FailureOptions failures;
+  EngineOptions consumer;
+  LogOptions log;
+  std::vector<HandlerOptions> handlers;
+};
+
+}  // namespace pawl

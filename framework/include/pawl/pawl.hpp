@@ -1,0 +1,10 @@
+#pragma once
+
+/// Everything a program that consumes with pawl needs.
+#include "pawl/app.hpp"
+#include "pawl/consumer.hpp"
+#include "pawl/errors.hpp"
+#include "pawl/handler.hpp"
+#include "pawl/message.hpp"
+#include "pawl/observer.hpp"
+#include "pawl/options.hpp"
