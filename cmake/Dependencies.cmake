@@ -1,0 +1,78 @@
+# Finds every library that pawl uses. Included by CMakeLists.txt, and by the installed package's
+# configuration, so that both see the same libraries.
+#
+# Targets that are there afterwards:
+#   Threads::Threads  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
+#   RdKafka::rdkafka (the C library)  fmt::fmt  spdlog::spdlog  simdjson::simdjson
+#   tomlplusplus::tomlplusplus  CLI11::CLI11  nlohmann_json::nlohmann_json
+#   Catch2::Catch2  Catch2::Catch2WithMain (only with PAWL_BUILD_TESTS)
+# All are imported targets, whose include folders the compiler treats as SYSTEM.
+#
+# scripts/setup builds some of them into .deps/NAME-VERSION-COMPILER/. Libraries installed elsewhere
+# serve as well: point CMAKE_PREFIX_PATH to them, it is searched first.
+
+set(PAWL_DEPS_DIR "${CMAKE_CURRENT_LIST_DIR}/../.deps"
+    CACHE PATH "Folder of the libraries that scripts/setup built")
+
+# The newest complete build of a library for the compiler in use; empty if there is none.
+function(pawl_newest_dependency name result)
+  string(TOLOWER "${CMAKE_CXX_COMPILER_ID}" compiler)
+  string(REGEX MATCH "^[0-9]+" major "${CMAKE_CXX_COMPILER_VERSION}")
+  file(GLOB stamps "${PAWL_DEPS_DIR}/${name}-*-${compiler}-${major}/.complete")
+  list(SORT stamps COMPARE NATURAL ORDER DESCENDING)
+  set(folder "")
+  if(stamps)
+    list(GET stamps 0 newest)
+    get_filename_component(folder "${newest}" DIRECTORY)
+    get_filename_component(folder "${folder}" ABSOLUTE)
+  endif()
+  set(${result} "${folder}" PARENT_SCOPE)
+endfunction()
+
+set(pawl_missing "")
+
+# find_package that collects what is missing, so that one message names everything at once.
+macro(pawl_find_package package)
+  find_package(${package} ${ARGN} QUIET)
+  if(${package}_FOUND)
+    set(pawl_version "${${package}_VERSION}")
+    message(STATUS "pawl: ${package} ${pawl_version}")
+  else()
+    list(APPEND pawl_missing "${package}")
+  endif()
+endmacro()
+
+foreach(pawl_library IN ITEMS libpqxx librdkafka catch2)
+  pawl_newest_dependency(${pawl_library} pawl_folder)
+  if(pawl_folder)
+    list(APPEND CMAKE_PREFIX_PATH "${pawl_folder}")
+    if(pawl_library STREQUAL "librdkafka")
+      # Its configuration looks for LZ4 with a module that is installed beside it.
+      list(APPEND CMAKE_MODULE_PATH "${pawl_folder}/lib/cmake/RdKafka")
+    endif()
+  endif()
+endforeach()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+pawl_find_package(Threads)
+pawl_find_package(OpenSSL)
+pawl_find_package(PostgreSQL)
+pawl_find_package(libpqxx 7.10)
+pawl_find_package(RdKafka 2.8)
+pawl_find_package(fmt)
+pawl_find_package(spdlog)
+pawl_find_package(simdjson)
+pawl_find_package(tomlplusplus)
+pawl_find_package(CLI11)
+pawl_find_package(nlohmann_json)
+if(PAWL_BUILD_TESTS)
+  pawl_find_package(Catch2 3.7)
+endif()
+
+if(pawl_missing)
+  list(JOIN pawl_missing ", " pawl_missing)
+  message(FATAL_ERROR
+    "pawl: not found, or too old: ${pawl_missing}.\n"
+    "On Debian 12 and later run scripts/setup (for another compiler: CXX=... scripts/setup). "
+    "Elsewhere install them and point CMAKE_PREFIX_PATH to them.")
+endif()

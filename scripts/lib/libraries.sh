@@ -1,0 +1,184 @@
+# shellcheck shell=bash
+# Libraries that Debian 12 has only in older versions, built from the source packages of newer
+# Debian releases into .deps/NAME-VERSION-COMPILER/. Sourced by scripts/setup.
+#
+# The sources are the unchanged upstream archives, fetched by apt over a private configuration, so
+# that signatures and hashes are checked as for every package and the system's own configuration
+# stays as it is. Proxies and authentication of the system's apt keep working.
+
+# name, source package, preferred version, lowest that serves, first that does not
+libraries=(
+    "libpqxx libpqxx 7.10.0 7.10 8"
+    "catch2 catch2 3.7.1 3.7 4"
+    "librdkafka librdkafka 2.14.2 2.8 3"
+)
+
+# Debug lines keep a backtrace readable. librdkafka's asserts stay on, as in its own build.
+recipe_librdkafka=(
+    -DCMAKE_C_FLAGS_RELEASE="-O2 -g1" -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1"
+    -DRDKAFKA_BUILD_STATIC=ON -DRDKAFKA_BUILD_EXAMPLES=OFF -DRDKAFKA_BUILD_TESTS=OFF
+    -DWITH_SSL=ON -DWITH_SASL=ON -DWITH_ZLIB=ON -DWITH_ZSTD=ON -DWITH_CURL=ON -DENABLE_LZ4_EXT=ON
+)
+# The standard must be ours: libpqxx's headers record what the compiler could do at that level.
+recipe_libpqxx=(
+    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1 -DNDEBUG" -DCMAKE_CXX_STANDARD=20
+    -DSKIP_BUILD_TEST=ON -DBUILD_DOC=OFF
+)
+recipe_catch2=(
+    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1 -DNDEBUG" -DCMAKE_CXX_STANDARD=20
+    -DBUILD_TESTING=OFF -DCATCH_INSTALL_DOCS=OFF
+)
+recipe_common=(
+    -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib
+)
+
+version_in_range() { # VERSION LOWEST BELOW
+    dpkg --compare-versions "$1" ge "$2" && dpkg --compare-versions "$1" lt "$3"
+}
+
+# The Debian mirror that this machine's apt already uses; no host is written down anywhere here.
+debian_mirror() {
+    # shellcheck disable=SC2016  # apt's own placeholders
+    apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
+        awk '$2 ~ /-|\// { next }
+             $2 ~ /^(bookworm|trixie|forky|sid|oldstable|stable|testing|unstable)$/ { print $1; exit }'
+}
+
+# Writes a private apt configuration to FOLDER for the given suites and reads their lists.
+private_apt_update() { # FOLDER SUITE...
+    local folder=$1 suite keyring= candidate
+    shift
+    for candidate in /usr/share/keyrings/debian-archive-keyring.{gpg,pgp}; do
+        [[ -r $candidate ]] && keyring=$candidate && break
+    done
+    [[ $keyring ]] || fail "no Debian archive keyring in /usr/share/keyrings; install debian-archive-keyring"
+    mkdir -p "$folder/lists/partial" "$folder/archives/partial"
+    for suite in "$@"; do
+        echo "deb-src [signed-by=$keyring] $mirror $suite main"
+    done >"$folder/sources.list"
+    # The archive's Release files of a testing suite may be seen late through a caching mirror.
+    private_apt "$folder" apt-get update --quiet >&2
+}
+
+private_apt() { # FOLDER PROGRAM ARGUMENTS...
+    local folder=$1 program=$2
+    shift 2
+    "$program" -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder" \
+        -o Dir::Etc::sourcelist="$folder/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
+        -o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+# The preferred upstream version if a suite offers it, else the newest in range; as Debian's version.
+offered_version() { # FOLDER PACKAGE PREFERRED LOWEST BELOW
+    local version upstream best=
+    while read -r version; do
+        upstream=${version#*:}
+        upstream=${upstream%-*}
+        version_in_range "$upstream" "$4" "$5" || continue
+        if [[ $upstream == "$3" ]]; then
+            echo "$version"
+            return
+        fi
+        [[ $best ]] && dpkg --compare-versions "$version" lt "$best" || best=$version
+    done < <(private_apt "$1" apt-cache madison "$2" | awk -F' *\\| *' '{ print $2 }')
+    [[ $best ]] && echo "$best"
+}
+
+# Puts the upstream archive of a library into .deps/sources and prints its path.
+fetch_source() { # PACKAGE PREFERRED LOWEST BELOW
+    local package=$1 preferred=$2 archive version
+    archive=$(find "$deps/sources" -name "${package}_$preferred.orig.tar.*" -print -quit 2>/dev/null)
+    if [[ $archive ]]; then
+        echo "$archive"
+        return
+    fi
+    if [[ -z ${mirror:-} ]]; then
+        mirror=$(debian_mirror)
+        [[ $mirror ]] || fail "apt has no Debian archive in its sources; add one to /etc/apt/sources.list.d"
+    fi
+    local suites
+    for suites in "trixie forky" "trixie forky sid"; do
+        local apt="$scratch/apt-${suites// /-}"
+        if [[ ! -e $apt/read ]]; then
+            say "  reading the source lists of Debian $suites"
+            # shellcheck disable=SC2086  # a list of words
+            private_apt_update "$apt" $suites ||
+                say "  not every list could be read; going on with what there is"
+            : >"$apt/read"
+        fi
+        version=$(offered_version "$apt" "$@") && [[ ${version%-*} == *"$preferred" ]] && break
+    done
+    [[ $version ]] || fail "no Debian release offers $package >= $3 and < $4 as a source package; put its upstream archive into $deps/sources as ${package}_$preferred.orig.tar.gz"
+    say "  fetching the source of $package $version"
+    mkdir -p "$scratch/download" "$deps/sources"
+    (cd "$scratch/download" &&
+        private_apt "$apt" apt-get source --quiet --download-only --only-source "$package=$version") >&2 ||
+        fail "could not fetch the source of $package $version; apt's reason stands above"
+    archive=$(find "$scratch/download" -name "${package}_*.orig.tar.*" ! -name '*.asc' -print -quit)
+    [[ $archive ]] || fail "the source package of $package $version holds no upstream archive"
+    mv -- "$archive" "$deps/sources/"
+    echo "$deps/sources/${archive##*/}"
+}
+
+# The newest complete build of a library for this compiler, or nothing.
+installed_library() { # NAME LOWEST BELOW
+    local stamp folder version
+    for stamp in "$deps/$1-"*"-$compiler/.complete"; do
+        [[ -e $stamp ]] || continue
+        folder=${stamp%/.complete}
+        version=${folder##*/"$1"-}
+        version=${version%-"$compiler"}
+        version_in_range "$version" "$2" "$3" || continue
+        [[ $(<"$stamp") == "$(library_recipe "$1")" ]] && echo "$folder"
+    done | sort -V | tail -n 1
+}
+
+# What decides the outcome of a build: when it changes, the library is built again.
+library_recipe() { # NAME
+    declare -n recipe="recipe_$1"
+    printf '%s\n' "${recipe_common[@]}" "${recipe[@]}"
+}
+
+build_library() { # NAME PACKAGE PREFERRED LOWEST BELOW
+    local name=$1 archive version prefix source build launcher=()
+    declare -n recipe="recipe_$name"
+    archive=$(fetch_source "${@:2}")
+    version=${archive##*/"$2"_}
+    version=${version%.orig.tar.*}
+    prefix="$deps/$name-$version-$compiler"
+    source="$scratch/$name"
+    build="$scratch/$name-build"
+    # The stamp is written last, so that an interrupted build is done again.
+    rm -rf -- "$prefix" "$source" "$build"
+    mkdir -p "$source" "$build"
+    tar --extract --file "$archive" --directory "$source" --strip-components=1
+    command -v ccache >/dev/null &&
+        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    say "  building $name $version ($compiler)"
+    local log="$build/build.log"
+    if ! { cmake -S "$source" -B "$build" -DCMAKE_INSTALL_PREFIX="$prefix" \
+        "${recipe_common[@]}" "${recipe[@]}" "${launcher[@]}" &&
+        cmake --build "$build" --parallel "$(nproc)" &&
+        cmake --install "$build"; } >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        fail "building $name $version failed; the end of its log stands above"
+    fi
+    library_recipe "$name" >"$prefix/.complete"
+    say "  $name $version built in $((SECONDS - started)) s"
+}
+
+setup_libraries() {
+    local line name package preferred lowest below found started
+    for line in "${libraries[@]}"; do
+        read -r name package preferred lowest below <<<"$line"
+        found=$(installed_library "$name" "$lowest" "$below")
+        if [[ $found ]]; then
+            say "  ${found##*/}: there"
+            continue
+        fi
+        started=$SECONDS
+        build_library "$name" "$package" "$preferred" "$lowest" "$below"
+    done
+}
