@@ -1,0 +1,32 @@
+#include "postgres/error.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::postgres {
+namespace {
+
+std::string field(const PGresult* result, int code) {
+  const char* text = PQresultErrorField(result, code);
+  return text == nullptr ? std::string{} : std::string{text};
+}
+
+}  // namespace
+
+Error Error::from(const PGresult* result) {
+  auto message = field(result, PG_DIAG_MESSAGE_PRIMARY);
+  if (message.empty()) message = PQresultErrorMessage(result);
+  const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
+  return {field(result, PG_DIAG_SQLSTATE),
+          hint.empty() ? message : fmt::format("{} ({})", message, hint)};
+}
+
+Error Error::connection_lost(const std::string& what) {
+  auto text = what;
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  for (auto& c : text) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return {"", text.empty() ? "connection to PostgreSQL lost" : text};
+}
+
+}  // namespace pawl::postgres

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "postgres/sqlstate.hpp"
+
+namespace pawl::postgres {
+
+struct ResultDeleter {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using Result = std::unique_ptr<PGresult, ResultDeleter>;
+
+/// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint, without
+/// DETAIL and CONTEXT, which may quote row values.
+class Error : public std::runtime_error {
+ public:
+  Error(std::string sqlstate, const std::string& message)
+      : std::runtime_error(message), sqlstate_(std::move(sqlstate)) {}
+
+  /// Five characters, or empty when the connection itself failed.
+  [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
+  [[nodiscard]] FailureClass failure() const { return classify(sqlstate_); }
+
+  /// From a result with an error status.
+  static Error from(const PGresult* result);
+  /// From a connection that broke: no SQLSTATE.
+  static Error connection_lost(const std::string& what);
+
+ private:
+  std::string sqlstate_;
+};
+
+/// A statement with `expect_rows` affected or returned another number of rows.
+class UnexpectedRows : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The connection broke while a COMMIT was on its way: whether it was stored is unknown until the
+/// register is read under its row lock (acquire).
+class InDoubt : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace pawl::postgres

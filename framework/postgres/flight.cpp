@@ -1,0 +1,125 @@
+#include "postgres/flight.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+namespace pawl::postgres {
+
+Flight::Flight(Session& session) : session_(session), raw_(session.raw()) {
+  // Non-blocking, so that a server which blocks on sending answers cannot deadlock with us.
+  if (PQenterPipelineMode(raw_) != 1 || PQsetnonblocking(raw_, 1) != 0) {
+    throw Error::connection_lost(PQerrorMessage(raw_));
+  }
+}
+
+Flight::~Flight() {
+  if (PQstatus(raw_) != CONNECTION_OK) return;
+  // Fails when a flight was abandoned midway (an exception between add and run): the session is
+  // out of step then and must not be used again.
+  if (PQexitPipelineMode(raw_) != 1 || PQsetnonblocking(raw_, 0) != 0) session_.interrupt();
+}
+
+void Flight::check_sent(int ok) {
+  if (ok != 1) throw Error::connection_lost(PQerrorMessage(raw_));
+}
+
+bool Flight::prepares(const std::string& name) const {
+  return std::any_of(expected_.begin(), expected_.end(),
+                     [&name](const Expected& e) { return e.is_prepare && e.prepared_name == name; });
+}
+
+void Flight::send_prepare(const Statement& statement) {
+  check_sent(PQsendPrepare(raw_, statement.name.c_str(), statement.text.c_str(), 0, nullptr));
+  expected_.push_back({true, statement.name});
+}
+
+void Flight::add(const Statement& statement, Parameters& parameters) {
+  const auto view = parameters.view();
+  if (session_.pooled() || statement.name.empty()) {
+    check_sent(PQsendQueryParams(raw_, statement.text.c_str(), parameters.count(), nullptr,
+                                 view.values, view.lengths, view.formats, 0));
+  } else {
+    if (!session_.is_prepared(statement.name) && !prepares(statement.name)) {
+      send_prepare(statement);
+    }
+    check_sent(PQsendQueryPrepared(raw_, statement.name.c_str(), parameters.count(), view.values,
+                                   view.lengths, view.formats, 0));
+  }
+  expected_.push_back({false, {}});
+}
+
+void Flight::add(const Statement& statement) {
+  Parameters none;
+  add(statement, none);
+}
+
+void Flight::push() {
+  if (PQsendFlushRequest(raw_) != 1 || PQflush(raw_) < 0) {
+    throw Error::connection_lost(PQerrorMessage(raw_));
+  }
+}
+
+void Flight::wait_for_answer() {
+  while (true) {
+    const int unsent = PQflush(raw_);
+    if (unsent < 0) throw Error::connection_lost(PQerrorMessage(raw_));
+    if (PQisBusy(raw_) == 0) return;
+    pollfd descriptor{PQsocket(raw_), static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN), 0};
+    if (::poll(&descriptor, 1, -1) < 0 && errno != EINTR) {
+      throw Error::connection_lost("poll failed on the PostgreSQL connection");
+    }
+    if (PQconsumeInput(raw_) != 1) throw Error::connection_lost(PQerrorMessage(raw_));
+  }
+}
+
+PGresult* Flight::next_result() {
+  wait_for_answer();
+  return PQgetResult(raw_);
+}
+
+std::vector<Result> Flight::run() {
+  std::optional<Error> failure;
+  try {
+    check_sent(PQpipelineSync(raw_));
+    auto results = read_answers(failure);
+    if (failure) throw *failure;
+    return results;
+  } catch (const Error&) {
+    // What the server said last ("terminating connection due to ...") tells more than the loss.
+    if (failure) throw *failure;
+    throw;
+  }
+}
+
+std::vector<Result> Flight::read_answers(std::optional<Error>& failure) {
+  std::vector<Result> results;
+  results.reserve(expected_.size());
+  for (const auto& expected : expected_) {
+    Result result(next_result());
+    if (!result) throw Error::connection_lost(PQerrorMessage(raw_));
+    const auto status = PQresultStatus(result.get());
+    if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
+      if (!failure) failure = Error::from(result.get());
+      if (PQstatus(raw_) != CONNECTION_OK) throw *failure;
+    } else if (status == PGRES_PIPELINE_ABORTED) {
+      if (!failure) failure = Error("25P02", "the flight was aborted before this statement");
+    } else if (expected.is_prepare) {
+      session_.remember_prepared(expected.prepared_name);
+    }
+    if (!expected.is_prepare) results.push_back(std::move(result));
+    // Each statement's results end with a null (34.5.1.2).
+    while (Result extra{next_result()}) {
+    }
+  }
+  const Result sync(next_result());
+  if (!sync || PQresultStatus(sync.get()) != PGRES_PIPELINE_SYNC) {
+    throw Error::connection_lost(PQerrorMessage(raw_));
+  }
+  expected_.clear();
+  return results;
+}
+
+}  // namespace pawl::postgres

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl::postgres {
+
+/// The bind parameters of one statement, in libpq's form. Reusable: clear() keeps the memory.
+/// Not thread-safe; owned by one worker.
+class Parameters {
+ public:
+  void clear();
+
+  /// Text format; must not contain NUL (PostgreSQL's text has none): throws std::invalid_argument.
+  void add_text(std::string_view text);
+  void add_optional_text(const std::optional<std::string>& text);
+  void add_integer(std::int64_t number);
+  void add_null();
+  /// Binary format, for bytea parameters.
+  void add_bytes(std::string_view bytes);
+
+  [[nodiscard]] int count() const { return static_cast<int>(entries_.size()); }
+
+  /// Pointers into this object, valid until the next change.
+  struct View {
+    const char* const* values;
+    const int* lengths;
+    const int* formats;
+  };
+  [[nodiscard]] View view();
+
+ private:
+  struct Entry {
+    std::size_t position;  // in arena_, or npos for NULL
+    int length;
+    int format;
+  };
+  static constexpr std::size_t kNull = std::string::npos;
+
+  void add(std::string_view bytes, int format);
+
+  std::string arena_;
+  std::vector<Entry> entries_;
+  std::vector<const char*> values_;
+  std::vector<int> lengths_;
+  std::vector<int> formats_;
+};
+
+}  // namespace pawl::postgres

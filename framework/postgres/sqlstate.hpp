@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string_view>
+
+namespace pawl::postgres {
+
+/// What a SQLSTATE says about who is to blame; decides what the engine does next
+/// (PostgreSQL manual, Appendix A; docs/design.md, "Failures").
+enum class FailureClass {
+  kConnection,  ///< server gone, starting, stopping or read-only: wait and try again, never counted
+  kResource,    ///< out of memory, disk, connections: wait and try again, never counted
+  kContention,  ///< serialization, deadlock, lock timeout: try again at once, never counted
+  kProgram,     ///< missing table, grant or function: every message would fail alike
+  kMessage,     ///< this message's data: counted, then the failure policy
+  kFenced,      ///< another owner holds the partition
+  kOutOfOrder,  ///< the compare-and-set refused the step from the previous to the new offset
+  kTransactionEnded,  ///< the handler ended the transaction itself
+  kRowMissing,  ///< the register row is gone
+};
+
+/// SQLSTATEs raised by pawl's own functions (migrations/0001_core.sql).
+inline constexpr std::string_view kFencedState = "PW001";
+inline constexpr std::string_view kOutOfOrderState = "PW002";
+inline constexpr std::string_view kTransactionEndedState = "PW003";
+inline constexpr std::string_view kRowMissingState = "PW004";
+
+/// Classifies a five-character SQLSTATE; the empty state (an error of the client library's own) is
+/// a connection failure.
+[[nodiscard]] FailureClass classify(std::string_view sqlstate);
+
+[[nodiscard]] std::string_view to_string(FailureClass failure);
+
+}  // namespace pawl::postgres
