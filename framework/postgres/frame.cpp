@@ -22,10 +22,10 @@ const Statement kLocalSettings{
     " set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)"};
 
 const Statement& begin_statement(Isolation isolation) {
-  static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"};
+  static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
   static const Statement repeatable_read{"pawl_begin_rr",
-                                         "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"};
-  static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"};
+                                         "BEGIN ISOLATION LEVEL REPEATABLE READ"};
+  static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
   switch (isolation) {
     case Isolation::kReadCommitted: return read_committed;
     case Isolation::kRepeatableRead: return repeatable_read;

@@ -1,0 +1,85 @@
+#include "ledger/consumers.hpp"
+
+#include <fmt/format.h>
+
+#include "ledger/rows.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kSchemaVersion =
+    "SELECT coalesce(max(version), 0) FROM pawl.schema_migrations WHERE set_name = 'pawl'";
+
+constexpr const char* kInsertConsumer =
+    "INSERT INTO pawl.consumers (cluster, group_id, kafka_cluster_id)"
+    " VALUES ($1, $2, $3) ON CONFLICT (cluster, group_id) DO NOTHING";
+
+constexpr const char* kFindConsumer =
+    "SELECT c.consumer_id, c.kafka_cluster_id, d.database_id"
+    "  FROM pawl.consumers c CROSS JOIN pawl.database_identity d"
+    " WHERE c.cluster = $1 AND c.group_id = $2";
+
+}  // namespace
+
+int schema_version(postgres::Session& session, const std::string& schema) {
+  const postgres::Statement statement{"", in_schema(kSchemaVersion, schema)};
+  try {
+    const auto result = session.exec(statement);
+    return static_cast<int>(integer(result.get(), 0, 0));
+  } catch (const postgres::Error& error) {
+    // 3F000 no such schema, 42P01 no such table.
+    if (error.sqlstate() == "3F000" || error.sqlstate() == "42P01") return 0;
+    throw;
+  }
+}
+
+void require_schema(postgres::Session& session, const std::string& schema) {
+  const int version = schema_version(session, schema);
+  if (version < kOldestSchema) {
+    throw FatalError(fmt::format(
+        "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "
+        "run: scripts/migrate up --database URL",
+        version, schema, kOldestSchema, kNewestSchema));
+  }
+  if (version > kNewestSchema) {
+    throw FatalError(fmt::format(
+        "the database has schema version {} of pawl in schema \"{}\", this program serves {} to {}; "
+        "run a newer version of this program",
+        version, schema, kOldestSchema, kNewestSchema));
+  }
+}
+
+Registration register_consumer(postgres::Session& session, const std::string& schema,
+                               const std::string& cluster, const std::string& group,
+                               const std::string& kafka_cluster_id) {
+  const postgres::Statement insert{"", in_schema(kInsertConsumer, schema)};
+  const postgres::Statement find{"", in_schema(kFindConsumer, schema)};
+  postgres::Parameters names;
+  names.add_text(cluster);
+  names.add_text(group);
+  auto named = names;
+  named.add_text(kafka_cluster_id);
+
+  auto found = session.exec(find, names);
+  if (PQntuples(found.get()) == 0) {
+    postgres::run_transaction(session, {{&insert, std::move(named)}});
+    found = session.exec(find, names);
+  }
+  if (PQntuples(found.get()) == 0) {
+    throw FatalError("pawl.database_identity is empty: the schema is damaged; restore its row from a backup");
+  }
+  const auto known = text(found.get(), 0, 1);
+  if (known != kafka_cluster_id) {
+    throw FatalError(fmt::format(
+        "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster {}; "
+        "the stored offsets are not that cluster's. Correct bootstrap_servers, or give the other "
+        "cluster its own name: kafka.cluster = \"...\"",
+        cluster, group, known, kafka_cluster_id));
+  }
+  return {ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},
+          text(found.get(), 0, 2)};
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// The schema versions (migrations/NNNN_*.sql) that this program can serve. A range, so that a
+/// fleet can be rolled forward before or after the database.
+inline constexpr int kOldestSchema = 1;
+inline constexpr int kNewestSchema = 1;
+
+/// What one process must know of the database before it consumes.
+struct Registration {
+  ConsumerId consumer{};
+  std::string database_id;  ///< travels in the metadata of offsets committed to Kafka
+};
+
+/// The newest applied migration of pawl's own; 0 when there is none (or no rights to look).
+int schema_version(postgres::Session& session, const std::string& schema);
+
+/// Throws FatalError naming the command when the schema is older or newer than this program serves.
+void require_schema(postgres::Session& session, const std::string& schema);
+
+/// Finds or makes the consumer's row. Throws FatalError when the row names another Kafka cluster:
+/// the offsets stored under this name are not that cluster's.
+Registration register_consumer(postgres::Session& session, const std::string& schema,
+                               const std::string& cluster, const std::string& group,
+                               const std::string& kafka_cluster_id);
+
+}  // namespace pawl::ledger

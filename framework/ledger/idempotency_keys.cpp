@@ -1,0 +1,97 @@
+#include "ledger/idempotency_keys.hpp"
+
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kClaim =
+    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset)"
+    " VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)"
+    " ON CONFLICT (scope_id, key) DO NOTHING"
+    " RETURNING pg_current_xact_id()";
+
+constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
+
+constexpr const char* kLookup =
+    "SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id()"
+    "  FROM pawl.idempotency_keys k"
+    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
+    " WHERE k.scope_id = $1::integer AND k.key = $2";
+
+constexpr const char* kRespond =
+    "UPDATE pawl.idempotency_keys SET response = $3::bytea"
+    " WHERE scope_id = $1::integer AND key = $2";
+
+constexpr const char* kInsertScope =
+    "INSERT INTO pawl.idempotency_scopes (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
+
+constexpr const char* kFindScope = "SELECT scope_id FROM pawl.idempotency_scopes WHERE name = $1";
+
+}  // namespace
+
+IdempotencyKeys::IdempotencyKeys(const std::string& schema)
+    : claim_{"pawl_claim", in_schema(kClaim, schema)},
+      unchecked_{"pawl_unchecked", kUnchecked},
+      lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
+      respond_{"pawl_store_response", in_schema(kRespond, schema)},
+      insert_scope_{"pawl_insert_scope", in_schema(kInsertScope, schema)},
+      find_scope_{"pawl_find_scope", in_schema(kFindScope, schema)} {}
+
+void IdempotencyKeys::fill(postgres::Parameters& parameters, const Claim& claim) const {
+  parameters.add_integer(static_cast<std::int64_t>(claim.scope));
+  parameters.add_text(claim.key);
+  parameters.add_integer(claim.payload_hash);
+  parameters.add_integer(static_cast<std::int64_t>(claim.source));
+  parameters.add_integer(claim.partition);
+  parameters.add_integer(claim.offset);
+}
+
+std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {
+  if (PQntuples(rows) == 0) return std::nullopt;
+  return text(rows, 0, 0);
+}
+
+void IdempotencyKeys::fill_lookup(postgres::Parameters& parameters, ScopeId scope,
+                                  const std::string& key) const {
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_text(key);
+}
+
+std::optional<StoredKey> IdempotencyKeys::read(const PGresult* rows) {
+  if (PQntuples(rows) == 0) return std::nullopt;
+  StoredKey stored;
+  stored.payload_hash = integer(rows, 0, 0);
+  stored.topic = text(rows, 0, 1);
+  stored.partition = static_cast<std::int32_t>(integer(rows, 0, 2));
+  stored.offset = integer(rows, 0, 3);
+  stored.response = bytes(rows, 0, 4);
+  stored.transaction = text(rows, 0, 5);
+  return stored;
+}
+
+void IdempotencyKeys::fill_response(postgres::Parameters& parameters, ScopeId scope,
+                                    const std::string& key, const std::string& response) const {
+  fill_lookup(parameters, scope, key);
+  parameters.add_bytes(response);
+}
+
+ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name) const {
+  const auto find = [&]() -> std::optional<ScopeId> {
+    postgres::Parameters parameters;
+    parameters.add_text(name);
+    const auto result = session.exec(find_scope_, parameters);
+    if (PQntuples(result.get()) == 0) return std::nullopt;
+    return ScopeId{static_cast<std::int32_t>(integer(result.get(), 0, 0))};
+  };
+  if (const auto known = find()) return *known;
+  postgres::Parameters parameters;
+  parameters.add_text(name);
+  postgres::run_transaction(session, {{&insert_scope_, std::move(parameters)}});
+  const auto made = find();
+  if (!made) throw std::logic_error("an idempotency scope is missing right after it was stored");
+  return *made;
+}
+
+}  // namespace pawl::ledger

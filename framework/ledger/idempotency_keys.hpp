@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger/types.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+struct Claim {
+  ScopeId scope{};
+  std::string key;
+  std::int64_t payload_hash = 0;
+  SourceId source{};
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+};
+
+/// What is stored under a key that was claimed before.
+struct StoredKey {
+  std::int64_t payload_hash = 0;
+  std::string topic;
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+  std::optional<std::string> response;
+  std::string transaction;  ///< id of the transaction that asked, for the advance behind it
+};
+
+/// pawl.idempotency_keys. The claim is the first statement of a message's transaction: while it is
+/// uncommitted, another claim of the same key waits for it, and takes over when it is rolled back.
+/// Holds statements only; one instance serves all threads.
+class IdempotencyKeys {
+ public:
+  explicit IdempotencyKeys(const std::string& schema);
+
+  [[nodiscard]] const postgres::Statement& claim_statement() const { return claim_; }
+  void fill(postgres::Parameters& parameters, const Claim& claim) const;
+
+  /// Instead of a claim for a message that has no key: only names the transaction.
+  [[nodiscard]] const postgres::Statement& unchecked_statement() const { return unchecked_; }
+
+  /// Reads the answer to a claim: the transaction's id, or nullopt for a duplicate.
+  [[nodiscard]] static std::optional<std::string> claimed_by(const PGresult* rows);
+
+  [[nodiscard]] const postgres::Statement& lookup_statement() const { return lookup_; }
+  void fill_lookup(postgres::Parameters& parameters, ScopeId scope, const std::string& key) const;
+  /// Nullopt: the key was deleted between claim and look-up; run the message again.
+  [[nodiscard]] static std::optional<StoredKey> read(const PGresult* rows);
+
+  [[nodiscard]] const postgres::Statement& store_response_statement() const { return respond_; }
+  void fill_response(postgres::Parameters& parameters, ScopeId scope, const std::string& key,
+                     const std::string& response) const;
+
+  /// The number of a scope, made when it is new.
+  ScopeId scope(postgres::Session& session, const std::string& name) const;
+
+ private:
+  postgres::Statement claim_;
+  postgres::Statement unchecked_;
+  postgres::Statement lookup_;
+  postgres::Statement respond_;
+  postgres::Statement insert_scope_;
+  postgres::Statement find_scope_;
+};
+
+}  // namespace pawl::ledger

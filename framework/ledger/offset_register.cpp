@@ -1,0 +1,247 @@
+#include "ledger/offset_register.hpp"
+
+#include <fmt/format.h>
+
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kAcquire =
+    "SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,"
+    "       previous_owner, previous_pid, previous_backend_start::text"
+    "  FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)";
+
+constexpr const char* kAdvance =
+    "SELECT pawl.advance($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6::bigint,"
+    "                    $7::xid8, $8, $9::integer, $10::bigint)";
+
+constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integer, $4::bigint)";
+
+constexpr const char* kHalt =
+    "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
+
+constexpr const char* kStoreTopicId =
+    "UPDATE pawl.processed_kafka_offsets"
+    "   SET topic_id = $5"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
+    "   AND owner_epoch = $4::bigint";
+
+constexpr const char* kOwnedBy =
+    "SELECT topic, partition, owner_epoch, state"
+    "  FROM pawl.processed_kafka_offsets"
+    " WHERE consumer_id = $1::integer AND owner = $2";
+
+constexpr const char* kFindTopic =
+    "SELECT source_id FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
+
+// Two processes may meet a topic for the first time at once: the second waits here for the first
+// one's commit and then inserts nothing.
+constexpr const char* kInsertTopic =
+    "INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)"
+    " VALUES ($1::integer, $2, $3::integer, $4)"
+    " ON CONFLICT (consumer_id, topic) DO NOTHING";
+
+// Inserts rows only in the transaction that inserted the topic (same xmin), so that the second
+// process' own resolution is dropped whole.
+constexpr const char* kInsertRows =
+    "WITH resolved AS ("
+    "  SELECT p.position - 1 AS partition, p.stored"
+    "    FROM unnest($3::bigint[]) WITH ORDINALITY AS p (stored, position)"
+    "   WHERE EXISTS (SELECT FROM pawl.consumer_topics t"
+    "                  WHERE t.consumer_id = $1::integer AND t.topic = $2"
+    "                    AND t.xmin::text = (pg_current_xact_id()::text::numeric % 4294967296)::text)"
+    "), inserted AS ("
+    "  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset)"
+    "  SELECT $1::integer, $2, partition, stored, stored FROM resolved"
+    "  ON CONFLICT DO NOTHING"
+    "  RETURNING partition, last_processed_offset)"
+    "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)"
+    " SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted";
+
+constexpr const char* kAddPartition =
+    "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset)"
+    " VALUES ($1::integer, $2, $3::integer, -1, -1)"
+    " ON CONFLICT DO NOTHING";
+
+postgres::Statement statement(const char* name, const char* text, const std::string& schema) {
+  return {fmt::format("pawl_{}", name), in_schema(text, schema)};
+}
+
+Acquired read_acquired(const PGresult* rows) {
+  Acquired acquired;
+  acquired.epoch = OwnerEpoch{integer(rows, 0, 0)};
+  acquired.stored_offset = integer(rows, 0, 1);
+  acquired.state = parse_state(text(rows, 0, 2));
+  acquired.halt_kind = text(rows, 0, 3);
+  acquired.reason = text(rows, 0, 4);
+  acquired.topic_id = text(rows, 0, 5);
+  if (const auto epoch = optional_integer(rows, 0, 6)) {
+    acquired.leader_epoch = static_cast<std::int32_t>(*epoch);
+  }
+  acquired.released = boolean(rows, 0, 7);
+  acquired.previous_owner = text(rows, 0, 8);
+  if (const auto pid = optional_integer(rows, 0, 9)) {
+    acquired.previous_backend =
+        postgres::Backend{static_cast<std::int32_t>(*pid), text(rows, 0, 10)};
+  }
+  return acquired;
+}
+
+}  // namespace
+
+OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
+    : consumer_(consumer),
+      acquire_(statement("acquire", kAcquire, schema)),
+      advance_(statement("advance", kAdvance, schema)),
+      release_(statement("release", kRelease, schema)),
+      halt_(statement("halt", kHalt, schema)),
+      store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
+      owned_by_(statement("owned_by", kOwnedBy, schema)),
+      find_topic_(statement("find_topic", kFindTopic, schema)),
+      insert_topic_(statement("insert_topic", kInsertTopic, schema)),
+      insert_rows_(statement("insert_rows", kInsertRows, schema)),
+      add_partition_(statement("add_partition", kAddPartition, schema)) {}
+
+void OffsetRegister::add_partition_parameters(postgres::Parameters& parameters,
+                                              const TopicPartition& partition) const {
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(partition.topic);
+  parameters.add_integer(partition.partition);
+}
+
+std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
+                                                const TopicPartition& partition,
+                                                const std::string& owner) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_text(owner);
+  if (session.backend()) {
+    parameters.add_integer(session.backend()->pid);
+    parameters.add_text(session.backend()->backend_start);
+  } else {
+    parameters.add_null();
+    parameters.add_null();
+  }
+  const auto results = postgres::run_transaction(session, {{&acquire_, std::move(parameters)}});
+  const auto* rows = results.front().get();
+  if (PQntuples(rows) == 0) return std::nullopt;
+  return read_acquired(rows);
+}
+
+void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition& partition,
+                          const Advance& advance) const {
+  add_partition_parameters(parameters, partition);
+  parameters.add_integer(static_cast<std::int64_t>(advance.epoch));
+  parameters.add_integer(advance.previous);
+  parameters.add_integer(advance.next);
+  if (advance.transaction.empty()) {
+    parameters.add_null();
+  } else {
+    parameters.add_text(advance.transaction);
+  }
+  parameters.add_text(to_string(advance.outcome));
+  const auto add_optional = [&parameters](const auto& number) {
+    if (number) {
+      parameters.add_integer(*number);
+    } else {
+      parameters.add_null();
+    }
+  };
+  add_optional(advance.leader_epoch);
+  add_optional(advance.timestamp_ms);
+}
+
+void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartition& partition,
+                                   const Advance& advance) const {
+  postgres::Parameters parameters;
+  fill(parameters, partition, advance);
+  postgres::run_transaction(session, {{&advance_, std::move(parameters)}});
+}
+
+bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,
+                             OwnerEpoch epoch) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  const auto results = postgres::run_transaction(session, {{&release_, std::move(parameters)}});
+  return boolean(results.front().get(), 0, 0);
+}
+
+bool OffsetRegister::halt(postgres::Session& session, const TopicPartition& partition,
+                          OwnerEpoch epoch, const std::string& kind,
+                          const std::string& reason) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  parameters.add_text(kind);
+  parameters.add_text(reason);
+  const auto results = postgres::run_transaction(session, {{&halt_, std::move(parameters)}});
+  return boolean(results.front().get(), 0, 0);
+}
+
+bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicPartition& partition,
+                                    OwnerEpoch epoch, const std::string& topic_id) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  parameters.add_text(topic_id);
+  const auto results = postgres::run_transaction(session, {{&store_topic_id_, std::move(parameters)}});
+  return std::string_view(PQcmdTuples(results.front().get())) == "1";
+}
+
+std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
+                                              const std::string& owner) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(owner);
+  const auto result = session.exec(owned_by_, parameters);
+  const auto* rows = result.get();
+  std::vector<Watched> watched;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    watched.push_back({{text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))},
+                       OwnerEpoch{integer(rows, row, 2)},
+                       parse_state(text(rows, row, 3))});
+  }
+  return watched;
+}
+
+std::optional<SourceId> OffsetRegister::find_topic(postgres::Session& session,
+                                                   const std::string& topic) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topic);
+  const auto result = session.exec(find_topic_, parameters);
+  if (PQntuples(result.get()) == 0) return std::nullopt;
+  return SourceId{static_cast<std::int32_t>(integer(result.get(), 0, 0))};
+}
+
+SourceId OffsetRegister::first_contact(postgres::Session& session,
+                                       const FirstContact& contact) const {
+  postgres::Parameters topic;
+  topic.add_integer(static_cast<std::int64_t>(consumer_));
+  topic.add_text(contact.topic);
+  topic.add_integer(static_cast<std::int64_t>(contact.last_processed.size()));
+  topic.add_text(contact.start_policy);
+
+  postgres::Parameters rows;
+  rows.add_integer(static_cast<std::int64_t>(consumer_));
+  rows.add_text(contact.topic);
+  rows.add_text(fmt::format("{{{}}}", fmt::join(contact.last_processed, ",")));
+  rows.add_text(contact.start_policy);
+
+  postgres::run_transaction(session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
+  const auto source = find_topic(session, contact.topic);
+  if (!source) throw std::logic_error("a topic is missing right after its first contact was stored");
+  return *source;
+}
+
+void OffsetRegister::add_partition(postgres::Session& session,
+                                   const TopicPartition& partition) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  postgres::run_transaction(session, {{&add_partition_, std::move(parameters)}});
+}
+
+}  // namespace pawl::ledger

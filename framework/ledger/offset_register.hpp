@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// One message's step in the register, the last statement of its transaction.
+struct Advance {
+  OwnerEpoch epoch{};
+  std::int64_t previous = -1;  ///< offset of the predecessor in this assignment generation
+  std::int64_t next = -1;
+  std::string transaction;  ///< id of the transaction that claimed the key; empty: unchecked
+  Outcome outcome = Outcome::kApplied;
+  std::optional<std::int32_t> leader_epoch;
+  std::optional<std::int64_t> timestamp_ms;
+};
+
+/// A row as its owner sees it when it looks for operators' changes.
+struct Watched {
+  TopicPartition partition;
+  OwnerEpoch epoch{};
+  PartitionState state = PartitionState::kRunning;
+};
+
+/// Where a topic starts, per partition: the offset before the first one to process.
+struct FirstContact {
+  std::string topic;
+  std::string start_policy;
+  std::vector<std::int64_t> last_processed;  // by partition
+};
+
+/// pawl.processed_kafka_offsets: a compare-and-set register with a fencing token, one row a
+/// partition (docs/design.md, "The offset register"). Holds statements only: one instance serves
+/// all threads, each with its own session.
+class OffsetRegister {
+ public:
+  OffsetRegister(const std::string& schema, ConsumerId consumer);
+
+  /// Raises the epoch under the row lock; waits for an old owner's commit in flight up to the lock
+  /// timeout (Error 55P03). Nullopt: the partition has no row, see first_contact().
+  std::optional<Acquired> acquire(postgres::Session& session, const TopicPartition& partition,
+                                  const std::string& owner) const;
+
+  [[nodiscard]] const postgres::Statement& advance_statement() const { return advance_; }
+  void fill(postgres::Parameters& parameters, const TopicPartition& partition,
+            const Advance& advance) const;
+
+  /// Advance in a transaction of its own, for the holes at a log's end (control records).
+  void advance_alone(postgres::Session& session, const TopicPartition& partition,
+                     const Advance& advance) const;
+
+  /// False: somebody else acquired meanwhile; nothing was changed.
+  bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
+  bool halt(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
+            const std::string& kind, const std::string& reason) const;
+
+  /// Stores the topic id that the owner found in Kafka; false when fenced.
+  bool store_topic_id(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
+                      const std::string& topic_id) const;
+
+  /// The rows that `owner` holds now; a row missing here was taken by somebody else.
+  std::vector<Watched> owned_by(postgres::Session& session, const std::string& owner) const;
+
+  /// The topic's id in pawl.consumer_topics once its start is resolved.
+  std::optional<SourceId> find_topic(postgres::Session& session, const std::string& topic) const;
+
+  /// Stores the start of all partitions in one transaction; when another process did so first,
+  /// its resolution stands. Returns the topic's source id.
+  SourceId first_contact(postgres::Session& session, const FirstContact& contact) const;
+
+  /// A partition that appeared after first contact: starts at 0.
+  void add_partition(postgres::Session& session, const TopicPartition& partition) const;
+
+ private:
+  void add_partition_parameters(postgres::Parameters& parameters,
+                                const TopicPartition& partition) const;
+
+  ConsumerId consumer_;
+  postgres::Statement acquire_;
+  postgres::Statement advance_;
+  postgres::Statement release_;
+  postgres::Statement halt_;
+  postgres::Statement store_topic_id_;
+  postgres::Statement owned_by_;
+  postgres::Statement find_topic_;
+  postgres::Statement insert_topic_;
+  postgres::Statement insert_rows_;
+  postgres::Statement add_partition_;
+};
+
+}  // namespace pawl::ledger

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger/types.hpp"
+
+namespace pawl::ledger {
+
+/// Reading columns of our own queries, whose types we know.
+[[nodiscard]] bool is_null(const PGresult* rows, int row, int column);
+[[nodiscard]] std::string text(const PGresult* rows, int row, int column);
+[[nodiscard]] std::int64_t integer(const PGresult* rows, int row, int column);
+[[nodiscard]] std::optional<std::int64_t> optional_integer(const PGresult* rows, int row, int column);
+[[nodiscard]] bool boolean(const PGresult* rows, int row, int column);
+/// A bytea column's bytes.
+[[nodiscard]] std::optional<std::string> bytes(const PGresult* rows, int row, int column);
+
+[[nodiscard]] PartitionState parse_state(const std::string& state);
+[[nodiscard]] const char* to_string(PartitionState state);
+[[nodiscard]] const char* to_string(Outcome outcome);
+
+/// `pawl.` in a statement's text becomes the configured schema, quoted for SQL by validation
+/// (plain identifiers only).
+[[nodiscard]] std::string in_schema(std::string_view text, std::string_view schema);
+
+}  // namespace pawl::ledger

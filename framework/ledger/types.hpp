@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "pawl/topic_partition.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// Fencing token of the offset register: only the holder of the row's current epoch may advance.
+enum class OwnerEpoch : std::int64_t {};
+
+/// A row of pawl.consumers: one (cluster name, group).
+enum class ConsumerId : std::int32_t {};
+
+/// A row of pawl.consumer_topics; where a key was first seen.
+enum class SourceId : std::int32_t {};
+
+enum class ScopeId : std::int32_t {};
+
+enum class PartitionState { kRunning, kPaused, kHalted };
+
+/// Why a partition is halted; decides whether a restart tries again by itself.
+namespace halt_kind {
+inline constexpr const char* kMessage = "message";    ///< the head message cannot be applied
+inline constexpr const char* kProgram = "program";    ///< the handler's SQL cannot run at all
+inline constexpr const char* kPosition = "position";  ///< Kafka no longer holds what comes next
+}  // namespace halt_kind
+
+/// How a message ended, as the register counts it.
+enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kEndOfLog };
+
+/// What the register knew when a partition was acquired. Definitive: no commit of an older owner
+/// can come after it.
+struct Acquired {
+  OwnerEpoch epoch{};
+  std::int64_t stored_offset = -1;
+  PartitionState state = PartitionState::kRunning;
+  std::string halt_kind;
+  std::string reason;
+  std::string topic_id;  ///< empty when unknown
+  std::optional<std::int32_t> leader_epoch;
+  bool released = true;
+  std::string previous_owner;
+  std::optional<postgres::Backend> previous_backend;
+};
+
+}  // namespace pawl::ledger

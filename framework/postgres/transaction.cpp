@@ -1,0 +1,52 @@
+#include "postgres/transaction.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "postgres/flight.hpp"
+
+namespace pawl::postgres {
+namespace {
+
+const Statement kBegin{"pawl_tx_begin", "BEGIN"};
+const Statement kCommit{"pawl_tx_commit", "COMMIT"};
+const Statement kRollback{"pawl_tx_rollback", "ROLLBACK"};
+const Statement kDurable{
+    "pawl_tx_durable",
+    "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    "                  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true),"
+    "       set_config('lock_timeout', $1, true)"};
+
+}  // namespace
+
+std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
+  try {
+    Flight flight(session);
+    flight.add(kBegin);
+    Parameters settings;
+    settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
+    flight.add(kDurable, settings);
+    for (auto& step : steps) flight.add(*step.statement, step.parameters);
+    flight.add(kCommit);
+    auto results = flight.run();
+    if (std::strcmp(PQcmdStatus(results.back().get()), "COMMIT") != 0) {
+      throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
+    }
+    results.pop_back();
+    results.erase(results.begin(), results.begin() + 2);
+    return results;
+  } catch (const Error& error) {
+    if (error.failure() == FailureClass::kConnection || !session.alive()) {
+      throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()));
+    }
+    if (PQtransactionStatus(session.raw()) != PQTRANS_IDLE) {
+      Flight flight(session);
+      flight.add(kRollback);
+      flight.run();
+    }
+    throw;
+  }
+}
+
+}  // namespace pawl::postgres
