@@ -1,0 +1,92 @@
+#include "kafka/client.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::kafka {
+namespace {
+
+void set(rd_kafka_conf_t* conf, const std::string& name, const std::string& value) {
+  char error[512];
+  if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK) {
+    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG,
+                     fmt::format("librdkafka refuses {}: {}", name, error));
+  }
+}
+
+std::string milliseconds_text(std::chrono::milliseconds duration) {
+  return std::to_string(duration.count());
+}
+
+void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
+  set(conf, "group.id", options.group);
+  if (!options.group_instance_id.empty()) set(conf, "group.instance.id", options.group_instance_id);
+  if (options.group_protocol == GroupProtocol::kConsumer) {
+    set(conf, "group.protocol", "consumer");
+    // Session and assignor are the broker's decision under KIP-848.
+  } else {
+    set(conf, "partition.assignment.strategy", options.assignor);
+    set(conf, "session.timeout.ms", milliseconds_text(options.session_timeout));
+    const auto heartbeat = std::min(options.session_timeout / 4, std::chrono::milliseconds(3000));
+    set(conf, "heartbeat.interval.ms", milliseconds_text(heartbeat));
+  }
+}
+
+ConfHandle make_conf(const KafkaOptions& options) {
+  ConfHandle handle(rd_kafka_conf_new());
+  auto* conf = handle.get();
+  set(conf, "bootstrap.servers", options.bootstrap_servers);
+  set(conf, "client.id", "pawl");
+  set_group_properties(conf, options);
+
+  // Positions come from the register alone.
+  set(conf, "enable.auto.commit", "false");
+  set(conf, "enable.auto.offset.store", "false");
+  set(conf, "auto.offset.reset", "error");
+  set(conf, "enable.partition.eof", "true");
+  set(conf, "isolation.level", "read_committed");
+  set(conf, "check.crcs", "true");
+  set(conf, "allow.auto.create.topics", "false");
+
+  // A separate queue per partition makes these bounds per partition.
+  const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
+  set(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
+  set(conf, "queued.min.messages", "10000");
+  set(conf, "fetch.message.max.bytes", std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
+
+  set(conf, "topic.metadata.refresh.interval.ms", milliseconds_text(std::max(
+                options.topic_check_interval, std::chrono::milliseconds(1000))));
+  set(conf, "reconnect.backoff.ms", "50");
+  set(conf, "reconnect.backoff.max.ms", "1000");
+
+  for (const auto& [name, value] : options.librdkafka) set(conf, name, value);
+  return handle;
+}
+
+}  // namespace
+
+Client::Client(const KafkaOptions& options, LogFunction log) : log_(std::move(log)) {
+  auto conf = make_conf(options);
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);
+  rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR |
+                                           RD_KAFKA_EVENT_OFFSET_COMMIT);
+  char error[512];
+  client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
+  if (client_ == nullptr) {
+    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka consumer: {}", error));
+  }
+  static_cast<void>(conf.release());  // rd_kafka_new took it
+  rd_kafka_poll_set_consumer(client_);
+}
+
+Client::~Client() {
+  // Closing is Membership's; a second close here could block without bound.
+  rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+void Client::on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
+  const auto* self = static_cast<const Client*>(rd_kafka_opaque(client));
+  if (self != nullptr && self->log_) self->log_(level, facility, text);
+}
+
+}  // namespace pawl::kafka

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kafka/handles.hpp"
+#include "pawl/options.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::kafka {
+
+struct TopicDescription {
+  std::string id;  ///< KIP-516, base64; empty where the broker has none
+  std::int32_t partitions = 0;
+};
+
+/// The offsets between which a partition's log holds records: [start, end).
+struct LogRange {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
+
+struct CommittedOffset {
+  std::int64_t next = -1;  ///< the next offset to read; -1: none committed
+  std::string metadata;
+};
+
+/// Receives librdkafka's own log lines, on its threads. `level` is syslog's, 0..7.
+using LogFunction = std::function<void(int level, const std::string& facility, const std::string& text)>;
+
+/// One librdkafka consumer instance, and the questions that any thread may ask it. Every call is
+/// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.
+class Client {
+ public:
+  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
+  Client(const KafkaOptions& options, LogFunction log);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] rd_kafka_t* raw() const { return client_; }
+
+  /// KIP-78; throws when no broker answers in time.
+  std::string cluster_id(std::chrono::milliseconds timeout) const;
+  /// Topics that do not exist are absent from the answer.
+  std::map<std::string, TopicDescription> describe(const std::vector<std::string>& topics,
+                                                   std::chrono::milliseconds timeout) const;
+  /// Log start and end of every partition asked for; `end` is the last stable offset, behind which
+  /// a read_committed consumer sees nothing.
+  std::map<TopicPartition, LogRange> log_ranges(const std::vector<TopicPartition>& partitions,
+                                                std::chrono::milliseconds timeout) const;
+  /// The first offset at or after a time; the log's end where there is none.
+  std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
+                                                    std::int64_t timestamp_ms,
+                                                    std::chrono::milliseconds timeout) const;
+  /// What the group committed to Kafka.
+  std::map<TopicPartition, CommittedOffset> committed(const std::vector<TopicPartition>& partitions,
+                                                      std::chrono::milliseconds timeout) const;
+
+ private:
+  std::map<TopicPartition, std::int64_t> list_offsets(const std::vector<TopicPartition>& partitions,
+                                                      std::int64_t spec,
+                                                      std::chrono::milliseconds timeout) const;
+
+  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
+
+  LogFunction log_;
+  rd_kafka_t* client_ = nullptr;
+};
+
+}  // namespace pawl::kafka

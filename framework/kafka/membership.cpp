@@ -1,0 +1,221 @@
+#include "kafka/membership.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace pawl::kafka {
+namespace {
+
+int to_int(std::chrono::milliseconds timeout) { return static_cast<int>(timeout.count()); }
+
+ListHandle one(const TopicPartition& partition, std::int64_t offset) {
+  auto list = new_list();
+  rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)->offset =
+      offset;
+  return list;
+}
+
+ListHandle with_metadata(const std::vector<Membership::Progress>& progress,
+                         const std::string& metadata) {
+  auto list = new_list(static_cast<int>(progress.size()));
+  for (const auto& p : progress) {
+    auto* entry = rd_kafka_topic_partition_list_add(list.get(), p.partition.topic.c_str(),
+                                                    p.partition.partition);
+    entry->offset = p.next_offset;
+    // librdkafka frees it with the list.
+    entry->metadata = ::strdup(metadata.c_str());
+    entry->metadata_size = metadata.size();
+  }
+  return list;
+}
+
+void check(rd_kafka_resp_err_t code, const char* what) {
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_err2str(code)));
+  }
+}
+
+void check(const ErrorHandle& error, const char* what) {
+  if (error) {
+    throw KafkaError(rd_kafka_error_code(error.get()),
+                     fmt::format("{}: {}", what, rd_kafka_error_string(error.get())));
+  }
+}
+
+bool means_not_a_member(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
+    case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+    case RD_KAFKA_RESP_ERR_STALE_MEMBER_EPOCH:
+    case RD_KAFKA_RESP_ERR_FENCED_MEMBER_EPOCH:
+    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Membership::Membership(Client& client, const KafkaOptions& options, MembershipListener& listener)
+    : client_(client),
+      listener_(listener),
+      manual_(options.assignment == Assignment::kManual),
+      queue_(rd_kafka_queue_get_consumer(client.raw())) {}
+
+Membership::~Membership() = default;
+
+void Membership::start(const std::vector<std::string>& topics,
+                       const std::vector<TopicPartition>& manual) {
+  if (manual_) {
+    auto list = new_list(static_cast<int>(manual.size()));
+    for (const auto& p : manual) {
+      rd_kafka_topic_partition_list_add(list.get(), p.topic.c_str(), p.partition);
+    }
+    assign(list.get());
+    return;
+  }
+  auto list = new_list(static_cast<int>(topics.size()));
+  for (const auto& topic : topics) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);
+  }
+  check(rd_kafka_subscribe(client_.raw(), list.get()), "subscribing");
+}
+
+void Membership::poll(std::chrono::milliseconds timeout) {
+  const EventHandle event(rd_kafka_queue_poll(queue_.get(), to_int(timeout)));
+  if (event) serve(event);
+}
+
+void Membership::serve(const EventHandle& event) {
+  switch (rd_kafka_event_type(event.get())) {
+    case RD_KAFKA_EVENT_REBALANCE: serve_rebalance(event); break;
+    case RD_KAFKA_EVENT_ERROR: {
+      const bool fatal = rd_kafka_event_error_is_fatal(event.get()) != 0;
+      auto code = rd_kafka_event_error(event.get());
+      std::string text = rd_kafka_event_error_string(event.get());
+      if (fatal) {
+        char reason[512];
+        code = rd_kafka_fatal_error(client_.raw(), reason, sizeof reason);
+        text = reason;
+      }
+      listener_.on_kafka_error(code, text, fatal);
+      break;
+    }
+    default:
+      // Answers to asynchronous commits need none of ours. A record here was left over in the
+      // queue of a partition that is gone, or belongs to a partition whose stream will see the gap.
+      break;
+  }
+}
+
+void Membership::serve_rebalance(const EventHandle& event) {
+  auto* partitions = rd_kafka_event_topic_partition_list(event.get());
+  switch (rd_kafka_event_error(event.get())) {
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: assign(partitions); break;
+    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: {
+      revocation_.reset(rd_kafka_topic_partition_list_copy(partitions));
+      std::vector<TopicPartition> revoked;
+      for (int i = 0; i < partitions->cnt; ++i) {
+        revoked.push_back({partitions->elems[i].topic, partitions->elems[i].partition});
+      }
+      listener_.on_revoked(revoked, rd_kafka_assignment_lost(client_.raw()) != 0);
+      break;
+    }
+    default:
+      listener_.on_kafka_error(rd_kafka_event_error(event.get()),
+                               rd_kafka_event_error_string(event.get()), false);
+      rd_kafka_assign(client_.raw(), nullptr);
+  }
+}
+
+bool Membership::cooperative() const {
+  const char* protocol = rd_kafka_rebalance_protocol(client_.raw());
+  return protocol != nullptr && std::strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+void Membership::assign(const rd_kafka_topic_partition_list_t* partitions) {
+  // The order matters: the stream takes the queue out of the main queue, the pause keeps the
+  // fetcher from asking for offset 0 (which may be long gone), and only then the partition is
+  // assigned, at an absolute offset: a logical one is answered late and would override our seek.
+  const ListHandle list(rd_kafka_topic_partition_list_copy(partitions));
+  std::vector<std::unique_ptr<PartitionStream>> streams;
+  for (int i = 0; i < list->cnt; ++i) {
+    TopicPartition partition{list->elems[i].topic, list->elems[i].partition};
+    list->elems[i].offset = 0;
+    auto readable = listener_.readable_callback(partition);
+    streams.push_back(
+        std::make_unique<PartitionStream>(client_.raw(), std::move(partition), std::move(readable)));
+  }
+  check(rd_kafka_pause_partitions(client_.raw(), list.get()), "pausing new partitions");
+  if (cooperative()) {
+    check(ErrorHandle(rd_kafka_incremental_assign(client_.raw(), list.get())), "assigning");
+  } else {
+    check(rd_kafka_assign(client_.raw(), list.get()), "assigning");
+  }
+  listener_.on_assigned(std::move(streams));
+}
+
+void Membership::complete_revoke() {
+  if (!revocation_) return;
+  const auto partitions = std::move(revocation_);
+  unassign(partitions.get());
+}
+
+void Membership::unassign(const rd_kafka_topic_partition_list_t* partitions) {
+  if (cooperative()) {
+    // Fails harmlessly when librdkafka dropped the assignment itself meanwhile.
+    const ErrorHandle error(rd_kafka_incremental_unassign(client_.raw(), partitions));
+  } else {
+    rd_kafka_assign(client_.raw(), nullptr);
+  }
+}
+
+void Membership::close() {
+  const ErrorHandle error(rd_kafka_consumer_close_queue(client_.raw(), queue_.get()));
+}
+
+bool Membership::closed() const { return rd_kafka_consumer_closed(client_.raw()) != 0; }
+
+void Membership::seek_and_resume(const TopicPartition& partition, std::int64_t offset,
+                                 std::chrono::milliseconds timeout) {
+  const auto list = one(partition, offset);
+  check(ErrorHandle(rd_kafka_seek_partitions(client_.raw(), list.get(), to_int(timeout))), "seeking");
+  check(list->elems[0].err, "seeking");
+  check(rd_kafka_resume_partitions(client_.raw(), list.get()), "resuming");
+}
+
+void Membership::pause(const TopicPartition& partition) {
+  const auto list = one(partition, RD_KAFKA_OFFSET_INVALID);
+  rd_kafka_pause_partitions(client_.raw(), list.get());
+}
+
+void Membership::commit_async(const std::vector<Progress>& progress, const std::string& metadata) {
+  if (progress.empty()) return;
+  const auto list = with_metadata(progress, metadata);
+  rd_kafka_commit(client_.raw(), list.get(), 1);
+}
+
+bool Membership::prove(const Progress& progress, const std::string& metadata,
+                       std::chrono::milliseconds timeout) {
+  const auto list = with_metadata({progress}, metadata);
+  const QueueHandle answers(rd_kafka_queue_new(client_.raw()));
+  check(rd_kafka_commit_queue(client_.raw(), list.get(), answers.get(), nullptr, nullptr),
+        "proving membership");
+  const EventHandle event(rd_kafka_queue_poll(answers.get(), to_int(timeout)));
+  if (!event) {
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "proving membership: no answer from Kafka");
+  }
+  auto code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    code = rd_kafka_event_topic_partition_list(event.get())->elems[0].err;
+  }
+  if (means_not_a_member(code)) return false;
+  check(code, "proving membership");
+  return true;
+}
+
+}  // namespace pawl::kafka

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kafka/client.hpp"
+#include "kafka/handles.hpp"
+#include "kafka/partition_stream.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::kafka {
+
+/// What the group decides. All calls come from Membership::poll, on the group thread, and must not
+/// wait for anything.
+class MembershipListener {
+ public:
+  virtual ~MembershipListener() = default;
+  /// The partitions are ours: paused, their streams made; somebody must position and resume them.
+  virtual void on_assigned(std::vector<std::unique_ptr<PartitionStream>> streams) = 0;
+  /// The partitions go elsewhere. Finish and release them, then complete_revoke() from the group
+  /// thread. `lost`: somebody may own them already; nothing needs to be finished.
+  virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
+  /// `fatal`: this instance can never consume again (e.g. a fenced static member).
+  virtual void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) = 0;
+  /// Called by librdkafka's threads: the partition's stream has something to take.
+  virtual std::function<void()> readable_callback(const TopicPartition& partition) = 0;
+};
+
+/// This process' membership in the consumer group: assignments in, revocations out. Used by the
+/// group thread only, except for the members that say otherwise.
+class Membership {
+ public:
+  Membership(Client& client, const KafkaOptions& options, MembershipListener& listener);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  /// Joins the group (or, with manual assignment, takes `manual`).
+  void start(const std::vector<std::string>& topics, const std::vector<TopicPartition>& manual);
+
+  /// Serves one event, waiting for it up to `timeout`.
+  void poll(std::chrono::milliseconds timeout);
+
+  /// Gives the partitions of the revocation in progress back to Kafka.
+  void complete_revoke();
+  [[nodiscard]] bool revoking() const { return revocation_ != nullptr; }
+
+  /// Starts to leave the group; go on polling until closed().
+  void close();
+  [[nodiscard]] bool closed() const;
+
+  /// Positions a paused, assigned partition and lets it deliver. From any thread; waits up to
+  /// `timeout`; throws KafkaError (RD_KAFKA_RESP_ERR__STATE: not assigned here, or not fetching).
+  void seek_and_resume(const TopicPartition& partition, std::int64_t offset,
+                       std::chrono::milliseconds timeout);
+  /// Stops delivery and drops what is buffered. From any thread.
+  void pause(const TopicPartition& partition);
+
+  /// Tells Kafka processed offsets, for others' lag tools; answers are not waited for. Any thread.
+  struct Progress {
+    TopicPartition partition;
+    std::int64_t next_offset;
+  };
+  void commit_async(const std::vector<Progress>& progress, const std::string& metadata);
+
+  /// A synchronous offset commit, which the broker accepts only from a current member of the group:
+  /// true when we are. From any thread; throws KafkaError when Kafka cannot be asked.
+  bool prove(const Progress& progress, const std::string& metadata,
+             std::chrono::milliseconds timeout);
+
+ private:
+  void serve(const EventHandle& event);
+  void serve_rebalance(const EventHandle& event);
+  void assign(const rd_kafka_topic_partition_list_t* partitions);
+  void unassign(const rd_kafka_topic_partition_list_t* partitions);
+  [[nodiscard]] bool cooperative() const;
+
+  Client& client_;
+  MembershipListener& listener_;
+  bool manual_;
+  QueueHandle queue_;
+  ListHandle revocation_;  ///< handed to the listener, not yet unassigned
+};
+
+}  // namespace pawl::kafka

@@ -1,0 +1,167 @@
+// The questions of kafka/client.hpp, answered through librdkafka's admin API.
+#include <fmt/format.h>
+
+#include "kafka/client.hpp"
+
+namespace pawl::kafka {
+namespace {
+
+int to_int(std::chrono::milliseconds timeout) { return static_cast<int>(timeout.count()); }
+
+AdminOptionsHandle admin_options(rd_kafka_t* client, rd_kafka_admin_op_t operation,
+                                 std::chrono::milliseconds timeout) {
+  AdminOptionsHandle options(rd_kafka_AdminOptions_new(client, operation));
+  char error[256];
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), to_int(timeout), error, sizeof error);
+  return options;
+}
+
+EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout, const char* what) {
+  // librdkafka answers by itself when the request times out; the margin is for its threads.
+  EventHandle event(rd_kafka_queue_poll(queue, to_int(timeout) + 1000));
+  if (!event) throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no answer", what));
+  if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_event_error_string(event.get())));
+  }
+  return event;
+}
+
+ListHandle to_list(const std::vector<TopicPartition>& partitions) {
+  auto list = new_list(static_cast<int>(partitions.size()));
+  for (const auto& p : partitions) {
+    rd_kafka_topic_partition_list_add(list.get(), p.topic.c_str(), p.partition);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
+  char* id = rd_kafka_clusterid(client_, to_int(timeout));
+  if (id == nullptr) {
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
+                     "no Kafka broker answered; check kafka.bootstrap_servers and the network");
+  }
+  std::string result(id);
+  rd_kafka_mem_free(client_, id);
+  return result;
+}
+
+std::map<std::string, TopicDescription> Client::describe(const std::vector<std::string>& topics,
+                                                         std::chrono::milliseconds timeout) const {
+  std::map<std::string, TopicDescription> described;
+  if (topics.empty()) return described;
+  std::vector<const char*> names;
+  for (const auto& topic : topics) names.push_back(topic.c_str());
+  const TopicCollectionHandle collection(
+      rd_kafka_TopicCollection_of_topic_names(names.data(), names.size()));
+  const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  rd_kafka_DescribeTopics(client_, collection.get(), options.get(), queue.get());
+  const auto event = wait_for(queue.get(), timeout, "describing topics");
+
+  std::size_t count = 0;
+  const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
+  const auto** descriptions = rd_kafka_DescribeTopics_result_topics(result, &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* error = rd_kafka_TopicDescription_error(descriptions[i]);
+    const auto code = rd_kafka_error_code(error);
+    if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
+      continue;
+    }
+    const std::string name = rd_kafka_TopicDescription_name(descriptions[i]);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      throw KafkaError(code, fmt::format("describing topic {}: {}", name, rd_kafka_error_string(error)));
+    }
+    std::size_t partitions = 0;
+    rd_kafka_TopicDescription_partitions(descriptions[i], &partitions);
+    const auto* uuid = rd_kafka_TopicDescription_topic_id(descriptions[i]);
+    const bool has_id = uuid != nullptr && (rd_kafka_Uuid_most_significant_bits(uuid) != 0 ||
+                                            rd_kafka_Uuid_least_significant_bits(uuid) != 0);
+    described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
+                       static_cast<std::int32_t>(partitions)};
+  }
+  return described;
+}
+
+std::map<TopicPartition, std::int64_t> Client::list_offsets(
+    const std::vector<TopicPartition>& partitions, std::int64_t spec,
+    std::chrono::milliseconds timeout) const {
+  std::map<TopicPartition, std::int64_t> offsets;
+  if (partitions.empty()) return offsets;
+  const auto list = to_list(partitions);
+  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = spec;
+
+  const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout);
+  if (const ErrorHandle error{rd_kafka_AdminOptions_set_isolation_level(
+          options.get(), RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED)}) {
+    throw KafkaError(rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
+  }
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  rd_kafka_ListOffsets(client_, list.get(), options.get(), queue.get());
+  const auto event = wait_for(queue.get(), timeout, "listing offsets");
+
+  std::size_t count = 0;
+  const auto** infos = rd_kafka_ListOffsets_result_infos(
+      rd_kafka_event_ListOffsets_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[i]);
+    if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      throw KafkaError(answer->err, fmt::format("listing offsets of {} [{}]: {}", answer->topic,
+                                                answer->partition, rd_kafka_err2str(answer->err)));
+    }
+    offsets[{answer->topic, answer->partition}] = answer->offset;
+  }
+  return offsets;
+}
+
+std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPartition>& partitions,
+                                                      std::chrono::milliseconds timeout) const {
+  const auto starts = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_EARLIEST, timeout);
+  const auto ends = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST, timeout);
+  std::map<TopicPartition, LogRange> ranges;
+  for (const auto& [partition, start] : starts) {
+    const auto end = ends.find(partition);
+    if (end != ends.end()) ranges[partition] = {start, end->second};
+  }
+  return ranges;
+}
+
+std::map<TopicPartition, std::int64_t> Client::offsets_at(
+    const std::vector<TopicPartition>& partitions, std::int64_t timestamp_ms,
+    std::chrono::milliseconds timeout) const {
+  auto offsets = list_offsets(partitions, timestamp_ms, timeout);
+  std::vector<TopicPartition> beyond;
+  for (const auto& [partition, offset] : offsets) {
+    if (offset < 0) beyond.push_back(partition);
+  }
+  for (const auto& [partition, end] : list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, timeout)) {
+    offsets[partition] = end;
+  }
+  return offsets;
+}
+
+std::map<TopicPartition, CommittedOffset> Client::committed(
+    const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const {
+  std::map<TopicPartition, CommittedOffset> offsets;
+  const auto list = to_list(partitions);
+  const auto code = rd_kafka_committed(client_, list.get(), to_int(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw KafkaError(code, fmt::format("reading the group's committed offsets: {}", rd_kafka_err2str(code)));
+  }
+  for (int i = 0; i < list->cnt; ++i) {
+    const auto& entry = list->elems[i];
+    if (entry.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      throw KafkaError(entry.err, fmt::format("reading the committed offset of {} [{}]: {}",
+                                              entry.topic, entry.partition, rd_kafka_err2str(entry.err)));
+    }
+    CommittedOffset committed{entry.offset >= 0 ? entry.offset : -1, {}};
+    if (entry.metadata != nullptr) {
+      committed.metadata.assign(static_cast<const char*>(entry.metadata), entry.metadata_size);
+    }
+    offsets[{entry.topic, entry.partition}] = std::move(committed);
+  }
+  return offsets;
+}
+
+}  // namespace pawl::kafka

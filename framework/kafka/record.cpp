@@ -1,0 +1,58 @@
+#include "kafka/record.hpp"
+
+namespace pawl::kafka {
+
+Record::Record(MessageHandle message) : message_(std::move(message)) {
+  if (message_->err != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(message_.get(), &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  headers_.reserve(rd_kafka_header_cnt(headers));
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t size = 0;
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+    Header header{name, std::nullopt};
+    if (value != nullptr) header.value = std::string_view(static_cast<const char*>(value), size);
+    headers_.push_back(header);
+  }
+}
+
+Record::Kind Record::kind() const {
+  switch (message_->err) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR: return Kind::kMessage;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF: return Kind::kEndOfLog;
+    default: return Kind::kError;
+  }
+}
+
+std::string Record::error_text() const {
+  const char* text = rd_kafka_message_errstr(message_.get());
+  return text != nullptr ? text : rd_kafka_err2str(message_->err);
+}
+
+std::optional<std::int32_t> Record::leader_epoch() const {
+  const auto epoch = rd_kafka_message_leader_epoch(message_.get());
+  if (epoch < 0) return std::nullopt;
+  return epoch;
+}
+
+Message Record::view(std::string_view topic, std::string_view topic_id) const {
+  MessageFields fields;
+  fields.topic = topic;
+  fields.topic_id = topic_id;
+  fields.partition = message_->partition;
+  fields.offset = message_->offset;
+  if (message_->key != nullptr) {
+    fields.key = std::string_view(static_cast<const char*>(message_->key), message_->key_len);
+  }
+  if (message_->payload != nullptr) {
+    fields.value = std::string_view(static_cast<const char*>(message_->payload), message_->len);
+  }
+  fields.headers = headers_;
+  rd_kafka_timestamp_type_t type{};
+  fields.timestamp_ms = rd_kafka_message_timestamp(message_.get(), &type);
+  return Message(fields);
+}
+
+}  // namespace pawl::kafka
