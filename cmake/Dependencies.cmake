@@ -9,7 +9,8 @@
 # All are imported targets, whose include folders the compiler treats as SYSTEM.
 #
 # scripts/setup builds some of them into .deps/NAME-VERSION-COMPILER/. Libraries installed elsewhere
-# serve as well: point CMAKE_PREFIX_PATH to them, it is searched first.
+# serve as well: point CMAKE_PREFIX_PATH to them, it is searched first. Who includes this file from
+# elsewhere sets PAWL_DEPS_DIR to that .deps folder before.
 
 set(PAWL_DEPS_DIR "${CMAKE_CURRENT_LIST_DIR}/../.deps"
     CACHE PATH "Folder of the libraries that scripts/setup built")
@@ -71,8 +72,15 @@ endif()
 
 if(pawl_missing)
   list(JOIN pawl_missing ", " pawl_missing)
-  message(FATAL_ERROR
+  string(CONCAT pawl_missing
     "pawl: not found, or too old: ${pawl_missing}.\n"
     "On Debian 12 and later run scripts/setup (for another compiler: CXX=... scripts/setup). "
     "Elsewhere install them and point CMAKE_PREFIX_PATH to them.")
+  if(CMAKE_FIND_PACKAGE_NAME)
+    # Inside find_package(pawl) it is for the caller to decide whether that is an error.
+    set(${CMAKE_FIND_PACKAGE_NAME}_FOUND FALSE)
+    set(${CMAKE_FIND_PACKAGE_NAME}_NOT_FOUND_MESSAGE "${pawl_missing}")
+  else()
+    message(FATAL_ERROR "${pawl_missing}")
+  endif()
 endif()

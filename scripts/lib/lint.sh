@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# The formatter and the linter, pinned (scripts/setup --dev installs them). Sourced by scripts/test.
+
+lint_major=19
+
+# Every C++ file of ours, whether committed yet or not, with a zero byte behind each.
+cpp_files() {
+    if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git -C "$root" ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp'
+    else
+        (cd -- "$root" && find framework apps tests bench -name '*.[ch]pp' -print0)
+    fi
+}
+
+check_format() {
+    local files=() file
+    while IFS= read -r -d '' file; do
+        # A file that is deleted but not yet committed is still listed.
+        [[ ! -e $root/$file ]] || files+=("$root/$file")
+    done < <(cpp_files)
+    ((${#files[@]})) || fail "found no C++ files to check"
+    "clang-format-$lint_major" --dry-run --Werror "${files[@]}" ||
+        fail "the format differs; run: clang-format-$lint_major -i on the files named above"
+}
+
+# Lints one file unless it passed already as it is now: with its headers, its flags and the rules.
+lint_file() { # BUILD FILE
+    local build=$1 file=$2 command key
+    # The compiler's own words for this file, without the launcher, up to where output begins.
+    command=$(awk -v file="\"file\": \"$file\"" '/"command":/ { c = $0 } index($0, file) { print c; exit }' \
+        "$build/compile_commands.json" |
+        sed -e 's/^ *"command": "//' -e 's/",$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' \
+            -e 's/ -o [^ ]* -c / -E /' -e 's/^[^ ]*ccache //')
+    key=$({ cat "$root/.clang-tidy"; echo "$command"; (cd -- "$build" && eval "$command"); } 2>/dev/null |
+        sha256sum | cut -d' ' -f1)
+    [[ ! -e $build/lint/$key ]] || return 0
+    "clang-tidy-$lint_major" --quiet -p "$build" "$file" 2> >(grep -v 'warnings generated' >&2) ||
+        return 1
+    : >"$build/lint/$key"
+}
+
+check_lint() { # BUILD
+    mkdir -p -- "$1/lint"
+    export -f lint_file
+    export root lint_major
+    # Only what the build knows: its flags decide what a file means.
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$1/compile_commands.json" | sort -u |
+        grep -F "$root/" | grep -vF "$root/build/" | tr '\n' '\0' |
+        xargs -0 --no-run-if-empty -P "$(nproc)" -n 1 bash -c 'lint_file "$@"' lint "$1" ||
+        fail "clang-tidy found what stands above; a suppression needs its reason beside it"
+}
