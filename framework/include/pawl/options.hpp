@@ -57,6 +57,8 @@ struct KafkaOptions {
   std::vector<std::int32_t> manual_partitions;
   /// Any librdkafka property; those that would break the promise are refused by validation.
   std::map<std::string, std::string> librdkafka;
+
+  friend bool operator==(const KafkaOptions&, const KafkaOptions&) = default;
 };
 
 struct PostgresOptions {
@@ -78,6 +80,8 @@ struct PostgresOptions {
   milliseconds stalled_owner_after{10000};
   /// How often operators' changes (pause, resume, offsets set) are looked for.
   milliseconds poll_interval{1000};
+
+  friend bool operator==(const PostgresOptions&, const PostgresOptions&) = default;
 };
 
 /// What happens when no idempotency key can be derived from a message.
@@ -97,6 +101,8 @@ struct IdempotencyOptions {
   std::string scope;
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
+
+  friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
 
 /// What happens to a message that cannot be applied.
@@ -112,12 +118,16 @@ struct FailureOptions {
   milliseconds retry_max{30000};
   /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
   milliseconds program_error_retry{10000};
+
+  friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
 
 struct SqlStatement {
   std::string text;
   /// Rows that the statement must affect or return; anything else fails the message.
   std::optional<std::uint64_t> expect_rows;
+
+  friend bool operator==(const SqlStatement&, const SqlStatement&) = default;
 };
 
 /// Where an option was written, for error texts: "conf/payments.toml:12".
@@ -141,6 +151,8 @@ struct HandlerOptions {
   /// "", "read committed", "repeatable read" or "serializable".
   std::string isolation;
   SourceLocation where;
+
+  friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
 };
 
 /// What happens to a message whose topic has handlers but whose `when` conditions all say no.
@@ -153,6 +165,8 @@ struct EngineOptions {
   Unmatched unmatched = Unmatched::kFail;
   /// End once every partition has reached the end it had at start.
   bool drain = false;
+
+  friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 
 enum class LogFormat { kText, kJson };
@@ -163,6 +177,8 @@ struct LogOptions {
   std::string level = "info";
   /// Progress line interval; zero turns it off.
   milliseconds progress_interval{10000};
+
+  friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };
 
 /// Everything a consumer needs to know, validated. `config/` fills it from TOML.
@@ -174,6 +190,8 @@ struct Options {
   EngineOptions consumer;
   LogOptions log;
   std::vector<HandlerOptions> handlers;
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 }  // namespace pawl

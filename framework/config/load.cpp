@@ -1,0 +1,217 @@
+#include "config/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "config/document.hpp"
+#include "config/options_reader.hpp"
+#include "config/overrides.hpp"
+#include "config/shape.hpp"
+#include "config/validate.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+constexpr const char* kReferenceName = "conf/reference.toml";
+
+std::optional<std::string> read_file(const std::filesystem::path& path,
+                                     std::vector<Problem>& problems) {
+  std::error_code ignored;
+  std::ifstream file;
+  errno = 0;
+  if (std::filesystem::is_directory(path, ignored)) {
+    errno = EISDIR;
+  } else {
+    file.open(path, std::ios::binary);
+  }
+  if (file.is_open()) {
+    std::ostringstream content;
+    content << file.rdbuf();
+    return content.str();
+  }
+  Problem problem;
+  problem.where = path.string();
+  problem.what = fmt::format("cannot be read ({})", std::strerror(errno));
+  problem.fix = "give the path of a TOML file";
+  problems.push_back(std::move(problem));
+  return std::nullopt;
+}
+
+Node reference() {
+  const auto source = std::make_shared<Source>();
+  source->name = kReferenceName;
+  source->text = reference_text();
+  std::vector<Problem> problems;
+  auto node = parse_document(source, problems);
+  if (!node)
+    throw ConfigErrors{std::move(problems)};
+  return *std::move(node);
+}
+
+/// What error texts call the file; empty when there is none.
+std::string name_of(const LoadRequest& request) {
+  return request.path.empty() && request.text ? "config" : request.path.string();
+}
+
+std::optional<Node> user_file(const LoadRequest& request, std::vector<Problem>& problems) {
+  if (request.path.empty() && !request.text)
+    return std::nullopt;
+  auto text = request.text ? request.text : read_file(request.path, problems);
+  if (!text)
+    return std::nullopt;
+  const auto source = std::make_shared<Source>();
+  source->name = name_of(request);
+  source->text = *std::move(text);
+  source->folder = request.path.parent_path().string();
+  return parse_document(source, problems);
+}
+
+/// Where an option came from: its own node (`exact`), else the table or array around it.
+struct Origin {
+  const Node* node = nullptr;
+  bool exact = false;
+
+  [[nodiscard]] bool from_user() const {
+    return node != nullptr && node->source->name != kReferenceName;
+  }
+};
+
+Origin origin(const Findings& findings, std::string option) {
+  for (bool exact = true; !option.empty(); exact = false) {
+    if (const auto found = findings.nodes.find(option); found != findings.nodes.end()) {
+      // A statement may be a table around its text.
+      const Node* const text = found->second->member("text");
+      return {text == nullptr ? found->second : text, exact};
+    }
+    const std::size_t end = option.find_last_of(".[");
+    option.resize(end == std::string::npos ? 0 : end);
+  }
+  return {};
+}
+
+bool holds_substituted(const Node& node) {
+  return node.substituted || std::any_of(node.items.begin(), node.items.end(), holds_substituted) ||
+         std::any_of(node.members.begin(), node.members.end(),
+                     [](const auto& member) { return holds_substituted(member.second); });
+}
+
+/// Puts a place to a problem that validate() found, and what the user wrote in the place of what it
+/// stands for.
+void attribute(Problem& problem, const Findings& findings, const std::string& file) {
+  Origin from = origin(findings, problem.option);
+  if (!from.exact || !from.from_user()) {
+    const Origin also = origin(findings, problem.also);
+    if (also.exact && also.from_user())
+      from = also;
+  }
+  if (!from.from_user()) {
+    problem.where = file;
+    return;
+  }
+  const Node& node = *from.node;
+  problem.where = node.where();
+  problem.line = node.line;
+  if (problem.place && node.substituted) {
+    problem.what = "cannot be understood after substitution, and is therefore not shown";
+    problem.fix = "put the text itself here to see what is wrong";
+  } else if (problem.place) {
+    if (auto where = node.where_at(*problem.place)) {
+      problem.where = *std::move(where);
+      problem.place.reset();
+    }
+  }
+  if (!problem.shown.empty() && holds_substituted(node)) {
+    problem.shown = from.exact && node.kind == Node::Kind::kString ? in_quotes(node.written) : "";
+  }
+}
+
+bool is_inside(std::string_view option, std::string_view around) {
+  return option.starts_with(around) &&
+         (option.size() == around.size() || option[around.size()] == '.' ||
+          option[around.size()] == '[');
+}
+
+/// An option that could not be read has its default now, about which nobody wants to hear.
+bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) {
+  return std::any_of(causes.begin(), causes.end(), [&](const Problem& cause) {
+    return !cause.option.empty() &&
+           (is_inside(problem.option, cause.option) || is_inside(cause.option, problem.option));
+  });
+}
+
+/// Every handler inherits a wrong default; it is wrong once.
+bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
+  return !problem.also.empty() &&
+         std::any_of(problems.begin(), problems.end(), [&](const Problem& other) {
+           return other.also == problem.also && other.where == problem.where &&
+                  other.what == problem.what;
+         });
+}
+
+/// Line by line, then what the file lacks, then what came with --set.
+void in_order_of_the_file(std::vector<Problem>& problems) {
+  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+    const auto place = [](const Problem& problem) {
+      return std::tuple{problem.where.starts_with("--set"), problem.line == 0, problem.line};
+    };
+    return place(a) < place(b);
+  });
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>{value};
+}
+
+Options load(const LoadRequest& request) {
+  Findings findings;
+  Node root = reference();
+  const Node known = root;
+
+  std::optional<Node> file = user_file(request, findings.problems);
+  // Of a file that cannot be read nothing is known, so neither is what it lacks.
+  const bool unreadable = !findings.problems.empty();
+  std::vector<Node> layers;
+  if (file)
+    layers.push_back(*std::move(file));
+  for (const std::string& text : request.overrides) {
+    if (auto node = parse_override(text, findings.problems))
+      layers.push_back(*std::move(node));
+  }
+  for (Node& layer : layers) {
+    check_shape(layer, known, findings.problems);
+    substitute(layer, request.environment, findings.problems);
+    merge(root, layer);
+  }
+
+  Options options = read_options(root, findings);
+  if (!unreadable) {
+    const std::vector<Problem> causes = findings.problems;
+    for (Problem& problem : validate(options)) {
+      if (is_consequence(problem, causes))
+        continue;
+      attribute(problem, findings, name_of(request));
+      if (!is_repeated(problem, findings.problems)) {
+        findings.problems.push_back(std::move(problem));
+      }
+    }
+  }
+  in_order_of_the_file(findings.problems);
+  if (!findings.problems.empty())
+    throw ConfigErrors{std::move(findings.problems)};
+  return options;
+}
+
+}  // namespace pawl::config

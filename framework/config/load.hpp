@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <pawl/options.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problems.hpp"
+#include "config/substitution.hpp"
+
+namespace pawl::config {
+
+/// The value of a variable of this process' environment.
+[[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
+
+struct LoadRequest {
+  /// The config file. Empty: none, everything comes from the reference and `overrides`.
+  std::filesystem::path path;
+  /// Taken instead of the file's content; `path` is then only its name in error texts.
+  std::optional<std::string> text;
+  /// "kafka.group=other", as after --set; later ones win. The value is any TOML value, or a bare
+  /// string.
+  std::vector<std::string> overrides;
+  /// Whence ${NAME} comes.
+  EnvironmentLookup environment = process_environment;
+};
+
+/// The options of conf/reference.toml, the user's file over it, and the overrides over both.
+/// They are valid in the sense of validate(). Throws ConfigErrors with everything that is wrong,
+/// in the order of the file; its texts never show a substituted value or a password.
+[[nodiscard]] Options load(const LoadRequest& request);
+
+/// conf/reference.toml as it was when this library was built.
+[[nodiscard]] std::string_view reference_text();
+
+}  // namespace pawl::config

@@ -1,0 +1,264 @@
+#include "config/options_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace pawl::config {
+
+namespace {
+
+constexpr std::array<Choice<GroupProtocol>, 2> kGroupProtocols{
+    {{"classic", GroupProtocol::kClassic}, {"consumer", GroupProtocol::kConsumer}}};
+constexpr std::array<Choice<Assignment>, 2> kAssignments{
+    {{"group", Assignment::kGroup}, {"manual", Assignment::kManual}}};
+constexpr std::array<Choice<Start>, 4> kStarts{{{"committed", Start::kCommitted},
+                                                {"earliest", Start::kEarliest},
+                                                {"latest", Start::kLatest},
+                                                {"halt", Start::kHalt}}};
+constexpr std::array<Choice<MissingKey>, 3> kMissingKeys{
+    {{"fail", MissingKey::kFail}, {"process", MissingKey::kProcess}, {"skip", MissingKey::kSkip}}};
+constexpr std::array<Choice<Conflict>, 2> kConflicts{
+    {{"fail", Conflict::kFail}, {"ignore", Conflict::kIgnore}}};
+constexpr std::array<Choice<FailurePolicy>, 1> kPolicies{{{"halt", FailurePolicy::kHalt}}};
+constexpr std::array<Choice<Unmatched>, 2> kUnmatched{
+    {{"fail", Unmatched::kFail}, {"skip", Unmatched::kSkip}}};
+constexpr std::array<Choice<LogFormat>, 2> kLogFormats{
+    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}};
+
+/// A name, or a time as TOML writes it, with or without quotes.
+void read_start(const Reader& reader, Findings& findings, KafkaOptions& out) {
+  const Node* const node = reader.node("start");
+  if (node == nullptr)
+    return;
+  auto time = node->kind == Node::Kind::kTime ? std::optional{node->time_ms} : std::nullopt;
+  if (node->kind == Node::Kind::kString)
+    time = parse_time(node->value);
+  if (time) {
+    out.start = Start::kTimestamp;
+    out.start_timestamp_ms = *time;
+    return;
+  }
+  if (node->kind == Node::Kind::kString) {
+    for (const auto& [name, start] : kStarts) {
+      if (name == node->value) {
+        out.start = start;
+        return;
+      }
+    }
+  }
+  const bool local = node->kind == Node::Kind::kLocalTime;
+  findings.report(*node, reader.option("start"),
+                  fmt::format("expected a name or a time, found {}", node->describe()),
+                  local ? "write date, time and time zone, such as 2026-01-31T00:00:00Z"
+                        : "write \"committed\", \"earliest\", \"latest\", \"halt\" or a time such "
+                          "as 2026-01-31T00:00:00Z");
+}
+
+void read_partitions(const Reader& reader, Findings& findings, std::vector<std::int32_t>& out) {
+  const Node* const node = reader.node("partitions");
+  if (node == nullptr)
+    return;
+  if (node->kind != Node::Kind::kArray) {
+    findings.report(*node, reader.option("partitions"),
+                    "expected an array of numbers, found " + node->describe(),
+                    "write partition numbers between [ and ], such as [0, 1]");
+    return;
+  }
+  out.clear();
+  for (std::size_t i = 0; i < node->items.size(); ++i) {
+    const std::string option = fmt::format("{}[{}]", reader.option("partitions"), i);
+    findings.nodes[option] = &node->items[i];
+    std::uint64_t number = 0;
+    if (reader.is_count(node->items[i], option, std::numeric_limits<std::int32_t>::max(), number)) {
+      out.push_back(static_cast<std::int32_t>(number));
+    }
+  }
+}
+
+/// `client.id = "x"` without quotes around the name is a table in TOML, but it is meant as it
+/// reads.
+void read_properties(const Node& node, const std::string& prefix, Findings& findings,
+                     std::map<std::string, std::string>& out) {
+  for (const auto& [key, value] : node.members) {
+    const std::string property = prefix.empty() ? key : prefix + "." + key;
+    const std::string option = "kafka.librdkafka." + property;
+    findings.nodes[option] = &value;
+    switch (value.kind) {
+      case Node::Kind::kTable:
+        read_properties(value, property, findings, out);
+        break;
+      case Node::Kind::kString:
+        out[property] = value.value;
+        break;
+      case Node::Kind::kInteger:
+      case Node::Kind::kBoolean:
+      case Node::Kind::kFloat:
+        out[property] = value.written;
+        break;
+      default:
+        findings.report(value, option,
+                        "expected a string, number or boolean, found " + value.describe(),
+                        "write the value as CONFIGURATION.md of librdkafka has it");
+    }
+  }
+}
+
+void read_kafka(const Reader& reader, const Node& root, Findings& findings, KafkaOptions& out) {
+  reader.text("bootstrap_servers", out.bootstrap_servers);
+  reader.text("group", out.group);
+  reader.text("cluster", out.cluster);
+  reader.text("group_instance_id", out.group_instance_id);
+  reader.choice("group_protocol", kGroupProtocols, out.group_protocol);
+  reader.text("assignor", out.assignor);
+  reader.duration("session_timeout", out.session_timeout);
+  read_start(reader, findings, out);
+  reader.size("buffer_per_partition", out.buffer_per_partition);
+  reader.duration("topic_check_interval", out.topic_check_interval);
+  reader.duration("commit_interval", out.commit_interval);
+  reader.choice("assignment", kAssignments, out.assignment);
+  read_partitions(reader, findings, out.manual_partitions);
+  if (const Node* const kafka = root.member("kafka")) {
+    if (const Node* const properties = kafka->member("librdkafka")) {
+      read_properties(*properties, "", findings, out.librdkafka);
+    }
+  }
+}
+
+void read_postgres(const Reader& reader, PostgresOptions& out) {
+  reader.text("url", out.url);
+  reader.text("schema", out.schema);
+  reader.flag("pooled", out.pooled);
+  reader.text("synchronous_commit", out.synchronous_commit);
+  reader.duration("connect_timeout", out.connect_timeout);
+  reader.duration("lock_timeout", out.lock_timeout);
+  reader.duration("retry_initial", out.retry_initial);
+  reader.duration("retry_max", out.retry_max);
+  reader.duration("stalled_owner_after", out.stalled_owner_after);
+  reader.duration("poll_interval", out.poll_interval);
+}
+
+void read_idempotency(const Reader& reader, IdempotencyOptions& out) {
+  reader.text("key", out.key);
+  reader.text("scope", out.scope);
+  reader.choice("missing_key", kMissingKeys, out.missing_key);
+  reader.choice("conflict", kConflicts, out.conflict);
+}
+
+void read_failures(const Reader& reader, FailureOptions& out) {
+  reader.choice("then", kPolicies, out.then, {"dead-letter", "park", "skip"});
+  reader.count("max_attempts", out.max_attempts);
+  reader.duration("retry_initial", out.retry_initial);
+  reader.duration("retry_max", out.retry_max);
+  reader.duration("program_error_retry", out.program_error_retry);
+}
+
+void read_statement(const Node& node, const std::string& option, const Reader& handler,
+                    Findings& findings, std::vector<SqlStatement>& out) {
+  findings.nodes[option] = &node;
+  SqlStatement& statement = out.emplace_back();
+  if (node.kind != Node::Kind::kTable) {
+    (void)handler.is_text(node, option, statement.text);
+    return;
+  }
+  const Reader reader{node, option, findings};
+  if (reader.node("text") == nullptr) {
+    findings.report(node, option, "a statement without text",
+                    "write { text = \"...\", expect_rows = 1 }");
+  }
+  reader.text("text", statement.text);
+  if (reader.node("expect_rows") != nullptr) {
+    std::uint64_t rows = 0;
+    reader.count("expect_rows", rows);
+    statement.expect_rows = rows;
+  }
+  for (const auto& [key, value] : node.members) {
+    if (key == "text" || key == "expect_rows")
+      continue;
+    const auto near = nearest(key, {"text", "expect_rows"});
+    findings.report(
+        value, option + "." + key, "unknown option",
+        near ? fmt::format("did you mean {}?", *near) : "a statement has text and expect_rows");
+  }
+}
+
+void read_statements(const Reader& reader, Findings& findings, std::vector<SqlStatement>& out) {
+  const Node* const node = reader.node("sql");
+  if (node == nullptr)
+    return;
+  if (node->kind != Node::Kind::kArray) {
+    read_statement(*node, reader.option("sql[0]"), reader, findings, out);
+    return;
+  }
+  if (node->items.empty()) {
+    findings.report(*node, reader.option("sql"), "an array without statements",
+                    "write at least one statement");
+  }
+  for (std::size_t i = 0; i < node->items.size(); ++i) {
+    read_statement(node->items[i], fmt::format("{}[{}]", reader.option("sql"), i), reader, findings,
+                   out);
+  }
+}
+
+HandlerOptions read_handler(const Node& node, const std::string& name, const Reader& defaults,
+                            Findings& findings) {
+  HandlerOptions out;
+  out.where = node.where();
+  findings.nodes[name] = &node;
+  defaults.duration("timeout", out.timeout);
+  defaults.text("isolation", out.isolation);
+  const Reader reader{node, name, findings};
+  reader.text("name", out.name);
+  reader.texts("topics", out.topics);
+  reader.text("when", out.when);
+  read_statements(reader, findings, out.sql);
+  reader.text("function", out.function);
+  if (reader.node("key") != nullptr)
+    reader.text("key", out.key.emplace());
+  if (reader.node("scope") != nullptr)
+    reader.text("scope", out.scope.emplace());
+  if (reader.node("missing_key") != nullptr) {
+    reader.choice("missing_key", kMissingKeys, out.missing_key.emplace());
+  }
+  if (reader.node("conflict") != nullptr) {
+    reader.choice("conflict", kConflicts, out.conflict.emplace());
+  }
+  reader.duration("timeout", out.timeout);
+  reader.text("isolation", out.isolation);
+  return out;
+}
+
+}  // namespace
+
+Options read_options(const Node& root, Findings& findings) {
+  Options options;
+  const Reader top{root, "", findings};
+  read_kafka(top.section("kafka"), root, findings, options.kafka);
+  read_postgres(top.section("postgres"), options.postgres);
+  read_idempotency(top.section("idempotency"), options.idempotency);
+  read_failures(top.section("failures"), options.failures);
+  const Reader consumer = top.section("consumer");
+  consumer.count("workers", options.consumer.workers);
+  consumer.duration("shutdown_timeout", options.consumer.shutdown_timeout);
+  consumer.choice("unmatched", kUnmatched, options.consumer.unmatched);
+  const Reader log = top.section("log");
+  log.choice("format", kLogFormats, options.log.format);
+  log.text("level", options.log.level);
+  log.duration("progress_interval", options.log.progress_interval);
+  if (const Node* const handlers = root.member("handler")) {
+    findings.nodes["handler"] = handlers;
+    for (std::size_t i = 0; i < handlers->items.size(); ++i) {
+      // Defaults are read for each handler; their problems are the same for all.
+      Findings repeated;
+      const Reader defaults{*root.member("handler_defaults"), "handler_defaults",
+                            i == 0 ? findings : repeated};
+      options.handlers.push_back(
+          read_handler(handlers->items[i], fmt::format("handler[{}]", i), defaults, findings));
+    }
+  }
+  return options;
+}
+
+}  // namespace pawl::config

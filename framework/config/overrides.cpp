@@ -1,0 +1,80 @@
+#include "config/overrides.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace pawl::config {
+
+namespace {
+
+constexpr std::string_view kProperties = "kafka.librdkafka.";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t start = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(start, text.find_last_not_of(' ') + 1 - start);
+}
+
+std::vector<std::string> path_of(std::string_view option) {
+  std::vector<std::string> path;
+  if (option.starts_with(kProperties)) {
+    path = {"kafka", "librdkafka"};
+    option.remove_prefix(kProperties.size());
+    if (option.size() > 1 && option.starts_with('"') && option.ends_with('"')) {
+      option = option.substr(1, option.size() - 2);
+    }
+    path.emplace_back(option);
+    return path;
+  }
+  while (true) {
+    const std::size_t dot = std::min(option.find('.'), option.size());
+    path.emplace_back(option.substr(0, dot));
+    if (dot == option.size())
+      return path;
+    option.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<Node> parse_override(const std::string& text, std::vector<Problem>& problems) {
+  const std::size_t equals = text.find('=');
+  const std::string option{trimmed(std::string_view{text}.substr(0, equals))};
+  const auto source = std::make_shared<Source>();
+  source->command_line = true;
+  source->name = fmt::format("--set {}{}", option, equals == std::string::npos ? "" : "=...");
+  const auto refuse = [&](std::string what, std::string fix) {
+    Problem problem;
+    problem.where = source->name;
+    problem.what = std::move(what);
+    problem.fix = std::move(fix);
+    problems.push_back(std::move(problem));
+    return std::nullopt;
+  };
+
+  if (equals == std::string::npos) {
+    return refuse("no value", "write --set section.option=value, such as --set kafka.group=other");
+  }
+  const std::vector<std::string> path = path_of(option);
+  if (std::any_of(path.begin(), path.end(), [](const auto& name) { return name.empty(); })) {
+    return refuse("no option", "write --set section.option=value, such as --set kafka.group=other");
+  }
+  if (path.front() == "handler" && path.size() > 1) {
+    return refuse("options of one handler cannot be set here",
+                  "change them in the config file, or all handlers' with handler_defaults");
+  }
+
+  Node node = parse_override_value(source, trimmed(std::string_view{text}.substr(equals + 1)));
+  for (auto name = path.rbegin(); name != path.rend(); ++name) {
+    Node table;
+    table.source = source;
+    table.members.emplace(*name, std::move(node));
+    node = std::move(table);
+  }
+  return node;
+}
+
+}  // namespace pawl::config

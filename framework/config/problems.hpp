@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl::config {
+
+/// A place within a value; both count from 1, columns count characters.
+struct TextPlace {
+  std::size_t line = 1;
+  std::size_t column = 1;
+};
+
+/// One thing that is wrong with the options. A value appears in `shown` and nowhere else, so that
+/// the loader can put in its place what the user wrote (`${PASSWORD}`) instead of what it stands
+/// for.
+struct Problem {
+  std::string option;  ///< "kafka.group", "handler[0].topics[1]"; empty: the file as a whole
+  std::string shown;   ///< the value, ready to print (quoted, redacted); empty: not shown
+  std::string what;    ///< what is wrong
+  std::string fix;     ///< what to do
+  std::string also;    ///< another option that takes part, whose place counts if this one has none
+  std::size_t line = 0;  ///< of the file, for sorting; 0: not in the file
+  std::string where;     ///< "conf/payments.toml:12", "--set kafka.group=..."; empty: set in code
+  /// Where in the value a template, condition or statement cannot be understood.
+  std::optional<TextPlace> place;
+
+  /// One line: "conf/payments.toml:12: kafka.group = "": must not be empty; name the group".
+  [[nodiscard]] std::string text() const;
+};
+
+/// All that was found wrong in one go. what() has one line per problem.
+class ConfigErrors : public std::runtime_error {
+ public:
+  explicit ConfigErrors(std::vector<Problem> problems);
+  [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// The text in double quotes, control characters escaped, cut after 80 bytes.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+/// Of `candidates` the one that `name` was probably meant to be; nullopt when none is near.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view name,
+                                                 const std::vector<std::string>& candidates);
+
+/// `"a", "b" or "c"`.
+[[nodiscard]] std::string any_of(const std::vector<std::string_view>& names);
+
+}  // namespace pawl::config

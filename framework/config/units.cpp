@@ -1,0 +1,76 @@
+#include "config/units.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+
+namespace pawl::config {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+
+// Largest first: formatting takes the first that divides.
+constexpr std::array<Unit, 4> kDurations{
+    {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
+constexpr std::array<Unit, 4> kSizes{
+    {{"GiB", std::int64_t{1} << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}};
+
+std::optional<std::int64_t> parse(std::string_view text, const std::array<Unit, 4>& units) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || number < 0)
+    return std::nullopt;
+  const std::string_view name{rest, static_cast<std::size_t>(end - rest)};
+  for (const Unit& unit : units) {
+    if (unit.name != name)
+      continue;
+    if (number > std::numeric_limits<std::int64_t>::max() / unit.factor)
+      return std::nullopt;
+    return number * unit.factor;
+  }
+  return std::nullopt;
+}
+
+std::string format(std::int64_t number, const std::array<Unit, 4>& units, std::string_view zero) {
+  if (number == 0)
+    return std::string{zero};
+  for (const Unit& unit : units) {
+    if (number % unit.factor == 0)
+      return fmt::format("{}{}", number / unit.factor, unit.name);
+  }
+  return fmt::format("{}{}", number, units.back().name);
+}
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  const auto number = parse(text, kDurations);
+  if (!number)
+    return std::nullopt;
+  return std::chrono::milliseconds{*number};
+}
+
+std::string format_duration(std::chrono::milliseconds duration) {
+  return format(duration.count(), kDurations, "0s");
+}
+
+std::optional<std::size_t> parse_size(std::string_view text) {
+  const auto number = parse(text, kSizes);
+  if (!number)
+    return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+std::string format_size(std::size_t bytes) {
+  return format(static_cast<std::int64_t>(bytes), kSizes, "0B");
+}
+
+}  // namespace pawl::config

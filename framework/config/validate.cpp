@@ -1,0 +1,24 @@
+#include "config/validate.hpp"
+
+#include <utility>
+
+#include "config/validation.hpp"
+
+namespace pawl::config {
+
+std::vector<Problem> validate(const Options& options) {
+  Validation validation;
+  validate_kafka(options.kafka, validation);
+  validate_postgres(options.postgres, validation);
+  validate_behaviour(options, validation);
+  validate_handlers(options, validation);
+  return std::move(validation).problems();
+}
+
+void require_valid(const Options& options) {
+  std::vector<Problem> problems = validate(options);
+  if (!problems.empty())
+    throw ConfigErrors{std::move(problems)};
+}
+
+}  // namespace pawl::config

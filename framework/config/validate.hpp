@@ -1,0 +1,19 @@
+#pragma once
+
+#include <pawl/options.hpp>
+
+#include <vector>
+
+#include "config/problems.hpp"
+
+namespace pawl::config {
+
+/// Everything that is wrong with the options, whether they come from a file or from code: ranges,
+/// names, what excludes or needs what, templates, conditions and statements. Empty: a consumer can
+/// be built from them. Does no I/O; what only Kafka or PostgreSQL can tell is `pawl check`'s.
+[[nodiscard]] std::vector<Problem> validate(const Options& options);
+
+/// Throws ConfigErrors with all that validate() finds.
+void require_valid(const Options& options);
+
+}  // namespace pawl::config

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "config/librdkafka_properties.hpp"
+#include "config/validation.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::size_t kKafkaNameBytes = 249;  // Kafka's longest topic and instance name
+constexpr std::size_t kLabelBytes = 255;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t start = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(start, text.find_last_not_of(' ') + 1 - start);
+}
+
+bool is_host(std::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  });
+}
+
+/// Between brackets; a zone may follow the address (RFC 4007).
+bool is_ipv6(std::string_view address) {
+  const std::string_view digits = address.substr(0, address.find('%'));
+  return digits.size() >= 2 &&
+         digits.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+}
+
+/// "host", "host:port", "[::1]:port", each also after librdkafka's "protocol://".
+bool is_broker(std::string_view broker) {
+  if (const std::size_t scheme = broker.find("://"); scheme != std::string_view::npos) {
+    if (!is_host(broker.substr(0, scheme)))
+      return false;
+    broker.remove_prefix(scheme + 3);
+  }
+  std::size_t host_end = 0;
+  if (broker.starts_with('[')) {
+    const std::size_t bracket = broker.find(']');
+    if (bracket == std::string_view::npos || !is_ipv6(broker.substr(1, bracket - 1)))
+      return false;
+    host_end = bracket + 1;
+  } else {
+    host_end = std::min(broker.find(':'), broker.size());
+    if (!is_host(broker.substr(0, host_end)))
+      return false;
+  }
+  if (host_end == broker.size())
+    return true;
+  const std::string_view port = broker.substr(host_end);
+  int number = 0;
+  const auto [end, error] = std::from_chars(port.data() + 1, port.data() + port.size(), number);
+  return port.starts_with(':') && error == std::errc{} && end == port.data() + port.size() &&
+         number >= 1 && number <= 65535;
+}
+
+void validate_brokers(const std::string& servers, Validation& validation) {
+  const std::string option = "kafka.bootstrap_servers";
+  if (trimmed(servers).empty()) {
+    validation.add(option, "", "not set", "name a broker, such as \"127.0.0.1:9092\"");
+    return;
+  }
+  std::string_view rest = servers;
+  for (std::size_t number = 1;; ++number) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    if (!is_broker(trimmed(rest.substr(0, comma)))) {
+      validation.add(option, in_quotes(servers),
+                     fmt::format("broker {} of the list cannot be read", number),
+                     "write host:port, several separated by commas");
+      return;
+    }
+    if (comma == rest.size())
+      return;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+void validate_assignment(const KafkaOptions& kafka, Validation& validation) {
+  const bool manual = kafka.assignment == Assignment::kManual;
+  if (manual && kafka.manual_partitions.empty()) {
+    validation.add("kafka.partitions", "", "not set, but kafka.assignment is \"manual\"",
+                   "list the partitions of this process, such as [0, 1]", "kafka.assignment");
+  }
+  if (!manual && !kafka.manual_partitions.empty()) {
+    validation.add("kafka.partitions", "", "set, but kafka.assignment is \"group\"",
+                   "remove it, or set kafka.assignment = \"manual\"", "kafka.assignment");
+  }
+  std::set<std::int32_t> seen;
+  for (std::size_t i = 0; i < kafka.manual_partitions.size(); ++i) {
+    const std::int32_t partition = kafka.manual_partitions[i];
+    const std::string option = fmt::format("kafka.partitions[{}]", i);
+    if (partition < 0) {
+      validation.add(option, std::to_string(partition), "not a partition", "give 0 or more");
+    } else if (!seen.insert(partition).second) {
+      validation.add(option, std::to_string(partition), "listed twice", "remove one");
+    }
+  }
+}
+
+void validate_properties(const KafkaOptions& kafka, Validation& validation) {
+  for (const auto& [property, value] : kafka.librdkafka) {
+    // Values are not shown: many are passwords and keys.
+    if (const auto refused = refusal(property, value)) {
+      validation.add("kafka.librdkafka." + property, "",
+                     fmt::format("refused: {}", refused->reason), std::string{refused->instead});
+    }
+  }
+}
+
+bool is_identifier(std::string_view name) {
+  constexpr std::size_t kLongest = 63;  // NAMEDATALEN - 1
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return !name.empty() && name.size() <= kLongest && letter(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+void validate_url(const std::string& url, Validation& validation) {
+  const std::string option = "postgres.url";
+  const std::size_t scheme = url.find("://");
+  const bool uri = url.starts_with("postgresql://") || url.starts_with("postgres://");
+  if (url.find('\0') != std::string::npos) {
+    validation.add(option, "", "holds a NUL byte", "give a connection URI or string");
+  } else if (!uri && scheme != std::string::npos && url.find('=') > scheme) {
+    validation.add(option, "", "not a PostgreSQL URI", "begin it with postgresql://");
+  } else if (!uri && !url.empty() && url.find('=') == std::string::npos) {
+    validation.add(option, "", "neither a connection URI nor keywords and values",
+                   "write postgresql://host/database or \"host=... dbname=...\"");
+  }
+}
+
+}  // namespace
+
+void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
+  validate_brokers(kafka.bootstrap_servers, validation);
+  if (kafka.group.empty()) {
+    validation.add("kafka.group", "", "not set", "name the consumer group, such as \"payments\"");
+  }
+  validation.label("kafka.group", kafka.group, kLabelBytes);
+  if (kafka.cluster.empty()) {
+    validation.add("kafka.cluster", in_quotes(""), "empty",
+                   "name the cluster, or remove the option");
+  }
+  validation.label("kafka.cluster", kafka.cluster, kLabelBytes);
+  validation.label("kafka.group_instance_id", kafka.group_instance_id, kKafkaNameBytes);
+  validation.one_of("kafka.assignor", kafka.assignor,
+                    {"cooperative-sticky", "range", "roundrobin"});
+  validation.range("kafka.session_timeout", kafka.session_timeout, seconds{1}, hours{1});
+  if (kafka.start == Start::kTimestamp && kafka.start_timestamp_ms < 0) {
+    validation.add("kafka.start", "", "a time before 1970", "give a later time, or \"earliest\"");
+  }
+  validation.size_range("kafka.buffer_per_partition", kafka.buffer_per_partition,
+                        std::size_t{1} << 10U, std::size_t{1} << 30U);
+  validation.range("kafka.topic_check_interval", kafka.topic_check_interval, milliseconds{100},
+                   hours{1});
+  validation.range("kafka.commit_interval", kafka.commit_interval, milliseconds{100}, hours{1});
+  validate_assignment(kafka, validation);
+  validate_properties(kafka, validation);
+}
+
+void validate_postgres(const PostgresOptions& postgres, Validation& validation) {
+  validate_url(postgres.url, validation);
+  if (!is_identifier(postgres.schema)) {
+    validation.add("postgres.schema", in_quotes(postgres.schema), "not a plain identifier",
+                   "use a to z, 0 to 9 and _, at most 63, not a digit first");
+  } else if (postgres.schema.starts_with("pg_")) {
+    validation.add("postgres.schema", in_quotes(postgres.schema),
+                   "PostgreSQL keeps names with pg_ for itself", "choose another name");
+  }
+  validation.one_of("postgres.synchronous_commit", postgres.synchronous_commit,
+                    {"", "on", "off", "local", "remote_write", "remote_apply"});
+  validation.range("postgres.connect_timeout", postgres.connect_timeout, milliseconds{100},
+                   minutes{10});
+  validation.range("postgres.lock_timeout", postgres.lock_timeout, milliseconds{10}, hours{1});
+  validation.backoff("postgres", postgres.retry_initial, postgres.retry_max, hours{1});
+  validation.range("postgres.stalled_owner_after", postgres.stalled_owner_after, milliseconds{100},
+                   hours{1});
+  validation.range("postgres.poll_interval", postgres.poll_interval, milliseconds{10}, hours{1});
+}
+
+}  // namespace pawl::config

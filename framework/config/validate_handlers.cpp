@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "config/validation.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+using std::chrono::hours;
+
+constexpr std::size_t kTopicBytes = 249;
+constexpr std::size_t kNameBytes = 255;
+
+/// Kafka: letters, digits, '.', '_' and '-', at most 249, neither "." nor "..".
+bool is_topic(std::string_view topic) {
+  constexpr std::string_view kPunctuation = "._-";
+  return !topic.empty() && topic.size() <= kTopicBytes && topic != "." && topic != ".." &&
+         std::all_of(topic.begin(), topic.end(), [&](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  kPunctuation.find(c) != std::string_view::npos;
+         });
+}
+
+/// One part of a function's name: plain, or in double quotes. The part is taken off `rest`.
+bool take_identifier(std::string_view& rest) {
+  if (rest.starts_with('"')) {
+    const std::size_t end = rest.find('"', 1);
+    if (end == std::string_view::npos || end == 1)
+      return false;
+    rest.remove_prefix(end + 1);
+    return true;
+  }
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  if (rest.empty() || !letter(rest.front()))
+    return false;
+  const auto end = std::find_if_not(rest.begin(), rest.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '$';
+  });
+  rest.remove_prefix(static_cast<std::size_t>(end - rest.begin()));
+  return true;
+}
+
+/// "name" or "schema.name".
+bool is_function_name(std::string_view name) {
+  if (!take_identifier(name))
+    return false;
+  if (name.empty())
+    return true;
+  name.remove_prefix(1);
+  return take_identifier(name) && name.empty();
+}
+
+void validate_topics(const HandlerOptions& handler, const std::string& option,
+                     Validation& validation) {
+  if (handler.topics.empty()) {
+    validation.add(option + ".topics", "", "no topic", "list its topics, such as [\"payments\"]");
+  }
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < handler.topics.size(); ++i) {
+    const std::string& topic = handler.topics[i];
+    const std::string item = fmt::format("{}.topics[{}]", option, i);
+    if (topic.starts_with('^')) {
+      validation.add(item, in_quotes(topic), "patterns of topics are not supported",
+                     "list each topic by its name");
+    } else if (!is_topic(topic)) {
+      validation.add(item, in_quotes(topic), "not a name that Kafka allows",
+                     "use letters, digits, '.', '_' and '-', at most 249");
+    } else if (!seen.insert(topic).second) {
+      validation.add(item, in_quotes(topic), "listed twice", "remove one");
+    }
+  }
+}
+
+void validate_action(const HandlerOptions& handler, const std::string& option,
+                     Validation& validation) {
+  if (!handler.sql.empty() && !handler.function.empty()) {
+    validation.add(option, "", "has both sql and function",
+                   "keep one; a statement can call functions too");
+  } else if (handler.sql.empty() && handler.function.empty() && handler.name.empty()) {
+    validation.add(option, "", "does nothing",
+                   "give it sql, function, or the name of a C++ handler");
+  }
+  for (std::size_t i = 0; i < handler.sql.size(); ++i) {
+    const std::string item = fmt::format("{}.sql[{}]", option, i);
+    const std::string& text = handler.sql[i].text;
+    if (text.find_first_not_of(" \t\r\n;") == std::string::npos) {
+      validation.add(item, "", "an empty statement", "write it, or remove it");
+    } else {
+      validation.sql(item, text);
+    }
+  }
+  if (!handler.function.empty() && !is_function_name(handler.function)) {
+    validation.add(option + ".function", in_quotes(handler.function), "not the name of a function",
+                   "write schema.function, without arguments");
+  }
+}
+
+/// C++ handlers may bring a key function of their own, which only the program knows.
+void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defaults,
+                  const std::string& option, Validation& validation) {
+  if (handler.key)
+    validation.key_template(option + ".key", *handler.key);
+  if (handler.scope)
+    validation.scope(option + ".scope", *handler.scope);
+  const bool code = handler.sql.empty() && handler.function.empty();
+  const std::string& key = handler.key ? *handler.key : defaults.key;
+  const MissingKey missing = handler.missing_key.value_or(defaults.missing_key);
+  if (!code && key.empty() && missing != MissingKey::kProcess) {
+    validation.add(option + ".key", "", "no idempotency key",
+                   "set it here or in [idempotency], such as \"{header:event-id}\"; "
+                   "missing_key = \"process\" applies messages without duplicate check");
+  }
+}
+
+void validate_handler(const HandlerOptions& handler, const IdempotencyOptions& defaults,
+                      const std::string& option, Validation& validation) {
+  validation.label(option + ".name", handler.name, kNameBytes);
+  validate_topics(handler, option, validation);
+  validation.condition(option + ".when", handler.when);
+  validate_action(handler, option, validation);
+  validate_key(handler, defaults, option, validation);
+  validation.range(option + ".timeout", handler.timeout, milliseconds{1}, hours{24},
+                   "handler_defaults.timeout");
+  validation.one_of(option + ".isolation", handler.isolation,
+                    {"", "read committed", "repeatable read", "serializable"},
+                    "handler_defaults.isolation");
+}
+
+/// Handlers are tried from the top, so one without `when` takes all that comes below it.
+void validate_order(const Options& options, Validation& validation) {
+  std::map<std::string_view, std::size_t> takes_all;
+  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
+    const HandlerOptions& handler = options.handlers[i];
+    for (std::size_t t = 0; t < handler.topics.size(); ++t) {
+      const std::string& topic = handler.topics[t];
+      const auto [first, added] = handler.when.empty() ? takes_all.try_emplace(topic, i)
+                                                       : std::pair{takes_all.find(topic), false};
+      if (added || first == takes_all.end() || first->second == i)
+        continue;
+      const HandlerOptions& other = options.handlers[first->second];
+      const std::string place = other.where.empty() ? "" : fmt::format(" ({})", other.where);
+      validation.add(
+          fmt::format("handler[{}].topics[{}]", i, t), in_quotes(topic),
+          fmt::format("handler[{}]{} has no `when` and takes every message of this topic",
+                      first->second, place),
+          handler.when.empty() ? "give each handler of a topic a `when`, but for the last"
+                               : "put the handler without `when` last");
+    }
+  }
+}
+
+}  // namespace
+
+void validate_handlers(const Options& options, Validation& validation) {
+  if (options.handlers.empty()) {
+    validation.add("handler", "", "none", "add at least one [[handler]] with topics and sql");
+  }
+  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
+    validate_handler(options.handlers[i], options.idempotency, fmt::format("handler[{}]", i),
+                     validation);
+  }
+  validate_order(options, validation);
+}
+
+}  // namespace pawl::config

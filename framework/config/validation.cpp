@@ -1,0 +1,87 @@
+#include "config/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "config/units.hpp"
+
+namespace pawl::config {
+
+void Validation::add(std::string option, std::string shown, std::string what, std::string fix,
+                     std::string also) {
+  Problem problem;
+  problem.option = std::move(option);
+  problem.shown = std::move(shown);
+  problem.what = std::move(what);
+  problem.fix = std::move(fix);
+  problem.also = std::move(also);
+  problems_.push_back(std::move(problem));
+}
+
+void Validation::range(const std::string& option, std::chrono::milliseconds value,
+                       std::chrono::milliseconds least, std::chrono::milliseconds most,
+                       const std::string& also) {
+  if (value >= least && value <= most)
+    return;
+  add(option, in_quotes(format_duration(value)), "out of range",
+      fmt::format("give \"{}\" to \"{}\"", format_duration(least), format_duration(most)), also);
+}
+
+void Validation::range(const std::string& option, std::uint64_t value, std::uint64_t least,
+                       std::uint64_t most) {
+  if (value >= least && value <= most)
+    return;
+  add(option, std::to_string(value), "out of range", fmt::format("give {} to {}", least, most));
+}
+
+void Validation::size_range(const std::string& option, std::size_t value, std::size_t least,
+                            std::size_t most) {
+  if (value >= least && value <= most)
+    return;
+  add(option, in_quotes(format_size(value)), "out of range",
+      fmt::format("give \"{}\" to \"{}\"", format_size(least), format_size(most)));
+}
+
+void Validation::backoff(const std::string& section, std::chrono::milliseconds initial,
+                         std::chrono::milliseconds longest, std::chrono::milliseconds most) {
+  const std::chrono::milliseconds least{1};
+  range(section + ".retry_initial", initial, least, most);
+  range(section + ".retry_max", longest, least, most);
+  if (longest >= least && initial <= most && initial > longest) {
+    add(section + ".retry_max", in_quotes(format_duration(longest)),
+        fmt::format("less than {}.retry_initial", section),
+        "give the first delay in retry_initial and the longest in retry_max",
+        section + ".retry_initial");
+  }
+}
+
+void Validation::one_of(const std::string& option, const std::string& value,
+                        const std::vector<std::string_view>& names, const std::string& also) {
+  if (std::find(names.begin(), names.end(), value) != names.end())
+    return;
+  add(option, in_quotes(value), "not a known value", fmt::format("write {}", any_of(names)), also);
+}
+
+void Validation::label(const std::string& option, const std::string& value, std::size_t most) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (value.size() > most) {
+    add(option, in_quotes(value), fmt::format("longer than {} bytes", most), "give a shorter name");
+  } else if (std::any_of(value.begin(), value.end(), control)) {
+    add(option, in_quotes(value), "holds control characters", "give a printable name");
+  } else if (value.starts_with(' ') || value.ends_with(' ')) {
+    add(option, in_quotes(value), "begins or ends with a space", "remove the space");
+  }
+}
+
+void Validation::scope(const std::string& option, const std::string& name) {
+  constexpr std::size_t kMostBytes = 255;
+  if (name.find_first_of("{}") != std::string::npos) {
+    add(option, in_quotes(name), "a scope is a name, not a template",
+        "put what tells keys apart into the key");
+  }
+  label(option, name, kMostBytes);
+}
+
+}  // namespace pawl::config

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <pawl/options.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/problems.hpp"
+
+namespace pawl::config {
+
+/// Collects problems while validate() goes through the options.
+class Validation {
+ public:
+  void add(Problem problem) { problems_.push_back(std::move(problem)); }
+  void add(std::string option, std::string shown, std::string what, std::string fix,
+           std::string also = "");
+
+  /// Both bounds are allowed values.
+  void range(const std::string& option, std::chrono::milliseconds value,
+             std::chrono::milliseconds least, std::chrono::milliseconds most,
+             const std::string& also = "");
+  void range(const std::string& option, std::uint64_t value, std::uint64_t least,
+             std::uint64_t most);
+  void size_range(const std::string& option, std::size_t value, std::size_t least,
+                  std::size_t most);
+
+  /// retry_initial and retry_max of a section.
+  void backoff(const std::string& section, std::chrono::milliseconds initial,
+               std::chrono::milliseconds longest, std::chrono::milliseconds most);
+
+  void one_of(const std::string& option, const std::string& value,
+              const std::vector<std::string_view>& names, const std::string& also = "");
+
+  /// A label that goes into tables, logs and Kafka: not longer than `most` bytes, no control
+  /// characters, no white space at either end.
+  void label(const std::string& option, const std::string& value, std::size_t most);
+
+  /// A scope is a plain name of at most 255 bytes; empty is the default one.
+  void scope(const std::string& option, const std::string& name);
+
+  /// Templates, conditions and statements can be understood; what is empty is nobody's business
+  /// here.
+  void key_template(const std::string& option, const std::string& text);
+  void condition(const std::string& option, const std::string& text);
+  void sql(const std::string& option, const std::string& text);
+
+  [[nodiscard]] std::vector<Problem> problems() && { return std::move(problems_); }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+void validate_kafka(const KafkaOptions& kafka, Validation& validation);
+void validate_postgres(const PostgresOptions& postgres, Validation& validation);
+
+/// [idempotency], [failures], [consumer], [log].
+void validate_behaviour(const Options& options, Validation& validation);
+void validate_handlers(const Options& options, Validation& validation);
+
+}  // namespace pawl::config

@@ -1,0 +1,51 @@
+#include <string>
+
+#include "config/validation.hpp"
+#include "message/condition.hpp"
+#include "message/sql_text.hpp"
+#include "message/template.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+/// The problem itself already ends with what to do.
+Problem not_understood(const std::string& option, const message::SyntaxError& error) {
+  Problem problem;
+  problem.option = option;
+  problem.what = error.problem();
+  problem.place = TextPlace{error.line(), error.column()};
+  return problem;
+}
+
+}  // namespace
+
+void Validation::key_template(const std::string& option, const std::string& text) {
+  if (text.empty())
+    return;
+  try {
+    (void)message::Template::parse_key(text);
+  } catch (const message::SyntaxError& error) {
+    add(not_understood(option, error));
+  }
+}
+
+void Validation::condition(const std::string& option, const std::string& text) {
+  if (text.empty())
+    return;
+  try {
+    (void)message::Condition::parse(text);
+  } catch (const message::SyntaxError& error) {
+    add(not_understood(option, error));
+  }
+}
+
+void Validation::sql(const std::string& option, const std::string& text) {
+  try {
+    (void)message::SqlText::parse(text);
+  } catch (const message::SyntaxError& error) {
+    add(not_understood(option, error));
+  }
+}
+
+}  // namespace pawl::config

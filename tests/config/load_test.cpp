@@ -1,0 +1,290 @@
+#include "config/load.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <fstream>
+
+#include "loading.hpp"
+
+using namespace std::chrono_literals;
+using namespace pawl;
+using namespace pawl::config;
+using namespace pawl::config::test;
+
+namespace {
+
+/// The config of the README and of the project's first issue, as it stands.
+constexpr const char* kExample = R"toml([kafka]
+bootstrap_servers = "127.0.0.1:9092"
+group = "payments"
+
+[postgres]
+url = "postgresql://localhost/payments"
+
+[idempotency]
+key = "{header:event-id}"
+
+[[handler]]
+topics = ["payments"]
+sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+]
+)toml";
+
+void check_example(const Options& options) {
+  CHECK(options.kafka.bootstrap_servers == "127.0.0.1:9092");
+  CHECK(options.kafka.group == "payments");
+  CHECK(options.postgres.url == "postgresql://localhost/payments");
+  CHECK(options.idempotency.key == "{header:event-id}");
+  REQUIRE(options.handlers.size() == 1);
+  CHECK(options.handlers[0].topics == std::vector<std::string>{"payments"});
+  REQUIRE(options.handlers[0].sql.size() == 2);
+  CHECK(options.handlers[0].sql[1].text.starts_with("UPDATE accounts"));
+  CHECK(options.handlers[0].sql[1].expect_rows == std::nullopt);
+  CHECK(options.handlers[0].timeout == 30s);
+}
+
+}  // namespace
+
+TEST_CASE("the smallest config that says what to do is complete") {
+  check_example(load(request(kExample)));
+}
+
+TEST_CASE("conf/payments.toml is that config") {
+  LoadRequest request;
+  request.path = PAWL_SOURCE_DIR "/conf/payments.toml";
+  const Options options = load(request);
+  check_example(options);
+  CHECK(options.handlers[0].where.ends_with("conf/payments.toml:15"));
+}
+
+TEST_CASE("every kind of handler and statement is read") {
+  const Options options = load(request(R"([kafka]
+bootstrap_servers = "a:1, b:2"
+group = "g"
+[handler_defaults]
+timeout = "2s"
+isolation = "serializable"
+[[handler]]
+name = "first"
+topics = ["t", "u"]
+when = '{header:type} == "a"'
+sql = { text = "DELETE FROM x WHERE id = {key}", expect_rows = 1 }
+key = "{key}"
+scope = "shared"
+missing_key = "skip"
+conflict = "ignore"
+timeout = "500ms"
+isolation = "read committed"
+[[handler]]
+topics = ["t"]
+when = '{header:type} == "b"'
+sql = ["SELECT 1", { text = "SELECT 2", expect_rows = 0 }]
+missing_key = "process"
+[[handler]]
+topics = ["t"]
+function = "app.apply"
+key = "{/id}"
+[[handler]]
+name = "registered"
+topics = ["v"]
+)"));
+  REQUIRE(options.handlers.size() == 4);
+  const HandlerOptions& first = options.handlers[0];
+  CHECK(first.name == "first");
+  CHECK(first.topics == std::vector<std::string>{"t", "u"});
+  CHECK(first.when == "{header:type} == \"a\"");
+  REQUIRE(first.sql.size() == 1);
+  CHECK(first.sql[0].text == "DELETE FROM x WHERE id = {key}");
+  CHECK(first.sql[0].expect_rows == 1U);
+  CHECK(first.key == "{key}");
+  CHECK(first.scope == "shared");
+  CHECK(first.missing_key == MissingKey::kSkip);
+  CHECK(first.conflict == Conflict::kIgnore);
+  CHECK(first.timeout == 500ms);
+  CHECK(first.isolation == "read committed");
+  CHECK(first.where == "a.toml:7");
+  const HandlerOptions& second = options.handlers[1];
+  REQUIRE(second.sql.size() == 2);
+  CHECK(second.sql[1].expect_rows == 0U);
+  CHECK(second.key == std::nullopt);
+  CHECK(second.conflict == std::nullopt);
+  CHECK(second.timeout == 2s);
+  CHECK(second.isolation == "serializable");
+  CHECK(options.handlers[2].function == "app.apply");
+  CHECK(options.handlers[3].name == "registered");
+}
+
+TEST_CASE("every option is read from its place") {
+  const Options options = load(request(R"([kafka]
+bootstrap_servers = "a:1"
+group = "g"
+cluster = "c"
+group_instance_id = "i"
+group_protocol = "consumer"
+assignor = "range"
+session_timeout = "6s"
+start = "latest"
+buffer_per_partition = "64KiB"
+topic_check_interval = "2s"
+commit_interval = "3s"
+assignment = "manual"
+partitions = [0, 7]
+[kafka.librdkafka]
+"client.id" = "x"
+security.protocol = "ssl"
+"fetch.min.bytes" = 5
+"check.crcs" = false
+[postgres]
+url = "host=h"
+schema = "s"
+pooled = true
+synchronous_commit = "off"
+connect_timeout = "4s"
+lock_timeout = "6s"
+retry_initial = "7ms"
+retry_max = "8s"
+stalled_owner_after = "9s"
+poll_interval = "10s"
+[idempotency]
+key = "{key}"
+scope = "sc"
+missing_key = "process"
+conflict = "ignore"
+[failures]
+then = "halt"
+max_attempts = 11
+retry_initial = "12ms"
+retry_max = "13s"
+program_error_retry = "14s"
+[consumer]
+workers = 15
+shutdown_timeout = "16s"
+unmatched = "skip"
+[log]
+format = "json"
+level = "debug"
+progress_interval = "0s"
+[[handler]]
+topics = ["t"]
+sql = "SELECT 1"
+)"));
+  Options expected;
+  expected.kafka.bootstrap_servers = "a:1";
+  expected.kafka.group = "g";
+  expected.kafka.cluster = "c";
+  expected.kafka.group_instance_id = "i";
+  expected.kafka.group_protocol = GroupProtocol::kConsumer;
+  expected.kafka.assignor = "range";
+  expected.kafka.session_timeout = 6s;
+  expected.kafka.start = Start::kLatest;
+  expected.kafka.buffer_per_partition = 65536;
+  expected.kafka.topic_check_interval = 2s;
+  expected.kafka.commit_interval = 3s;
+  expected.kafka.assignment = Assignment::kManual;
+  expected.kafka.manual_partitions = {0, 7};
+  expected.kafka.librdkafka = {{"client.id", "x"},
+                               {"security.protocol", "ssl"},
+                               {"fetch.min.bytes", "5"},
+                               {"check.crcs", "false"}};
+  expected.postgres.url = "host=h";
+  expected.postgres.schema = "s";
+  expected.postgres.pooled = true;
+  expected.postgres.synchronous_commit = "off";
+  expected.postgres.connect_timeout = 4s;
+  expected.postgres.lock_timeout = 6s;
+  expected.postgres.retry_initial = 7ms;
+  expected.postgres.retry_max = 8s;
+  expected.postgres.stalled_owner_after = 9s;
+  expected.postgres.poll_interval = 10s;
+  expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
+  expected.failures = {FailurePolicy::kHalt, 11, 12ms, 13s, 14s};
+  expected.consumer = {15, 16s, Unmatched::kSkip, false};
+  expected.log = {LogFormat::kJson, "debug", 0ms};
+  expected.handlers = options.handlers;
+  CHECK(options == expected);
+}
+
+TEST_CASE("brokers may be names, addresses, and have a protocol") {
+  const auto* servers =
+      GENERATE("localhost", "localhost:9092", "10.0.0.1:9092", "a:1,b_2.c-d:2", "[::1]:9092",
+               "[fe80::1%eth0]", "SASL_SSL://k:9093", " a:1 , b:2 ");
+  CAPTURE(servers);
+  CHECK(load(request(kRequired, {std::string{"kafka.bootstrap_servers='"} + servers + "'"}))
+            .kafka.bootstrap_servers == servers);
+}
+
+TEST_CASE("a start may be a time, with or without quotes") {
+  const auto* time = GENERATE("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z",
+                              "2026-01-31T14:00:00+02:00", "\"2026-01-31T12:00:00Z\"",
+                              "\"2026-01-31 12:00:00z\"", "'2026-01-31T07:30:00-04:30'");
+  CAPTURE(time);
+  const Options options = load(request(kRequired, {std::string{"kafka.start="} + time}));
+  CHECK(options.kafka.start == Start::kTimestamp);
+  CHECK(options.kafka.start_timestamp_ms == 1769860800000);
+}
+
+TEST_CASE("--set comes after the file, the last one counts") {
+  const Options options = load(request(
+      kRequired, {"kafka.group=other", "kafka.group = another", "consumer.workers=8",
+                  "postgres.pooled=true", "postgres.schema=\"quoted\"", "kafka.partitions=[1, 2]",
+                  "kafka.assignment=manual", "kafka.librdkafka.client.id=me",
+                  "kafka.librdkafka.\"a.b\"=c", "log={ level = \"debug\", format = \"json\" }"}));
+  CHECK(options.kafka.group == "another");
+  CHECK(options.consumer.workers == 8);
+  CHECK(options.postgres.pooled);
+  CHECK(options.postgres.schema == "quoted");
+  CHECK(options.kafka.manual_partitions == std::vector<std::int32_t>{1, 2});
+  CHECK(options.kafka.librdkafka ==
+        std::map<std::string, std::string>{{"client.id", "me"}, {"a.b", "c"}});
+  CHECK(options.log.level == "debug");
+  CHECK(options.log.format == LogFormat::kJson);
+  CHECK(options.log.progress_interval == 10s);
+}
+
+TEST_CASE("a string may be set without the quotes that a shell takes away") {
+  const auto* value = GENERATE("42", "true", "2026-01-31", "a b", "a=b", "1.50", "it's", "x # y");
+  CAPTURE(value);
+  CHECK(load(request(kRequired, {std::string{"kafka.group="} + value})).kafka.group == value);
+}
+
+TEST_CASE("a config may come from --set alone") {
+  LoadRequest request;
+  request.overrides = {"kafka.bootstrap_servers=h:1", "kafka.group=g", "idempotency.key={key}",
+                       "handler=[{ topics = [\"t\"], sql = \"SELECT 1\" }]"};
+  CHECK(load(request).handlers.at(0).topics == std::vector<std::string>{"t"});
+}
+
+TEST_CASE("environment variables and files stand in for parts of strings") {
+  const std::string folder = testing_folder();
+  std::ofstream{folder + "/secret"} << "hunter2\n";
+  std::ofstream{folder + "/lines"} << "a\nb\n\n";
+  LoadRequest asked = request(kRequired + R"(
+[kafka.librdkafka]
+"sasl.username" = "${USER_NAME}"
+"sasl.password" = "${file:secret}"
+"ssl.key.pem" = "${file:lines}"
+"client.id" = "$${USER_NAME} ${USER_NAME}-${NUMBER} $1 $$ ${EMPTY}."
+)",
+                              {"handler=[{ topics = [\"${USER_NAME}\"], sql = \"SELECT 1\" }]"},
+                              {{"USER_NAME", "${NUMBER}"}, {"NUMBER", "7"}, {"EMPTY", ""}});
+  asked.path = folder + "/a.toml";
+  asked.overrides = {"handler=[{ topics = [\"t${NUMBER}\"], sql = \"SELECT 1\" }]"};
+  const Options options = load(asked);
+  CHECK(options.kafka.librdkafka ==
+        std::map<std::string, std::string>{{"sasl.username", "${NUMBER}"},
+                                           {"sasl.password", "hunter2"},
+                                           {"ssl.key.pem", "a\nb\n"},
+                                           {"client.id", "${USER_NAME} ${NUMBER}-7 $1 $$ ."}});
+  CHECK(options.handlers.at(0).topics == std::vector<std::string>{"t7"});
+}
+
+TEST_CASE("a file with a byte order mark or with Windows line ends loads") {
+  std::string text = "\xef\xbb\xbf" + kRequired;
+  CHECK(load(request(text)).kafka.group == "payments");
+  std::string windows;
+  for (const char c : kRequired)
+    windows += c == '\n' ? std::string{"\r\n"} : std::string{c};
+  CHECK(load(request(windows)).kafka.group == "payments");
+}

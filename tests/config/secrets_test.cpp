@@ -1,0 +1,69 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "loading.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace pawl::config;
+using namespace pawl::config::test;
+
+TEST_CASE("no error text shows what a variable stands for") {
+  const auto* line = GENERATE(
+      "kafka.bootstrap_servers='${SECRET}'", "kafka.group='${SECRET} '",
+      "kafka.cluster=' ${SECRET}'", "kafka.assignor='${SECRET}'",
+      "kafka.session_timeout='${SECRET}'", "kafka.start='${SECRET}'",
+      "kafka.buffer_per_partition='${SECRET}'", "kafka.group_protocol='${SECRET}'",
+      "kafka.partitions='${SECRET}'", "kafka.partitions=['${SECRET}']",
+      "kafka.librdkafka.group.id='${SECRET}'", "kafka.librdkafka='${SECRET}'",
+      "postgres.schema='${SECRET}'", "postgres.pooled='${SECRET}'", "postgres.url='${SECRET}'",
+      "postgres.synchronous_commit='${SECRET}'", "idempotency.key='${SECRET}'",
+      "idempotency.key='{header:x}{${SECRET}}'", "idempotency.scope='{${SECRET}'",
+      "failures.then='${SECRET}'", "failures.max_attempts='${SECRET}'", "log.level='${SECRET}'",
+      "handler=[{ topics = ['${SECRET}'], sql = 'SELECT 1' }]",
+      "handler=[{ topics = ['t', '${SECRET}', '${SECRET}'], sql = 'SELECT 1' }]",
+      "handler=[{ topics = '${SECRET}', sql = 'SELECT 1' }]",
+      "handler=[{ topics = ['t'], sql = 'SELECT {${SECRET}}' }]",
+      "handler=[{ topics = ['t'], sql = [{ text = 'SELECT {${SECRET}}' }] }]",
+      "handler=[{ topics = ['t'], sql = 'SELECT 1', when = '${SECRET}' }]",
+      "handler=[{ topics = ['t'], function = '${SECRET}' }]",
+      "handler=[{ topics = ['t'], sql = 'SELECT 1', isolation = '${SECRET}' }]",
+      "handler=[{ topics = ['t'], sql = 'SELECT 1', name = '${SECRET} ' }]",
+      "handler=[{ topics = ['$${x}', '${SECRET}'], sql = 'SELECT 1', timeout = '${SECRET}' }]");
+  CAPTURE(line);
+  const std::string errors = errors_of(request(kRequired, {line}, {{"SECRET", "hunter2!"}}));
+  CHECK_FALSE(errors.empty());
+  CHECK_THAT(errors, !ContainsSubstring("hunter2"));
+}
+
+TEST_CASE("no error text shows a password that stands in the file") {
+  const auto* lines =
+      GENERATE("[postgres]\nurl = [\"postgresql://app:hunter2@db/p\"]",
+               "[postgres]\nurl = \"mysql://app:hunter2@db/p\"", "[postgres]\nurl = \"hunter2\"",
+               "[postgres]\nurl = postgresql://app:hunter2@db/p", "[postgres]\nurl = hunter2",
+               "[postgres]\nurl = \"postgresql://app:hunter2@db/p", "[postgres]\nurl = 'hunter2\n'",
+               "[postgres]\nurl = \"\\hunter2\"", "[postgres]\nurl = 'a'hunter2",
+               "[postgres]\nurl = 7hunter2", "[kafka.librdkafka]\n\"sasl.password\" = hunter2",
+               "[kafka.librdkafka]\n\"sasl.password\" = [\"hunter2\"]",
+               "[kafka.librdkafka]\n\"opaque\" = \"hunter2\"");
+  CAPTURE(lines);
+  const std::string errors = errors_of(request(kRequired + lines + "\n"));
+  CHECK_FALSE(errors.empty());
+  CHECK_THAT(errors, !ContainsSubstring("hunter2"));
+}
+
+TEST_CASE("no error text shows a value that was given with --set") {
+  const auto* set = GENERATE("postgres.url=mysql://app:hunter2@db/p", "postgres.urll=hunter2",
+                             "postgres.url=[\"hunter2\"]", "kafka.librdkafka.opaque=hunter2",
+                             "handler.0.key=hunter2", "=hunter2");
+  CAPTURE(set);
+  const std::string errors = errors_of(request(kRequired, {set}));
+  CHECK_FALSE(errors.empty());
+  CHECK_THAT(errors, !ContainsSubstring("hunter2"));
+}
+
+TEST_CASE("an error text shows a variable's name in its place") {
+  CHECK(errors_of(request(kRequired, {"postgres.schema=${SECRET}"}, {{"SECRET", "A"}})) ==
+        "--set postgres.schema=...: postgres.schema = \"${SECRET}\": not a plain identifier; use a "
+        "to z, 0 to 9 and _, at most 63, not a digit first");
+}
