@@ -6,11 +6,12 @@
 # that signatures and hashes are checked as for every package and the system's own configuration
 # stays as it is. Proxies and authentication of the system's apt keep working.
 
-# name, source package, preferred version, lowest that serves, first that does not
+# name and source package, preferred version, lowest that serves, first that does not, and the
+# SHA-256 of the preferred version's archive. librdkafka: KIP-848 groups are complete from 2.12.
 libraries=(
-    "libpqxx libpqxx 7.10.0 7.10 8"
-    "catch2 catch2 3.7.1 3.7 4"
-    "librdkafka librdkafka 2.14.2 2.8 3"
+    "libpqxx 7.10.0 7.10 8 d588bca36357eda8bcafd5bc1f95df1afe613fdc70c80e426fc89eecb828fc3e"
+    "catch2 3.7.1 3.7 4 c991b247a1a0d7bb9c39aa35faf0fe9e19764213f28ffba3109388e62ee0269c"
+    "librdkafka 2.14.2 2.12 3 4d53568c13717b167d12c7b2a0fe12aeb5d6bfe02de53df5b68f86d870a81b33"
 )
 
 # Debug lines keep a backtrace readable. librdkafka's asserts stay on, as in its own build.
@@ -57,8 +58,9 @@ private_apt_update() { # FOLDER SUITE...
     for suite in "$@"; do
         echo "deb-src [signed-by=$keyring] $mirror $suite main"
     done >"$folder/sources.list"
-    # The archive's Release files of a testing suite may be seen late through a caching mirror.
-    private_apt "$folder" apt-get update --quiet >&2
+    # A mirror may lag behind the archive. Here that does no harm: what is fetched is chosen by its
+    # version and compared with a known hash.
+    private_apt "$folder" apt-get update -qq -o Acquire::Check-Valid-Until=false >&2
 }
 
 private_apt() { # FOLDER PROGRAM ARGUMENTS...
@@ -87,10 +89,11 @@ offered_version() { # FOLDER PACKAGE PREFERRED LOWEST BELOW
 }
 
 # Puts the upstream archive of a library into .deps/sources and prints its path.
-fetch_source() { # PACKAGE PREFERRED LOWEST BELOW
-    local package=$1 preferred=$2 archive version
-    archive=$(find "$deps/sources" -name "${package}_$preferred.orig.tar.*" -print -quit 2>/dev/null)
+fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
+    local name=$1 preferred=$2 archive version apt suites
+    archive=$(find "$deps/sources" -name "${name}_$preferred.orig.tar.*" -print -quit 2>/dev/null)
     if [[ $archive ]]; then
+        check_source "$archive" "$@"
         echo "$archive"
         return
     fi
@@ -98,9 +101,8 @@ fetch_source() { # PACKAGE PREFERRED LOWEST BELOW
         mirror=$(debian_mirror)
         [[ $mirror ]] || fail "apt has no Debian archive in its sources; add one to /etc/apt/sources.list.d"
     fi
-    local suites
     for suites in "trixie forky" "trixie forky sid"; do
-        local apt="$scratch/apt-${suites// /-}"
+        apt="$scratch/apt-${suites// /-}"
         if [[ ! -e $apt/read ]]; then
             say "  reading the source lists of Debian $suites"
             # shellcheck disable=SC2086  # a list of words
@@ -108,18 +110,32 @@ fetch_source() { # PACKAGE PREFERRED LOWEST BELOW
                 say "  not every list could be read; going on with what there is"
             : >"$apt/read"
         fi
-        version=$(offered_version "$apt" "$@") && [[ ${version%-*} == *"$preferred" ]] && break
+        version=$(offered_version "$apt" "${@:1:4}") && [[ ${version%-*} == *"$preferred" ]] && break
     done
-    [[ $version ]] || fail "no Debian release offers $package >= $3 and < $4 as a source package; put its upstream archive into $deps/sources as ${package}_$preferred.orig.tar.gz"
-    say "  fetching the source of $package $version"
+    [[ $version ]] || fail "no Debian release offers $name >= $3 and < $4 as a source package; put its upstream archive into $deps/sources as ${name}_$preferred.orig.tar.gz"
+    say "  fetching the source of $name $version"
     mkdir -p "$scratch/download" "$deps/sources"
     (cd "$scratch/download" &&
-        private_apt "$apt" apt-get source --quiet --download-only --only-source "$package=$version") >&2 ||
-        fail "could not fetch the source of $package $version; apt's reason stands above"
-    archive=$(find "$scratch/download" -name "${package}_*.orig.tar.*" ! -name '*.asc' -print -quit)
-    [[ $archive ]] || fail "the source package of $package $version holds no upstream archive"
+        private_apt "$apt" apt-get source -qq --download-only --only-source "$name=$version") >&2 ||
+        fail "could not fetch the source of $name $version; apt's reason stands above"
+    archive=$(find "$scratch/download" -name "${name}_*.orig.tar.*" ! -name '*.asc' -print -quit)
+    [[ $archive ]] || fail "the source package of $name $version holds no upstream archive"
+    check_source "$archive" "$@"
     mv -- "$archive" "$deps/sources/"
     echo "$deps/sources/${archive##*/}"
+}
+
+# The preferred version must be the very archive that pawl is tested with; of another one only
+# apt's signatures are known.
+check_source() { # ARCHIVE NAME PREFERRED LOWEST BELOW SHA256
+    local sum
+    if [[ $1 != *"/$2_$3.orig.tar."* ]]; then
+        say "  note: $2 $3, which pawl is tested with, is not offered any more; using ${1##*/}"
+        return
+    fi
+    sum=$(sha256sum <"$1")
+    [[ ${sum%% *} == "$6" ]] ||
+        fail "$1 is not the archive of $2 $3 that is expected (SHA-256 ${sum%% *}); remove it and run this again"
 }
 
 # The newest complete build of a library for this compiler, or nothing.
@@ -141,11 +157,11 @@ library_recipe() { # NAME
     printf '%s\n' "${recipe_common[@]}" "${recipe[@]}"
 }
 
-build_library() { # NAME PACKAGE PREFERRED LOWEST BELOW
+build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     local name=$1 archive version prefix source build launcher=()
     declare -n recipe="recipe_$name"
-    archive=$(fetch_source "${@:2}")
-    version=${archive##*/"$2"_}
+    archive=$(fetch_source "$@")
+    version=${archive##*/"$name"_}
     version=${version%.orig.tar.*}
     prefix="$deps/$name-$version-$compiler"
     source="$scratch/$name"
@@ -170,15 +186,15 @@ build_library() { # NAME PACKAGE PREFERRED LOWEST BELOW
 }
 
 setup_libraries() {
-    local line name package preferred lowest below found started
+    local line name sum preferred lowest below found started
     for line in "${libraries[@]}"; do
-        read -r name package preferred lowest below <<<"$line"
+        read -r name preferred lowest below sum <<<"$line"
         found=$(installed_library "$name" "$lowest" "$below")
         if [[ $found ]]; then
             say "  ${found##*/}: there"
             continue
         fi
         started=$SECONDS
-        build_library "$name" "$package" "$preferred" "$lowest" "$below"
+        build_library "$name" "$preferred" "$lowest" "$below" "$sum"
     done
 }

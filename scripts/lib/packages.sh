@@ -69,7 +69,7 @@ if [ ! -e /etc/postgresql-common/createcluster.conf ] && [ ! -e "$cluster" ]; th
     echo "create_main_cluster = false" >"$cluster"
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get install --yes --quiet --no-install-recommends "$@"
+apt-get install --yes -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@"
 '
 
 install_packages() {
@@ -80,13 +80,14 @@ install_packages() {
     done
     if ((${#absent[@]})); then
         say "  apt-get update (the lists do not know ${absent[*]})"
-        as_root apt-get update --quiet >&2 || fail "apt-get update failed; check the sources in /etc/apt"
+        as_root apt-get update -qq >&2 || fail "apt-get update failed; check the sources in /etc/apt"
     fi
     say "  apt-get install $*"
     # Lists may also name a version that the mirror no longer has: then update and try once more.
-    as_root sh -c "$install_packages_script" install "$@" >&2 && return
+    as_root sh -c "$install_packages_script" install "$@" >"$scratch/apt.log" 2>&1 && return
     say "  that failed; once more after apt-get update"
-    as_root apt-get update --quiet >&2 || fail "apt-get update failed; check the sources in /etc/apt"
-    as_root sh -c "$install_packages_script" install "$@" >&2 ||
-        fail "could not install: $*; apt's reason stands above"
+    as_root apt-get update -qq >&2 || fail "apt-get update failed; check the sources in /etc/apt"
+    as_root sh -c "$install_packages_script" install "$@" >"$scratch/apt.log" 2>&1 && return
+    tail -n 30 "$scratch/apt.log" >&2
+    fail "could not install: $*; apt's reason stands above"
 }
