@@ -268,7 +268,6 @@ std::pair<Placeholder, std::size_t> Placeholder::parse(std::string_view text, st
   placeholder.optional_ = parser.optional_mark_and_end();
   placeholder.text_ = text.substr(begin + 1, end_of_sources - begin - 1);
   placeholder.begin_ = begin;
-  placeholder.column_ = position_of(text, begin).column;
   return {std::move(placeholder), parser.position()};
 }
 

@@ -97,9 +97,8 @@ class Placeholder {
   [[nodiscard]] bool is_optional() const { return optional_; }
   /// Without the braces and the trailing ?, as the configuration has it.
   [[nodiscard]] const std::string& text() const { return text_; }
-  /// Of the opening brace in the text it was parsed from: in bytes from 0, and as a column from 1.
+  /// Position of the opening brace in the text it was parsed from.
   [[nodiscard]] std::size_t begin() const { return begin_; }
-  [[nodiscard]] std::size_t column() const { return column_; }
 
   /// The first source's value. `scratch` holds what must be computed, and outlives the result.
   /// Throws what Source::resolve throws.
@@ -111,7 +110,6 @@ class Placeholder {
   bool optional_ = false;
   std::string text_;
   std::size_t begin_ = 0;
-  std::size_t column_ = 1;
 };
 
 }  // namespace pawl::message

@@ -132,7 +132,7 @@ class SqlTextParser {
     if (nul != std::string_view::npos)
       fail(nul, "a NUL character in SQL; remove it");
     if (!simdjson::validate_utf8(text_.data(), text_.size())) {
-      fail(0, "the SQL is not valid UTF-8; save the configuration as UTF-8");
+      fail(0, "the SQL is not valid UTF-8; write the configuration in UTF-8");
     }
   }
 

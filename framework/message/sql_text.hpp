@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "message/syntax_error.hpp"
@@ -40,9 +42,11 @@ class SqlText {
   [[nodiscard]] static SqlText parse(std::string_view text);
 
   /// The statement with $1..$n.
-  [[nodiscard]] const std::string& sql() const { return sql_; }
+  [[nodiscard]] const std::string& sql() const& { return sql_; }
+  [[nodiscard]] std::string sql() && { return std::move(sql_); }
   /// parameters()[0] renders $1; each is a single placeholder (Template::render_parameter).
-  [[nodiscard]] const std::vector<Template>& parameters() const { return parameters_; }
+  [[nodiscard]] const std::vector<Template>& parameters() const& { return parameters_; }
+  [[nodiscard]] std::vector<Template> parameters() && { return std::move(parameters_); }
 
  private:
   friend class SqlTextParser;

@@ -148,6 +148,10 @@ void Template::append_escaped(std::string_view value, std::string& key) const {
   }
 }
 
+Missing Template::missing(const Placeholder& placeholder) const {
+  return {placeholder.text(), position_of(text_, placeholder.begin()).column};
+}
+
 std::variant<KeyText, Missing> Template::render_key(const Message& message, JsonView& json) const {
   std::string key;
   std::string scratch;
@@ -166,14 +170,14 @@ std::variant<KeyText, Missing> Template::render_key(const Message& message, Json
     } else if (placeholder.is_optional()) {
       left_out = &placeholder;
     } else {
-      return Missing{placeholder.text(), placeholder.column()};
+      return missing(placeholder);
     }
   }
   if (identifies)
     return KeyText{std::move(key)};
   if (left_out == nullptr)
     return Missing{text_, 1};
-  return Missing{left_out->text(), left_out->column()};
+  return missing(*left_out);
 }
 
 std::optional<std::string> Template::render_parameter(const Message& message,

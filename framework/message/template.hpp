@@ -70,6 +70,7 @@ class Template {
   Template() = default;
   void check_identifies(std::string_view text) const;
   void find_separators(std::string_view text);
+  [[nodiscard]] Missing missing(const Placeholder& placeholder) const;
   void append_escaped(std::string_view value, std::string& key) const;
 
   std::string text_;
