@@ -105,10 +105,13 @@ void Membership::serve(const EventHandle& event) {
       listener_.on_kafka_error(code, text, fatal);
       break;
     }
-    default:
-      // Answers to asynchronous commits need none of ours. A record here was left over in the
-      // queue of a partition that is gone, or belongs to a partition whose stream will see the gap.
+    case RD_KAFKA_EVENT_FETCH:
+      while (const auto* message = rd_kafka_event_message_next(event.get())) {
+        if (message->rkt == nullptr) continue;
+        listener_.on_stray_record({rd_kafka_topic_name(message->rkt), message->partition});
+      }
       break;
+    default: break;  // answers to asynchronous commits need none of ours
   }
 }
 
@@ -172,6 +175,29 @@ void Membership::unassign(const rd_kafka_topic_partition_list_t* partitions) {
   } else {
     rd_kafka_assign(client_.raw(), nullptr);
   }
+}
+
+std::vector<TopicPartition> Membership::restart_fetch(const TopicPartition& partition) {
+  auto list = one(partition, 0);
+  if (cooperative()) {
+    if (const ErrorHandle error{rd_kafka_incremental_unassign(client_.raw(), list.get())}) return {};
+  } else {
+    rd_kafka_topic_partition_list_t* raw = nullptr;
+    if (rd_kafka_assignment(client_.raw(), &raw) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    list.reset(raw);
+    for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = 0;
+  }
+  rd_kafka_pause_partitions(client_.raw(), list.get());
+  if (cooperative()) {
+    if (const ErrorHandle error{rd_kafka_incremental_assign(client_.raw(), list.get())}) return {};
+  } else {
+    rd_kafka_assign(client_.raw(), list.get());
+  }
+  std::vector<TopicPartition> touched;
+  for (int i = 0; i < list->cnt; ++i) {
+    touched.push_back({list->elems[i].topic, list->elems[i].partition});
+  }
+  return touched;
 }
 
 void Membership::close() {

@@ -26,7 +26,9 @@ class MembershipListener {
   virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
   /// `fatal`: this instance can never consume again (e.g. a fenced static member).
   virtual void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) = 0;
-  /// Called by librdkafka's threads: the partition's stream has something to take.
+  /// A record reached the main queue instead of its partition's stream, and was dropped.
+  virtual void on_stray_record(const TopicPartition& partition) = 0;
+  /// Makes the function that librdkafka's threads call when the partition's stream has something.
   virtual std::function<void()> readable_callback(const TopicPartition& partition) = 0;
 };
 
@@ -48,6 +50,10 @@ class Membership {
   /// Gives the partitions of the revocation in progress back to Kafka.
   void complete_revoke();
   [[nodiscard]] bool revoking() const { return revocation_ != nullptr; }
+
+  /// Makes librdkafka fetch a partition anew whose fetcher has stopped after an error (it cannot be
+  /// sought then). Returns all partitions that this touched: they are paused at no useful position.
+  std::vector<TopicPartition> restart_fetch(const TopicPartition& partition);
 
   /// Starts to leave the group; go on polling until closed().
   void close();

@@ -30,18 +30,19 @@ enum class Step {
   kCaughtUp,      ///< the log's end was reached; offset = that end
   kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
   kDisconnected,  ///< a worker lost it; detail says why
+  kWarning,       ///< something an operator should know; detail says what and what to do
 };
 
 [[nodiscard]] std::string_view to_string(Step step);
 
 /// One event. The views are valid only during the call.
 struct Event {
-  Step step;
-  std::string_view topic;
+  Step step{};
+  std::string_view topic = {};
   std::int32_t partition = -1;
   std::int64_t offset = -1;
-  std::string_view key;  ///< idempotency key, where known; never logged above debug level
-  std::string_view detail;
+  std::string_view key = {};  ///< idempotency key, where known; never logged above debug level
+  std::string_view detail = {};
   std::int64_t lag = -1;  ///< messages behind the log's end, where known
 };
 
@@ -51,6 +52,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_event(const Event& event) noexcept = 0;
+  /// Per-message steps other than kCommitted, kDuplicate, kSkipped and kFailed are reported only
+  /// when an observer wants them: reporting them costs a network write each.
+  [[nodiscard]] virtual bool watches_every_step() const noexcept { return false; }
 };
 
 }  // namespace pawl

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/backoff.hpp"
+#include "engine/partition_status.hpp"
+#include "kafka/partition_stream.hpp"
+#include "kafka/record.hpp"
+#include "ledger/types.hpp"
+
+namespace pawl::engine {
+
+/// One partition in the hands of a worker, from assignment to revocation. Owned and used by the
+/// worker's thread only.
+struct AssignedPartition {
+  using Clock = std::chrono::steady_clock;
+
+  enum class Phase {
+    kAcquiring,    ///< the register has not given it to us yet, or must be asked again
+    kPositioning,  ///< acquired; Kafka is being told where to deliver from
+    kRunning,
+    kStopped,  ///< halted or paused: waits for an operator
+  };
+
+  /// A record, with its predecessor's offset noted when it was taken from the stream: a record
+  /// lost or reordered after that cannot pass the register's compare.
+  struct Item {
+    kafka::Record record;
+    std::int64_t previous;
+  };
+
+  AssignedPartition(std::unique_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
+                    Backoff acquire_delay, Backoff retry_delay)
+      : stream(std::move(s)),
+        status(std::move(st)),
+        acquire_backoff(acquire_delay),
+        retry_backoff(retry_delay) {}
+
+  [[nodiscard]] const TopicPartition& name() const { return stream->partition(); }
+
+  std::unique_ptr<kafka::PartitionStream> stream;
+  std::shared_ptr<PartitionStatus> status;
+  Phase phase = Phase::kAcquiring;
+  Clock::time_point not_before{};  ///< nothing is tried before
+
+  // What the register said.
+  std::optional<ledger::OwnerEpoch> epoch;
+  ledger::SourceId source{};
+  std::string topic_id;
+  std::int64_t stored = -1;  ///< as committed by us since
+  std::optional<std::int32_t> leader_epoch;
+  std::optional<postgres::Backend> previous_owner;  ///< another process' session, may hold locks
+
+  // The stream since it was positioned.
+  std::deque<Item> buffer;
+  std::int64_t taken = -1;  ///< offset taken from the stream last
+  bool first_pending = false;
+  bool sought_twice = false;
+  std::uint32_t failed_seeks = 0;
+  Clock::time_point last_taken_at{};
+
+  // The message in hand.
+  std::uint32_t attempts = 0;
+  bool one_try_only = false;  ///< was halted at this message; tried once more by this process
+  /// Membership must be shown before the register is asked again: somebody took the partition.
+  bool must_prove = false;
+
+  Backoff acquire_backoff;
+  Backoff retry_backoff;
+};
+
+}  // namespace pawl::engine

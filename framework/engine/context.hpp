@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "engine/observers.hpp"
+#include "engine/partition_status.hpp"
+#include "engine/topic_directory.hpp"
+#include "handlers/router.hpp"
+#include "kafka/client.hpp"
+#include "kafka/membership.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/idempotency_keys.hpp"
+#include "ledger/offset_register.hpp"
+#include "ledger/skipped_messages.hpp"
+#include "pawl/handler.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::engine {
+
+/// What all threads of one consumer share. Made by the supervisor before the workers start and
+/// outlives them; everything in it is immutable or thread-safe.
+struct Context {
+  const Options& options;
+  const Registry& registry;
+  const handlers::Router& router;
+  const Observers& observers;
+  kafka::Client& kafka;
+  ledger::Registration registration;
+  ledger::OffsetRegister offsets;
+  ledger::IdempotencyKeys keys;
+  ledger::SkippedMessages skips;
+  TopicDirectory directory;
+  StatusBoard board;
+  /// This process in the register: host, process id and a random part.
+  std::string owner;
+  kafka::Membership* membership = nullptr;
+  /// The longest timeout of any handler.
+  std::chrono::milliseconds longest_handler{30000};
+  /// Asks the group thread to make librdkafka fetch the partition anew.
+  std::function<void(const TopicPartition&)> restart_fetch = {};
+  /// Asks the monitor to look at the topics' ids now.
+  std::function<void()> topics_in_doubt = {};
+
+  [[nodiscard]] std::string commit_metadata() const { return "pawl:" + registration.database_id; }
+};
+
+/// The session settings of a worker.
+[[nodiscard]] postgres::SessionSettings session_settings(const Options& options);
+
+}  // namespace pawl::engine

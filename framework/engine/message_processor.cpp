@@ -1,0 +1,204 @@
+#include "engine/message_processor.hpp"
+
+#include <fmt/format.h>
+
+#include "message/idempotency_key.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+
+using ledger::Outcome;
+
+MessageProcessor::MessageProcessor(Context& context) : context_(context) {}
+
+void MessageProcessor::emit(Step what, const InHand& hand) const {
+  Event event{what};
+  event.topic = hand.message.topic();
+  event.partition = hand.message.partition();
+  event.offset = hand.message.offset();
+  event.key = key_;
+  context_.observers.emit(event);
+}
+
+void MessageProcessor::emit_step(Step what, const InHand& hand) const {
+  if (context_.observers.every_step()) emit(what, hand);
+}
+
+Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
+                                  const kafka::Record& record) {
+  key_.clear();
+  const auto message = record.view(step.partition.topic, step.topic_id);
+  message::JsonView json(reader_, message);
+  InHand hand{step, record, message, json};
+  emit_step(Step::kFetched, hand);
+
+  hand.binding = context_.router.route(message, json);
+  if (hand.binding == nullptr) {
+    if (context_.options.consumer.unmatched == Unmatched::kSkip) {
+      return skip(session, hand, "no handler's condition matches");
+    }
+    throw PermanentError(
+        "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
+  }
+  const auto key = derive_key(hand);
+  if (key) {
+    key_ = *key;
+    return apply_claimed(session, hand, *key);
+  }
+  switch (hand.binding->missing_key) {
+    case MissingKey::kProcess: return apply_unchecked(session, hand);
+    case MissingKey::kSkip: return skip(session, hand, "no idempotency key");
+    case MissingKey::kFail: break;
+  }
+  throw PermanentError(fmt::format(
+      "handler {}: the message has no idempotency key ({}); correct the producer or "
+      "idempotency.key, or choose idempotency.missing_key",
+      hand.binding->label,
+      hand.binding->key_function != nullptr ? "its key function returned none"
+      : hand.binding->key_template ? "nothing at " + hand.binding->key_template->text()
+                                   : "none is configured"));
+}
+
+std::optional<std::string> MessageProcessor::derive_key(const InHand& hand) const {
+  if (hand.binding->key_function != nullptr) {
+    auto raw = (*hand.binding->key_function)(hand.message);
+    if (!raw) return std::nullopt;
+    return message::make_idempotency_key(std::move(*raw));
+  }
+  if (!hand.binding->key_template) return std::nullopt;
+  auto rendered = hand.binding->key_template->render_key(hand.message, hand.json);
+  if (auto* text = std::get_if<message::KeyText>(&rendered)) {
+    return message::make_idempotency_key(std::move(text->text));
+  }
+  return std::nullopt;
+}
+
+ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {
+  // Two topics' ids never collide unless somebody asks for it by naming a scope.
+  const auto& kafka = context_.options.kafka;
+  const auto& name = hand.binding->scope.empty()
+                         ? fmt::format("{}/{}/{}", kafka.cluster, kafka.group, hand.message.topic())
+                         : hand.binding->scope;
+  const auto known = scopes_.find(name);
+  if (known != scopes_.end()) return known->second;
+  const auto scope = context_.keys.scope(session, name);
+  scopes_.emplace(name, scope);
+  return scope;
+}
+
+Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand& hand,
+                                        const std::string& key) {
+  const auto scope = scope_of(session, hand);
+  postgres::Frame frame(session, hand.binding->frame);
+
+  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
+  postgres::Parameters parameters;
+  context_.keys.fill(parameters, {scope, key, message::payload_hash(value), hand.step.source,
+                                  hand.message.partition(), hand.message.offset()});
+  const auto answer = frame.begin(context_.keys.claim_statement(), parameters);
+  emit_step(Step::kClaimed, hand);
+
+  const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  if (!transaction) return pass_duplicate(frame, hand, scope, key);
+
+  const auto response = hand.binding->handler->apply(frame, hand.message, hand.json);
+  if (response) {
+    postgres::Parameters stored;
+    context_.keys.fill_response(stored, scope, key, *response);
+    frame.defer(context_.keys.store_response_statement(), std::move(stored), std::nullopt, "response");
+  }
+  emit_step(Step::kHandled, hand);
+  finish(frame, hand, *transaction, Outcome::kApplied);
+  return Outcome::kApplied;
+}
+
+Outcome MessageProcessor::apply_unchecked(postgres::Session& session, const InHand& hand) {
+  postgres::Frame frame(session, hand.binding->frame);
+  postgres::Parameters none;
+  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+  emit_step(Step::kClaimed, hand);
+  const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  hand.binding->handler->apply(frame, hand.message, hand.json);
+  emit_step(Step::kHandled, hand);
+  finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
+  return Outcome::kUnchecked;
+}
+
+Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& hand,
+                                         ledger::ScopeId scope, const std::string& key) {
+  postgres::Parameters parameters;
+  context_.keys.fill_lookup(parameters, scope, key);
+  const auto found = frame.exec(context_.keys.lookup_statement(), parameters);
+  const auto stored = ledger::IdempotencyKeys::read(found.get());
+  if (!stored) {
+    // Removed between claim and look-up; the next try claims it.
+    throw postgres::Error("40001", "the idempotency key vanished while it was looked at");
+  }
+  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
+  if (stored->payload_hash != message::payload_hash(value) &&
+      hand.binding->conflict == Conflict::kFail) {
+    throw PermanentError(fmt::format(
+        "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: often "
+        "the key names an entity, not an event. Choose a key that is unique per event, or set "
+        "idempotency.conflict = \"ignore\" if producers only re-serialise",
+        stored->topic, stored->partition, stored->offset));
+  }
+  finish(frame, hand, stored->transaction, Outcome::kDuplicate);
+  if (hand.binding->on_duplicate != nullptr) {
+    try {
+      (*hand.binding->on_duplicate)(hand.message, stored->response);
+    } catch (const std::exception& error) {
+      const auto text = fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
+                                    hand.binding->label, error.what());
+      Event event{Step::kWarning};
+      event.topic = hand.message.topic();
+      event.partition = hand.message.partition();
+      event.offset = hand.message.offset();
+      event.detail = text;
+      context_.observers.emit(event);
+    }
+  }
+  return Outcome::kDuplicate;
+}
+
+Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
+                               const std::string& reason) {
+  postgres::Frame frame(session, {});
+  postgres::Parameters none;
+  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+  const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  postgres::Parameters record;
+  context_.skips.fill(record, hand.message, reason, false);
+  frame.defer(context_.skips.record_statement(), std::move(record), std::nullopt, "skip record");
+  finish(frame, hand, transaction.value_or(""), Outcome::kSkipped);
+  return Outcome::kSkipped;
+}
+
+void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
+                              const std::string& transaction, Outcome outcome) {
+  ledger::Advance advance;
+  advance.epoch = hand.step.epoch;
+  advance.previous = hand.step.previous;
+  advance.next = hand.message.offset();
+  advance.transaction = transaction;
+  advance.outcome = outcome;
+  advance.leader_epoch = hand.record.leader_epoch();
+  if (hand.message.timestamp_ms() >= 0) advance.timestamp_ms = hand.message.timestamp_ms();
+  postgres::Parameters parameters;
+  context_.offsets.fill(parameters, hand.step.partition, advance);
+
+  postgres::FinishHooks hooks;
+  if (context_.observers.every_step()) {
+    hooks.before_commit = [&] { emit(Step::kAdvancing, hand); };
+    hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
+  }
+  frame.finish(context_.offsets.advance_statement(), parameters, hooks);
+
+  switch (outcome) {
+    case Outcome::kDuplicate: emit(Step::kDuplicate, hand); break;
+    case Outcome::kSkipped: emit(Step::kSkipped, hand); break;
+    default: emit(Step::kCommitted, hand);
+  }
+}
+
+}  // namespace pawl::engine

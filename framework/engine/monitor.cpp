@@ -1,0 +1,157 @@
+#include "engine/monitor.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "pawl/consumer.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{250};
+constexpr milliseconds kLogEndInterval{2000};
+constexpr milliseconds kKafkaTimeout{3000};
+/// Beyond the handler's timeout, for statements of ours and a slow answer.
+constexpr milliseconds kCallGrace{10000};
+
+// Ends a session only if all of it holds: it is the recorded previous owner's, it blocks us, and
+// its process has left it idle in a transaction for longer than the bound. A session that waits
+// for a synchronous standby is committing: ending it would make an unreplicated commit visible.
+const postgres::Statement kEndStalledOwner{
+    "",
+    "SELECT pg_terminate_backend(a.pid)"
+    "  FROM pg_stat_activity a"
+    " WHERE a.pid = $1::integer"
+    "   AND a.backend_start = $2::timestamptz"
+    "   AND a.pid = ANY (pg_blocking_pids($3::integer))"
+    "   AND a.state IN ('idle in transaction', 'idle in transaction (aborted)')"
+    "   AND a.state_change < clock_timestamp() - make_interval(secs => $4::bigint / 1000.0)"
+    "   AND a.wait_event IS DISTINCT FROM 'SyncRep'"};
+
+}  // namespace
+
+Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers)
+    : context_(context), workers_(workers), thread_([this] { run(); }) {}
+
+Monitor::~Monitor() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Monitor::topics_in_doubt() {
+  {
+    const std::scoped_lock lock(mutex_);
+    in_doubt_ = true;
+  }
+  changed_.notify_one();
+}
+
+void Monitor::run() {
+  Clock::time_point next_topics{};
+  Clock::time_point next_ends{};
+  while (true) {
+    bool in_doubt = false;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kTick, [this] { return stopping_ || in_doubt_; });
+      if (stopping_) return;
+      in_doubt = std::exchange(in_doubt_, false);
+    }
+    const auto now = Clock::now();
+    try {
+      if (in_doubt || now >= next_topics) {
+        next_topics = now + context_.options.kafka.topic_check_interval;
+        check_topics();
+      }
+      if (now >= next_ends) {
+        next_ends = now + kLogEndInterval;
+        ask_log_ends();
+      }
+    } catch (const kafka::KafkaError&) {
+      // Kafka is away; librdkafka reports that itself, and the next round asks again.
+    }
+    check_calls();
+  }
+}
+
+void Monitor::check_topics() {
+  context_.directory.refresh();
+  for (const auto& topic : context_.router.topics()) {
+    const auto found = context_.directory.find(topic, milliseconds(60000));
+    if (!found || found->id.empty()) continue;
+    auto& known = topic_ids_[topic];
+    if (!known.empty() && known != found->id) {
+      for (const auto& worker : workers_) worker->recheck(topic);
+    }
+    known = found->id;
+  }
+}
+
+void Monitor::ask_log_ends() {
+  std::vector<TopicPartition> partitions;
+  const auto all = context_.board.all();
+  for (const auto& status : all) partitions.push_back(status->partition);
+  const auto ranges = context_.kafka.log_ranges(partitions, kKafkaTimeout);
+  for (const auto& status : all) {
+    const auto found = ranges.find(status->partition);
+    if (found != ranges.end()) status->log_end = found->second.end;
+  }
+}
+
+void Monitor::warn(const std::string& text, const TopicPartition& partition) const {
+  Event event{Step::kWarning};
+  event.topic = partition.topic;
+  event.partition = partition.partition;
+  event.detail = text;
+  context_.observers.emit(event);
+}
+
+void Monitor::check_calls() {
+  for (const auto& worker : workers_) {
+    const auto call = worker->current_call();
+    if (!call.active) continue;
+    const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
+    if (waited > milliseconds(1000) && call.own && call.previous_owner) end_stalled_owner(call);
+    const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
+    if (waited > 2 * limit) {
+      warn(fmt::format("a handler has not returned for {} s and cannot be interrupted; ending the process, "
+                       "the message runs again elsewhere",
+                       waited.count() / 1000),
+           call.partition);
+      std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
+    }
+    if (waited > limit) worker->interrupt();
+  }
+}
+
+void Monitor::end_stalled_owner(const WorkerCall& call) {
+  try {
+    if (!session_ || !session_->alive()) {
+      session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
+    }
+    postgres::Parameters parameters;
+    parameters.add_integer(call.previous_owner->pid);
+    parameters.add_text(call.previous_owner->backend_start);
+    parameters.add_integer(call.own->pid);
+    parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
+    const auto ended = session_->exec(kEndStalledOwner, parameters);
+    if (PQntuples(ended.get()) > 0) {
+      warn(fmt::format("ended PostgreSQL session {} of the partition's previous owner: its process left it "
+                       "idle in a transaction whose locks we wait for",
+                       call.previous_owner->pid),
+           call.partition);
+    }
+  } catch (const postgres::Error&) {
+    // Without the right or a connection, idle_in_transaction_session_timeout ends it later.
+    session_.reset();
+  }
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "engine/worker.hpp"
+
+namespace pawl::engine {
+
+/// The thread that may wait for Kafka and PostgreSQL while the group thread and the workers do not:
+/// it looks for recreated topics, asks for the logs' ends, and for sessions of stopped processes
+/// that hold locks we wait for. Owned by the supervisor; stops in its destructor.
+class Monitor {
+ public:
+  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers);
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  /// Looks at the topics' ids soon. From any thread.
+  void topics_in_doubt();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void check_topics();
+  void ask_log_ends();
+  void check_calls();
+  void end_stalled_owner(const WorkerCall& call);
+  void warn(const std::string& text, const TopicPartition& partition) const;
+
+  Context& context_;
+  const std::vector<std::unique_ptr<Worker>>& workers_;
+  std::map<std::string, std::string> topic_ids_;
+  std::unique_ptr<postgres::Session> session_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by mutex_
+  bool in_doubt_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace pawl::engine

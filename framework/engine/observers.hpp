@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pawl/observer.hpp"
+
+namespace pawl::engine {
+
+/// All observers of a consumer. Immutable; called from every thread.
+class Observers {
+ public:
+  explicit Observers(std::vector<std::shared_ptr<Observer>> observers);
+
+  void emit(const Event& event) const noexcept {
+    for (const auto& observer : observers_) observer->on_event(event);
+  }
+  [[nodiscard]] bool every_step() const { return every_step_; }
+
+ private:
+  std::vector<std::shared_ptr<Observer>> observers_;
+  bool every_step_ = false;
+};
+
+}  // namespace pawl::engine

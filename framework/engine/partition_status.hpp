@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::engine {
+
+/// What the rest of the process may know about a partition that a worker owns. The worker writes,
+/// everybody reads.
+struct PartitionStatus {
+  explicit PartitionStatus(TopicPartition p) : partition(std::move(p)) {}
+
+  const TopicPartition partition;
+  std::atomic<bool> acquired{false};
+  std::atomic<bool> halted{false};
+  /// The next offset to process: stored + 1; -1 before it is known.
+  std::atomic<std::int64_t> position{-1};
+  /// Where the log's end was seen last, by fetching (holes included); -1: not yet.
+  std::atomic<std::int64_t> end_seen{-1};
+  /// The log's end as Kafka told last; -1: not yet.
+  std::atomic<std::int64_t> log_end{-1};
+};
+
+/// All partitions of this process. Thread-safe.
+class StatusBoard {
+ public:
+  std::shared_ptr<PartitionStatus> add(const TopicPartition& partition) {
+    auto status = std::make_shared<PartitionStatus>(partition);
+    const std::scoped_lock lock(mutex_);
+    partitions_[partition] = status;
+    return status;
+  }
+  /// Only the entry itself: a newer assignment of the partition may have replaced it.
+  void remove(const std::shared_ptr<PartitionStatus>& status) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = partitions_.find(status->partition);
+    if (found != partitions_.end() && found->second == status) partitions_.erase(found);
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<PartitionStatus>> all() const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::shared_ptr<PartitionStatus>> result;
+    result.reserve(partitions_.size());
+    for (const auto& [partition, status] : partitions_) result.push_back(status);
+    return result;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<TopicPartition, std::shared_ptr<PartitionStatus>> partitions_;  // guarded by mutex_
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,167 @@
+#include "engine/positions.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::engine {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeout{3000};
+constexpr std::string_view kOurMetadata = "pawl:";
+
+const char* start_name(Start start) {
+  switch (start) {
+    case Start::kCommitted: return "committed";
+    case Start::kEarliest: return "earliest";
+    case Start::kLatest: return "latest";
+    case Start::kTimestamp: return "timestamp";
+    case Start::kHalt: return "halt";
+  }
+  return "unknown";
+}
+
+std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_t count) {
+  std::vector<TopicPartition> partitions;
+  for (std::int32_t p = 0; p < count; ++p) partitions.push_back({topic, p});
+  return partitions;
+}
+
+}  // namespace
+
+std::string Positions::set_command(const TopicPartition& partition) const {
+  return fmt::format("pawl offsets set --config FILE --topic {} --partition {} --to OFFSET",
+                     partition.topic, partition.partition);
+}
+
+std::vector<std::int64_t> Positions::resolve_start(
+    const std::vector<TopicPartition>& partitions) const {
+  const auto& options = context_.options.kafka;
+  const auto ranges = context_.kafka.log_ranges(partitions, kTimeout);
+  std::map<TopicPartition, kafka::CommittedOffset> committed;
+  std::map<TopicPartition, std::int64_t> at_time;
+  if (options.start == Start::kCommitted) committed = context_.kafka.committed(partitions, kTimeout);
+  if (options.start == Start::kTimestamp) {
+    at_time = context_.kafka.offsets_at(partitions, options.start_timestamp_ms, kTimeout);
+  }
+  std::vector<std::int64_t> last_processed;
+  for (const auto& partition : partitions) {
+    const auto& range = ranges.at(partition);
+    std::int64_t next = range.start;
+    if (options.start == Start::kLatest) next = range.end;
+    if (options.start == Start::kTimestamp) next = at_time.at(partition);
+    if (options.start == Start::kCommitted && committed.at(partition).next >= 0) {
+      next = committed.at(partition).next;
+    }
+    last_processed.push_back(next - 1);
+  }
+  return last_processed;
+}
+
+std::optional<Refused> Positions::first_contact(postgres::Session& session,
+                                                const TopicPartition& partition) const {
+  const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(1000));
+  if (!topic) {
+    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+                            fmt::format("topic {} does not exist in Kafka", partition.topic));
+  }
+  const auto partitions = all_partitions(partition.topic, topic->partitions);
+
+  // An offset that pawl committed, and no row here: the row is in another database.
+  for (const auto& [where, committed] : context_.kafka.committed(partitions, kTimeout)) {
+    if (!committed.metadata.starts_with(kOurMetadata)) continue;
+    return Refused{
+        std::nullopt, ledger::halt_kind::kPosition,
+        fmt::format("group {} has processed {} [{}] up to offset {} into database {}, but this "
+                    "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
+                    "postgres.url, restore the database, or state the position yourself: {}",
+                    context_.options.kafka.group, where.topic, where.partition, committed.next - 1,
+                    committed.metadata.substr(kOurMetadata.size()),
+                    context_.registration.database_id, set_command(where))};
+  }
+  if (context_.options.kafka.start == Start::kHalt) {
+    return Refused{std::nullopt, ledger::halt_kind::kPosition,
+                   fmt::format("topic {} is new to this consumer and kafka.start = \"halt\": state "
+                               "where to begin, e.g. {}",
+                               partition.topic, set_command(partition))};
+  }
+  context_.offsets.first_contact(session, {partition.topic, start_name(context_.options.kafka.start),
+                                           resolve_start(partitions)});
+  return std::nullopt;
+}
+
+PositionAnswer Positions::acquire(postgres::Session& session,
+                                  const TopicPartition& partition) const {
+  auto source = context_.offsets.find_topic(session, partition.topic);
+  if (!source) {
+    if (auto refused = first_contact(session, partition)) return *refused;
+    source = context_.offsets.find_topic(session, partition.topic);
+  }
+  auto acquired = context_.offsets.acquire(session, partition, context_.owner);
+  if (!acquired) {
+    context_.offsets.add_partition(session, partition);
+    acquired = context_.offsets.acquire(session, partition, context_.owner);
+  }
+  if (!acquired || !source) {
+    throw postgres::Error(std::string(postgres::kRowMissingState),
+                          "the register row vanished while it was acquired");
+  }
+  if (acquired->state == ledger::PartitionState::kHalted &&
+      acquired->halt_kind == ledger::halt_kind::kPosition) {
+    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason};
+  }
+
+  const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(500));
+  if (!topic) {
+    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+                            fmt::format("topic {} does not exist in Kafka", partition.topic));
+  }
+  const auto& current_id = topic->id;
+  if (const auto reason =
+          other_topic(partition, acquired->topic_id, current_id, acquired->stored_offset)) {
+    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+  }
+  if (acquired->topic_id.empty() && !current_id.empty()) {
+    context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);
+  }
+  if (const auto reason = unservable(partition, acquired->stored_offset + 1)) {
+    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+  }
+  return Positioned{*acquired, *source, current_id};
+}
+
+std::optional<std::string> Positions::unservable(const TopicPartition& partition,
+                                                 std::int64_t next_offset) const {
+  const auto ranges = context_.kafka.log_ranges({partition}, kTimeout);
+  const auto& range = ranges.at(partition);
+  const auto& group = context_.options.kafka.group;
+  if (next_offset < range.start) {
+    return fmt::format(
+        "{} {} [{}]: stored offset is {}, but Kafka's log begins at {}: retention removed {} "
+        "offsets before they were processed. Nothing was skipped. Restore the records, or accept "
+        "the loss: {}",
+        group, partition.topic, partition.partition, next_offset - 1, range.start,
+        range.start - next_offset, set_command(partition));
+  }
+  if (next_offset > range.end) {
+    return fmt::format(
+        "{} {} [{}]: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
+        "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "
+        "state the position: {}",
+        group, partition.topic, partition.partition, next_offset - 1, range.end,
+        set_command(partition));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Positions::other_topic(const TopicPartition& partition,
+                                                  const std::string& stored_id,
+                                                  const std::string& current_id,
+                                                  std::int64_t stored_offset) const {
+  if (stored_id.empty() || current_id.empty() || stored_id == current_id) return std::nullopt;
+  return fmt::format(
+      "{} {} [{}]: the topic was deleted and created again (topic id was {}, is {}); stored offset "
+      "{} belongs to the old one. Nothing was skipped. To process the new topic from its start: {}",
+      context_.options.kafka.group, partition.topic, partition.partition, stored_id, current_id,
+      stored_offset, set_command(partition));
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "engine/context.hpp"
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::engine {
+
+/// The partition is ours at this position.
+struct Positioned {
+  ledger::Acquired acquired;
+  ledger::SourceId source{};
+  std::string topic_id;
+};
+
+/// The partition is ours (unless `epoch` is absent), but must not be consumed.
+struct Refused {
+  std::optional<ledger::OwnerEpoch> epoch;
+  std::string kind;    ///< ledger::halt_kind
+  std::string reason;  ///< what happened and what to do
+};
+
+using PositionAnswer = std::variant<Positioned, Refused>;
+
+/// Decides where a partition starts: acquires it in the register, resolves first contact, and holds
+/// the stored position against what Kafka has. Stateless; runs on the workers' threads.
+class Positions {
+ public:
+  explicit Positions(Context& context) : context_(context) {}
+
+  /// Throws postgres::Error, postgres::InDoubt, kafka::KafkaError: try again later.
+  PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition) const;
+
+  /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
+  [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,
+                                                      std::int64_t next_offset) const;
+
+  /// Why the topic in Kafka is not the one that the position belongs to; nullopt when it is.
+  [[nodiscard]] std::optional<std::string> other_topic(const TopicPartition& partition,
+                                                       const std::string& stored_id,
+                                                       const std::string& current_id,
+                                                       std::int64_t stored_offset) const;
+
+  /// "pawl offsets set ..." for error texts.
+  [[nodiscard]] std::string set_command(const TopicPartition& partition) const;
+
+ private:
+  std::optional<Refused> first_contact(postgres::Session& session,
+                                       const TopicPartition& partition) const;
+  [[nodiscard]] std::vector<std::int64_t> resolve_start(const std::vector<TopicPartition>& partitions) const;
+
+  Context& context_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,346 @@
+#include "engine/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{100};
+constexpr milliseconds kKafkaTimeout{3000};
+
+std::string make_owner() {
+  char host[256] = "unknown-host";
+  ::gethostname(host, sizeof host - 1);
+  std::random_device random;
+  return fmt::format("{}:{}:{:08x}", host, ::getpid(), random());
+}
+
+/// Ends the process when stopping takes longer than promised, whatever it hangs in: everything that
+/// is not committed runs again elsewhere.
+class ShutdownWatch {
+ public:
+  ShutdownWatch(milliseconds timeout, const Observers& observers)
+      : thread_([this, timeout, &observers] {
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, timeout, [this] { return done_; })) return;
+          Event event{Step::kWarning};
+          event.detail =
+              "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again elsewhere";
+          observers.emit(event);
+          std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
+        }) {}
+  ~ShutdownWatch() {
+    {
+      const std::scoped_lock lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  ShutdownWatch(const ShutdownWatch&) = delete;
+  ShutdownWatch& operator=(const ShutdownWatch&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace
+
+Supervisor::Supervisor(const Options& options, const Registry& registry,
+                       std::vector<std::shared_ptr<Observer>> observers)
+    : options_(options),
+      registry_(registry),
+      router_(options, registry),
+      observers_(std::move(observers)),
+      client_(options.kafka, [this](int level, const std::string& facility, const std::string& text) {
+        // librdkafka repeats connection failures in its events; its log adds what is only there.
+        if (level <= 4) emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
+      }) {}
+
+Supervisor::~Supervisor() = default;
+
+void Supervisor::emit(Step step, const std::string& detail) const {
+  Event event{step};
+  event.detail = detail;
+  observers_.emit(event);
+}
+
+void Supervisor::stop() {
+  stop_ = true;
+  const std::scoped_lock lock(stop_mutex_);
+  stop_changed_.notify_all();
+}
+
+bool Supervisor::pause_before_retry(milliseconds delay) {
+  std::unique_lock lock(stop_mutex_);
+  return !stop_changed_.wait_for(lock, delay, [this] { return stop_.load(); });
+}
+
+RunResult Supervisor::run() {
+  if (!connect()) return RunResult::kStopped;
+  start_workers();
+  loop();
+  const bool halted = any_halted();
+  leave();
+  if (fatal_) throw FatalError(*fatal_);
+  return options_.consumer.drain && halted && !stop_ ? RunResult::kHaltedPartitions
+                                                     : RunResult::kStopped;
+}
+
+bool Supervisor::connect() {
+  Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
+  std::string last_problem;
+  const auto report = [&](std::string problem) {
+    if (problem == last_problem) return;
+    last_problem = std::move(problem);
+    emit(Step::kWarning, last_problem);
+  };
+  while (!stop_) {
+    try {
+      postgres::Session session(session_settings(options_));
+      ledger::require_schema(session, options_.postgres.schema);
+      const auto cluster = client_.cluster_id(kKafkaTimeout);
+      auto registration =
+          ledger::register_consumer(session, options_.postgres.schema, options_.kafka.cluster,
+                                    options_.kafka.group, cluster);
+      const auto consumer = registration.consumer;
+      context_ = std::unique_ptr<Context>(new Context{
+          options_, registry_, router_, observers_, client_, std::move(registration),
+          ledger::OffsetRegister(options_.postgres.schema, consumer),
+          ledger::IdempotencyKeys(options_.postgres.schema),
+          ledger::SkippedMessages(options_.postgres.schema, consumer),
+          TopicDirectory(client_, router_.topics()), {}, make_owner()});
+      return true;
+    } catch (const kafka::KafkaError& error) {
+      report(fmt::format("waiting for Kafka: {}", error.what()));
+    } catch (const postgres::Error& error) {
+      if (error.failure() == postgres::FailureClass::kProgram) {
+        throw FatalError(fmt::format("PostgreSQL refuses to serve: {} (SQLSTATE {}); see the grants "
+                                     "in docs/operations.md",
+                                     error.what(), error.sqlstate()));
+      }
+      report(fmt::format("waiting for PostgreSQL: {}", error.what()));
+    } catch (const postgres::InDoubt& error) {
+      report(fmt::format("waiting for PostgreSQL: {}", error.what()));
+    }
+    pause_before_retry(backoff.next());
+  }
+  return false;
+}
+
+void Supervisor::start_workers() {
+  for (const auto& handler : options_.handlers) {
+    context_->longest_handler = std::max(context_->longest_handler, handler.timeout);
+  }
+  context_->restart_fetch = [this](const TopicPartition& partition) {
+    const std::scoped_lock lock(restarts_mutex_);
+    restarts_.insert(partition);
+  };
+  kafka::MembershipListener& listener = *this;
+  membership_ = std::make_unique<kafka::Membership>(client_, options_.kafka, listener);
+  context_->membership = membership_.get();
+  context_->topics_in_doubt = [this] { monitor_->topics_in_doubt(); };
+  for (std::uint32_t i = 0; i < options_.consumer.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(*context_));
+    load_[workers_.back().get()] = 0;
+  }
+  monitor_ = std::make_unique<Monitor>(*context_, workers_);
+}
+
+void Supervisor::loop() {
+  std::vector<TopicPartition> manual;
+  for (const auto& topic : router_.topics()) {
+    for (const auto partition : options_.kafka.manual_partitions) manual.push_back({topic, partition});
+  }
+  membership_->start(router_.topics(), manual);
+  while (!stop_ && !fatal_) {
+    membership_->poll(kPoll);
+    finish_revocation();
+    serve_restarts();
+    commit_progress();
+    if (options_.consumer.drain && drained()) return;
+  }
+}
+
+std::function<void()> Supervisor::readable_callback(const TopicPartition& partition) {
+  const auto idlest = std::min_element(load_.begin(), load_.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  });
+  ++idlest->second;
+  auto* worker = idlest->first;
+  owners_[partition] = worker;
+  return [worker] { worker->wake(); };
+}
+
+void Supervisor::on_assigned(std::vector<std::unique_ptr<kafka::PartitionStream>> streams) {
+  assigned_once_ = true;
+  for (auto& stream : streams) owners_.at(stream->partition())->assign(std::move(stream));
+}
+
+void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
+  std::map<Worker*, std::vector<TopicPartition>> by_worker;
+  for (const auto& partition : partitions) {
+    const auto owner = owners_.find(partition);
+    if (owner == owners_.end()) continue;
+    by_worker[owner->second].push_back(partition);
+    --load_[owner->second];
+    owners_.erase(owner);
+    told_kafka_.erase(partition);
+  }
+  auto revocation = std::make_shared<Revocation>();
+  // Beyond this the message in hand is left to the fence of the next owner's acquire.
+  revocation->deadline = Clock::now() + std::min(context_->longest_handler, milliseconds(20000));
+  for (const auto& [worker, mine] : by_worker) revocation->pending.insert(worker);
+  revocation_ = revocation;
+  for (auto& [worker, mine] : by_worker) {
+    auto* const w = worker;
+    w->revoke(std::move(mine), lost, [this, revocation, w] {
+      const std::scoped_lock lock(revocation_mutex_);
+      revocation->pending.erase(w);
+    });
+  }
+  if (lost) {
+    // Kafka has given them away already: nobody waits for us.
+    revocation->deadline = Clock::now();
+  }
+  finish_revocation();
+}
+
+void Supervisor::finish_revocation() {
+  if (!revocation_) return;
+  {
+    const std::scoped_lock lock(revocation_mutex_);
+    std::erase_if(revocation_->pending, [](const Worker* worker) { return worker->finished(); });
+    if (!revocation_->pending.empty() && Clock::now() < revocation_->deadline) return;
+  }
+  revocation_.reset();
+  membership_->complete_revoke();
+}
+
+void Supervisor::serve_restarts() {
+  std::set<TopicPartition> restarts;
+  {
+    const std::scoped_lock lock(restarts_mutex_);
+    restarts.swap(restarts_);
+  }
+  for (const auto& partition : restarts) {
+    if (!owners_.contains(partition) || revocation_) continue;
+    for (const auto& touched : membership_->restart_fetch(partition)) {
+      const auto owner = owners_.find(touched);
+      if (owner != owners_.end()) owner->second->reposition(touched);
+    }
+  }
+}
+
+void Supervisor::on_stray_record(const TopicPartition& partition) {
+  const auto owner = owners_.find(partition);
+  if (owner != owners_.end()) owner->second->reposition(partition);
+}
+
+void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) {
+  if (fatal) {
+    fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {} ({})", text,
+                         rd_kafka_err2name(code));
+    return;
+  }
+  emit(Step::kWarning, fmt::format("Kafka: {}", text));
+  if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+      code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) {
+    monitor_->topics_in_doubt();
+  }
+}
+
+void Supervisor::commit_progress() {
+  const auto now = Clock::now();
+  if (now < next_commit_ || revocation_) return;
+  next_commit_ = now + options_.kafka.commit_interval;
+  std::vector<kafka::Membership::Progress> progress;
+  for (const auto& status : context_->board.all()) {
+    const auto next = status->position.load();
+    if (next < 0 || !owners_.contains(status->partition)) continue;
+    const auto told = told_kafka_.find(status->partition);
+    if (told != told_kafka_.end() && told->second == next) continue;
+    told_kafka_[status->partition] = next;
+    progress.push_back({status->partition, next});
+  }
+  membership_->commit_async(progress, context_->commit_metadata());
+}
+
+bool Supervisor::drained() {
+  if (!assigned_once_ || revocation_) return false;
+  try {
+    if (!drain_targets_) {
+      std::vector<TopicPartition> all;
+      for (const auto& topic : router_.topics()) {
+        const auto found = context_->directory.find(topic, milliseconds(1000));
+        if (!found) return false;
+        for (std::int32_t p = 0; p < found->partitions; ++p) all.push_back({topic, p});
+      }
+      drain_targets_.emplace();
+      for (const auto& [partition, range] : client_.log_ranges(all, kKafkaTimeout)) {
+        (*drain_targets_)[partition] = range.end;
+      }
+    }
+  } catch (const kafka::KafkaError&) {
+    drain_targets_.reset();
+    return false;
+  }
+  const auto all = context_->board.all();
+  if (all.size() != owners_.size()) return false;
+  for (const auto& status : all) {
+    if (status->halted) continue;
+    const auto target = drain_targets_->find(status->partition);
+    const auto reached = std::max(status->position.load(), status->end_seen.load());
+    if (!status->acquired || target == drain_targets_->end() || reached < target->second) return false;
+  }
+  return true;
+}
+
+bool Supervisor::any_halted() const {
+  const auto all = context_->board.all();
+  return std::any_of(all.begin(), all.end(), [](const auto& status) { return status->halted.load(); });
+}
+
+void Supervisor::leave() {
+  const ShutdownWatch watch(options_.consumer.shutdown_timeout, observers_);
+  const auto interrupt_at = Clock::now() + options_.consumer.shutdown_timeout * 3 / 4;
+  leaving_ = true;
+  next_commit_ = {};
+  for (const auto& worker : workers_) worker->stop();
+  const auto all_finished = [this] {
+    return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->finished(); });
+  };
+  bool interrupted = false;
+  // The positions are read before the workers take them off the board.
+  commit_progress();
+  while (!all_finished()) {
+    membership_->poll(milliseconds(20));
+    finish_revocation();
+    if (!interrupted && Clock::now() > interrupt_at) {
+      interrupted = true;
+      for (const auto& worker : workers_) worker->interrupt();
+    }
+  }
+  monitor_.reset();
+  for (const auto& worker : workers_) worker->join();
+  finish_revocation();
+  membership_->close();
+  while (!membership_->closed()) {
+    membership_->poll(milliseconds(20));
+    finish_revocation();
+  }
+  membership_.reset();
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kafka/client.hpp"
+
+namespace pawl::engine {
+
+/// What Kafka says about the topics, remembered for a short while, so that acquiring a thousand
+/// partitions does not ask a thousand times. Thread-safe; asks Kafka on the caller's thread.
+class TopicDirectory {
+ public:
+  TopicDirectory(const kafka::Client& client, std::vector<std::string> topics);
+
+  /// Nullopt: the topic does not exist. Throws kafka::KafkaError.
+  std::optional<kafka::TopicDescription> find(const std::string& topic,
+                                              std::chrono::milliseconds max_age);
+
+  /// Asks again now. Throws kafka::KafkaError.
+  void refresh();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const kafka::Client& client_;
+  const std::vector<std::string> topics_;
+  std::mutex mutex_;
+  std::map<std::string, kafka::TopicDescription> described_;  // guarded by mutex_
+  std::optional<Clock::time_point> described_at_;             // guarded by mutex_
+};
+
+}  // namespace pawl::engine

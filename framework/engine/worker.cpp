@@ -1,0 +1,277 @@
+#include "engine/worker.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::engine {
+namespace {
+using std::chrono::milliseconds;
+}
+
+postgres::SessionSettings session_settings(const Options& options) {
+  postgres::SessionSettings settings;
+  settings.url = options.postgres.url;
+  settings.application_name = "pawl " + options.kafka.group;
+  settings.pooled = options.postgres.pooled;
+  settings.synchronous_commit = options.postgres.synchronous_commit;
+  settings.connect_timeout = options.postgres.connect_timeout;
+  settings.lock_timeout = options.postgres.lock_timeout;
+  milliseconds longest{30000};
+  for (const auto& handler : options.handlers) longest = std::max(longest, handler.timeout);
+  settings.statement_timeout = options.handlers.empty() ? longest : options.handlers.front().timeout;
+  // A handler may compute without touching the database for as long as its timeout.
+  settings.idle_in_transaction_timeout = longest + milliseconds(30000);
+  return settings;
+}
+
+Worker::Worker(Context& context)
+    : context_(context),
+      positions_(context),
+      processor_(context),
+      connect_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
+      thread_([this] { run(); }) {}
+
+Worker::~Worker() { join(); }
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::wake() {
+  {
+    const std::scoped_lock lock(mailbox_mutex_);
+    woken_ = true;
+  }
+  mailbox_changed_.notify_one();
+}
+
+void Worker::post(std::function<void()> command) {
+  {
+    const std::scoped_lock lock(mailbox_mutex_);
+    mailbox_.push_back(std::move(command));
+  }
+  mailbox_changed_.notify_one();
+}
+
+void Worker::assign(std::unique_ptr<kafka::PartitionStream> stream) {
+  // std::function wants copies.
+  auto shared = std::make_shared<std::unique_ptr<kafka::PartitionStream>>(std::move(stream));
+  post([this, shared] {
+    auto status = context_.board.add((*shared)->partition());
+    const auto& postgres = context_.options.postgres;
+    const auto& failures = context_.options.failures;
+    auto partition = std::make_unique<Partition>(
+        std::move(*shared), std::move(status), Backoff(postgres.retry_initial, postgres.retry_max),
+        Backoff(failures.retry_initial, failures.retry_max));
+    const auto name = partition->name();
+    emit(Step::kAssigned, *partition, -1);
+    partitions_[name] = std::move(partition);
+  });
+}
+
+void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
+  post([this, partitions = std::move(partitions), lost, done = std::move(done)] {
+    for (const auto& name : partitions) drop(name, !lost);
+    done();
+  });
+}
+
+void Worker::stop() {
+  post([this] { stopping_ = true; });
+}
+
+void Worker::recheck(const std::string& topic) {
+  post([this, topic] {
+    for (auto& [name, partition] : partitions_) {
+      if (name.topic == topic && partition->phase == Partition::Phase::kRunning) {
+        acquire_again(*partition, false);
+      }
+    }
+  });
+}
+
+void Worker::reposition(const TopicPartition& partition) {
+  post([this, partition] {
+    const auto found = partitions_.find(partition);
+    if (found == partitions_.end() || found->second->phase != Partition::Phase::kRunning) return;
+    found->second->buffer.clear();
+    found->second->phase = Partition::Phase::kPositioning;
+  });
+}
+
+void Worker::interrupt() {
+  const std::scoped_lock lock(session_mutex_);
+  if (session_) session_->interrupt();
+}
+
+WorkerCall Worker::current_call() const {
+  const std::scoped_lock lock(call_mutex_);
+  return call_;
+}
+
+void Worker::begin_call(const Partition& partition, milliseconds limit) {
+  const std::scoped_lock lock(call_mutex_);
+  call_.active = true;
+  call_.since = Clock::now();
+  call_.limit = limit;
+  call_.own = session_ ? session_->backend() : std::nullopt;
+  call_.previous_owner = partition.previous_owner;
+  call_.partition = partition.name();
+}
+
+void Worker::end_call() {
+  const std::scoped_lock lock(call_mutex_);
+  call_.active = false;
+}
+
+bool Worker::serve_mailbox() {
+  std::deque<std::function<void()>> commands;
+  {
+    const std::scoped_lock lock(mailbox_mutex_);
+    commands.swap(mailbox_);
+    woken_ = false;
+  }
+  for (const auto& command : commands) command();
+  return !commands.empty();
+}
+
+void Worker::run() {
+  while (true) {
+    serve_mailbox();
+    if (stopping_) break;
+    if (partitions_.empty() || !ensure_session()) {
+      wait_for_work(partitions_.empty() ? Clock::now() + std::chrono::hours(1) : connect_not_before_);
+      continue;
+    }
+    poll_register();
+    bool worked = false;
+    for (auto& [name, partition] : partitions_) {
+      if (!session_) break;
+      worked = step(*partition) || worked;
+      // A revocation must not wait for the other partitions' turns.
+      const std::scoped_lock lock(mailbox_mutex_);
+      if (!mailbox_.empty()) break;
+    }
+    if (!worked) wait_for_work(next_deadline());
+  }
+  while (!partitions_.empty()) drop(TopicPartition(partitions_.begin()->first), true);
+  {
+    const std::scoped_lock lock(session_mutex_);
+    session_.reset();
+  }
+  finished_ = true;
+  // A revocation posted meanwhile must not wait for us.
+  serve_mailbox();
+}
+
+bool Worker::ensure_session() {
+  if (session_ && session_->alive()) return true;
+  if (session_) lose_session("the connection was found broken");
+  if (Clock::now() < connect_not_before_) return false;
+  try {
+    auto fresh = std::make_unique<postgres::Session>(session_settings(context_.options));
+    for (const auto& on_connect : context_.registry.connect_functions()) on_connect(fresh->connection());
+    // Whatever was read over the old connection may be newer than what this server has.
+    processor_.forget();
+    {
+      const std::scoped_lock lock(session_mutex_);
+      session_ = std::move(fresh);
+    }
+    connect_backoff_.reset();
+    session_was_lost_ = false;
+    Event event{Step::kConnected};
+    event.detail = session_->behind_pooler() && !session_->pooled()
+                       ? "through a pooler; set postgres.pooled = true unless it pools sessions"
+                       : "";
+    context_.observers.emit(event);
+    return true;
+  } catch (const std::exception& error) {
+    connect_not_before_ = Clock::now() + connect_backoff_.next();
+    const auto text = fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
+    if (!session_was_lost_) {
+      Event event{Step::kDisconnected};
+      event.detail = text;
+      context_.observers.emit(event);
+    }
+    session_was_lost_ = true;
+    return false;
+  }
+}
+
+void Worker::lose_session(const std::string& why) {
+  {
+    const std::scoped_lock lock(session_mutex_);
+    session_.reset();
+  }
+  session_was_lost_ = true;
+  connect_not_before_ = Clock::now() + connect_backoff_.next();
+  for (auto& [name, partition] : partitions_) acquire_again(*partition, partition->epoch.has_value());
+  Event event{Step::kDisconnected};
+  event.detail = why;
+  context_.observers.emit(event);
+}
+
+void Worker::poll_register() {
+  if (Clock::now() < next_poll_) return;
+  next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
+  try {
+    std::map<TopicPartition, ledger::OwnerEpoch> held;
+    for (auto& row : context_.offsets.owned_by(*session_, context_.owner)) {
+      held.emplace(std::move(row.partition), row.epoch);
+    }
+    for (auto& [name, partition] : partitions_) {
+      if (partition->phase == Partition::Phase::kAcquiring || !partition->epoch) continue;
+      const auto row = held.find(name);
+      if (row != held.end() && row->second == *partition->epoch) continue;
+      emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
+      acquire_again(*partition, true);
+    }
+  } catch (const std::exception&) {
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection) lose_session(failure.text);
+  }
+}
+
+Worker::Clock::time_point Worker::next_deadline() const {
+  auto deadline = next_poll_;
+  for (const auto& [name, partition] : partitions_) {
+    if (partition->phase == Partition::Phase::kStopped) continue;
+    const bool waits = partition->phase != Partition::Phase::kRunning || !partition->buffer.empty();
+    if (waits) deadline = std::min(deadline, partition->not_before);
+  }
+  return deadline;
+}
+
+void Worker::wait_for_work(Clock::time_point until) {
+  std::unique_lock lock(mailbox_mutex_);
+  mailbox_changed_.wait_until(lock, until, [this] { return woken_ || !mailbox_.empty(); });
+}
+
+void Worker::release(Partition& partition) {
+  if (!partition.epoch || !session_ || !session_->alive()) return;
+  try {
+    if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
+      emit(Step::kReleased, partition, partition.stored);
+    }
+  } catch (const std::exception&) {
+    // The hand-over is not marked clean; the next acquire fences us all the same.
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection) {
+      const std::scoped_lock lock(session_mutex_);
+      session_.reset();
+    }
+  }
+}
+
+void Worker::drop(const TopicPartition& name, bool release_it) {
+  const auto found = partitions_.find(name);
+  if (found == partitions_.end()) return;
+  auto& partition = *found->second;
+  partition.buffer.clear();
+  emit(Step::kRevoked, partition, partition.stored);
+  if (release_it) release(partition);
+  partition.stream->close();
+  context_.board.remove(partition.status);
+  partitions_.erase(found);
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine/assigned_partition.hpp"
+#include "engine/backoff.hpp"
+#include "engine/context.hpp"
+#include "engine/failure.hpp"
+#include "engine/message_processor.hpp"
+#include "engine/positions.hpp"
+
+namespace pawl::engine {
+
+/// What a worker is waiting for right now, for the monitor.
+struct WorkerCall {
+  bool active = false;
+  std::chrono::steady_clock::time_point since{};
+  std::chrono::milliseconds limit{0};  ///< the handler's timeout; zero: none of the message's
+  std::optional<postgres::Backend> own;
+  std::optional<postgres::Backend> previous_owner;
+  TopicPartition partition;
+};
+
+/// One thread with one PostgreSQL connection that processes a set of partitions, one message at a
+/// time. Others talk to it through its mailbox. Every decision about a message is made here.
+class Worker {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Worker(Context& context);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // From the group thread:
+  void assign(std::unique_ptr<kafka::PartitionStream> stream);
+  /// `done` is called on the worker's thread once the partitions are finished and let go of.
+  void revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done);
+  /// Finishes the message in hand, releases everything, ends the thread.
+  void stop();
+  /// Breaks the PostgreSQL call in progress, if any.
+  void interrupt();
+  [[nodiscard]] bool finished() const { return finished_.load(); }
+  void join();
+
+  // From any thread:
+  void wake();
+  /// The worker asks Kafka and the register again for all its partitions of the topic.
+  void recheck(const std::string& topic);
+  /// The partition's stream lost its position; it is sought again from the stored offset.
+  void reposition(const TopicPartition& partition);
+  [[nodiscard]] WorkerCall current_call() const;
+
+ private:
+  using Partition = AssignedPartition;
+
+  // worker.cpp: the thread, its mailbox and its connection
+  void run();
+  bool serve_mailbox();
+  void post(std::function<void()> command);
+  bool ensure_session();
+  void lose_session(const std::string& why);
+  void poll_register();
+  void wait_for_work(Clock::time_point until);
+  [[nodiscard]] Clock::time_point next_deadline() const;
+  void release(Partition& partition);
+  void drop(const TopicPartition& name, bool release_it);
+  void begin_call(const Partition& partition, std::chrono::milliseconds limit);
+  void end_call();
+
+  // worker_partitions.cpp: one partition's steps
+  bool step(Partition& partition);
+  void acquire(Partition& partition);
+  bool prove(Partition& partition);
+  void accept(Partition& partition, const Positioned& positioned);
+  void refuse(Partition& partition, const Refused& refused);
+  void position(Partition& partition);
+  bool run_some(Partition& partition);
+  bool take_more(Partition& partition);
+  bool check_first(Partition& partition, const kafka::Record& record);
+  void process(Partition& partition);
+  void end_of_log(Partition& partition, const Partition::Item& item);
+  void stream_error(Partition& partition, const kafka::Record& record);
+  void fail(Partition& partition, const Failure& failure);
+  void acquire_again(Partition& partition, bool must_prove);
+  void halt(Partition& partition, const char* kind, const std::string& reason, bool retry_later);
+  void stop_fetching(Partition& partition);
+  void emit(Step step, const Partition& partition, std::int64_t offset, std::string_view detail = {}) const;
+
+  Context& context_;
+  Positions positions_;
+  MessageProcessor processor_;
+  std::unique_ptr<postgres::Session> session_;  // replaced under session_mutex_
+  mutable std::mutex session_mutex_;
+  Backoff connect_backoff_;
+  Clock::time_point connect_not_before_{};
+  bool session_was_lost_ = false;
+  Clock::time_point next_poll_{};
+  std::map<TopicPartition, std::unique_ptr<Partition>> partitions_;
+  /// Message halts that this process has tried once already.
+  std::set<std::pair<TopicPartition, std::int64_t>> tried_halts_;
+
+  mutable std::mutex mailbox_mutex_;
+  std::condition_variable mailbox_changed_;
+  std::deque<std::function<void()>> mailbox_;  // guarded by mailbox_mutex_
+  bool woken_ = false;                         // guarded by mailbox_mutex_
+  bool stopping_ = false;                      // worker thread only, set by a command
+
+  mutable std::mutex call_mutex_;
+  WorkerCall call_;  // guarded by call_mutex_
+
+  std::atomic<bool> finished_{false};
+  std::thread thread_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,416 @@
+// What a worker does with one of its partitions: acquire, position, take, process, fail, halt.
+#include <fmt/format.h>
+
+#include <random>
+
+#include "engine/worker.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kKafkaTimeout{3000};
+/// Messages of one partition before the worker looks at the next.
+constexpr int kTurn = 32;
+constexpr std::size_t kTake = 64;
+/// A seek on a partition whose fetcher is starting answers "erroneous state" for a moment.
+constexpr std::uint32_t kMaxFailedSeeks = 40;
+constexpr milliseconds kSeekRetry{50};
+/// Lag without anything to take for this long: the fetcher is stuck, seek again.
+constexpr milliseconds kStuckAfter{15000};
+
+milliseconds jitter(milliseconds upper) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
+}
+
+}  // namespace
+
+void Worker::emit(Step step, const Partition& partition, std::int64_t offset,
+                  std::string_view detail) const {
+  Event event{step};
+  event.topic = partition.name().topic;
+  event.partition = partition.name().partition;
+  event.offset = offset;
+  event.detail = detail;
+  const auto end = partition.status->log_end.load();
+  const auto next = partition.status->position.load();
+  if (end >= 0 && next >= 0) event.lag = std::max<std::int64_t>(0, end - next);
+  context_.observers.emit(event);
+}
+
+bool Worker::step(Partition& partition) {
+  if (Clock::now() < partition.not_before) return false;
+  switch (partition.phase) {
+    case Partition::Phase::kAcquiring: acquire(partition); return true;
+    case Partition::Phase::kPositioning: position(partition); return true;
+    case Partition::Phase::kRunning: return run_some(partition);
+    case Partition::Phase::kStopped: return false;
+  }
+  return false;
+}
+
+void Worker::acquire(Partition& partition) {
+  try {
+    if (partition.must_prove && !prove(partition)) return;
+    begin_call(partition, milliseconds(0));
+    const auto answer = positions_.acquire(*session_, partition.name());
+    end_call();
+    if (const auto* refused = std::get_if<Refused>(&answer)) {
+      refuse(partition, *refused);
+    } else {
+      accept(partition, std::get<Positioned>(answer));
+    }
+  } catch (const kafka::KafkaError& error) {
+    end_call();
+    partition.not_before = Clock::now() + partition.acquire_backoff.next();
+    emit(Step::kWarning, partition, partition.stored,
+         fmt::format("cannot position the partition yet: {}", error.what()));
+  } catch (const std::exception&) {
+    end_call();
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection) {
+      lose_session(failure.text);
+      return;
+    }
+    partition.not_before = Clock::now() + partition.acquire_backoff.next();
+    emit(Step::kWarning, partition, partition.stored,
+         fmt::format("cannot acquire the partition yet: {}", failure.text));
+  }
+}
+
+bool Worker::prove(Partition& partition) {
+  const bool member = context_.membership->prove({partition.name(), partition.stored + 1},
+                                                 context_.commit_metadata(), kKafkaTimeout);
+  if (member) {
+    partition.must_prove = false;
+    return true;
+  }
+  // Kafka will say whether the partition is still ours: a revocation, or a new assignment.
+  partition.not_before = Clock::now() + partition.acquire_backoff.next();
+  return false;
+}
+
+void Worker::accept(Partition& partition, const Positioned& positioned) {
+  const auto& acquired = positioned.acquired;
+  partition.epoch = acquired.epoch;
+  partition.source = positioned.source;
+  partition.topic_id = positioned.topic_id;
+  partition.leader_epoch = acquired.leader_epoch;
+  if (partition.stored != acquired.stored_offset) partition.attempts = 0;
+  partition.stored = acquired.stored_offset;
+  if (acquired.previous_owner != context_.owner) {
+    partition.previous_owner = acquired.released ? std::nullopt : acquired.previous_backend;
+  }
+  partition.status->position = acquired.stored_offset + 1;
+  partition.status->acquired = true;
+
+  const bool paused = acquired.state == ledger::PartitionState::kPaused;
+  const bool halted = acquired.state == ledger::PartitionState::kHalted;
+  // A halt at a message is a stored state; each process tries that message once more by itself.
+  const bool try_halted =
+      halted && tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
+  partition.one_try_only = try_halted;
+  if (paused || (halted && !try_halted)) {
+    partition.status->halted = halted;
+    partition.phase = Partition::Phase::kStopped;
+    emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset, acquired.reason);
+    return;
+  }
+  partition.status->halted = false;
+  emit(Step::kAcquired, partition, acquired.stored_offset);
+  partition.phase = Partition::Phase::kPositioning;
+  partition.failed_seeks = 0;
+  position(partition);
+}
+
+void Worker::refuse(Partition& partition, const Refused& refused) {
+  partition.epoch = refused.epoch;
+  partition.status->acquired = true;
+  if (refused.epoch) {
+    halt(partition, refused.kind.c_str(), refused.reason, false);
+    return;
+  }
+  // There is no row to store the halt in; ask again, an operator may have made one.
+  partition.status->halted = true;
+  partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
+  emit(Step::kHalted, partition, -1, refused.reason);
+}
+
+void Worker::position(Partition& partition) {
+  try {
+    partition.buffer.clear();
+    partition.taken = partition.stored;
+    partition.first_pending = true;
+    context_.membership->seek_and_resume(partition.name(), partition.stored + 1, kKafkaTimeout);
+    partition.acquire_backoff.reset();
+    partition.phase = Partition::Phase::kRunning;
+    partition.last_taken_at = Clock::now();
+    emit(Step::kPositioned, partition, partition.stored + 1);
+  } catch (const kafka::KafkaError& error) {
+    partition.not_before = Clock::now() + kSeekRetry;
+    if (++partition.failed_seeks % kMaxFailedSeeks == 0) {
+      emit(Step::kWarning, partition, partition.stored,
+           fmt::format("Kafka does not take the position yet: {}", error.what()));
+      if (error.code() == RD_KAFKA_RESP_ERR__STATE) context_.restart_fetch(partition.name());
+    }
+  }
+}
+
+bool Worker::run_some(Partition& partition) {
+  for (int i = 0; i < kTurn; ++i) {
+    if (partition.buffer.empty() && !take_more(partition)) return i > 0;
+    process(partition);
+    if (!session_ || partition.phase != Partition::Phase::kRunning) return true;
+    if (Clock::now() < partition.not_before) return true;
+    if (i % 8 == 7) {
+      const std::scoped_lock lock(mailbox_mutex_);
+      if (!mailbox_.empty()) return true;
+    }
+  }
+  return true;
+}
+
+bool Worker::take_more(Partition& partition) {
+  auto records = partition.stream->take(kTake);
+  const auto now = Clock::now();
+  if (records.empty()) {
+    const bool behind = partition.status->log_end.load() > partition.status->end_seen.load() &&
+                        partition.status->log_end.load() > partition.taken + 1;
+    if (behind && now - partition.last_taken_at > kStuckAfter) {
+      emit(Step::kWarning, partition, partition.taken,
+           "Kafka has records but delivers none; seeking again");
+      partition.phase = Partition::Phase::kPositioning;
+      partition.last_taken_at = now;
+    }
+    return false;
+  }
+  partition.last_taken_at = now;
+  for (auto& record : records) {
+    if (partition.phase != Partition::Phase::kRunning) break;
+    switch (record.kind()) {
+      case kafka::Record::Kind::kError: stream_error(partition, record); break;
+      case kafka::Record::Kind::kEndOfLog: {
+        const auto end = record.offset();
+        const auto previous = partition.taken;
+        partition.first_pending = false;
+        partition.sought_twice = false;
+        partition.taken = std::max(partition.taken, end - 1);
+        partition.buffer.push_back({std::move(record), previous});
+        break;
+      }
+      case kafka::Record::Kind::kMessage: {
+        if (!check_first(partition, record)) break;
+        const auto previous = partition.taken;
+        partition.taken = record.offset();
+        partition.buffer.push_back({std::move(record), previous});
+        break;
+      }
+    }
+  }
+  return !partition.buffer.empty() && partition.phase == Partition::Phase::kRunning;
+}
+
+bool Worker::check_first(Partition& partition, const kafka::Record& record) {
+  const auto expected = partition.taken + 1;
+  if (record.offset() < expected) {
+    // Left over from an older position, or delivered twice: never ours to process.
+    partition.phase = Partition::Phase::kPositioning;
+    return false;
+  }
+  if (partition.first_pending && record.offset() != expected && !partition.sought_twice) {
+    // A hole (compaction, aborted transaction), or a stale fetch: ask once more, then believe it.
+    partition.sought_twice = true;
+    partition.phase = Partition::Phase::kPositioning;
+    return false;
+  }
+  partition.first_pending = false;
+  partition.sought_twice = false;
+  return true;
+}
+
+void Worker::process(Partition& partition) {
+  const auto& item = partition.buffer.front();
+  if (item.record.kind() == kafka::Record::Kind::kEndOfLog) {
+    end_of_log(partition, item);
+    return;
+  }
+  if (const auto epoch = item.record.leader_epoch();
+      epoch && partition.leader_epoch && *epoch < *partition.leader_epoch) {
+    halt(partition, ledger::halt_kind::kPosition,
+         fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
+                     "under epoch {}: the log was truncated or the topic recreated. Nothing was "
+                     "skipped. Find out what was lost, then state the position: {}",
+                     context_.options.kafka.group, partition.name().topic, partition.name().partition,
+                     item.record.offset(), *epoch, partition.stored, *partition.leader_epoch,
+                     positions_.set_command(partition.name())),
+         false);
+    return;
+  }
+  const auto offset = item.record.offset();
+  try {
+    begin_call(partition, context_.longest_handler);
+    processor_.process(*session_,
+                       {partition.name(), partition.source, partition.topic_id, *partition.epoch,
+                        item.previous},
+                       item.record);
+    end_call();
+    if (const auto epoch = item.record.leader_epoch()) partition.leader_epoch = epoch;
+    partition.stored = offset;
+    partition.status->position = offset + 1;
+    partition.status->halted = false;
+    partition.attempts = 0;
+    partition.one_try_only = false;
+    partition.retry_backoff.reset();
+    partition.buffer.pop_front();
+  } catch (...) {
+    end_call();
+    fail(partition, explain(std::current_exception(), session_->alive()));
+  }
+}
+
+void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
+  const auto end = item.record.offset();
+  if (end - 1 > item.previous) {
+    // Control records or removed ones stand between the last message and the end; without this
+    // step they would look like lost messages once retention removes them.
+    try {
+      ledger::Advance advance;
+      advance.epoch = *partition.epoch;
+      advance.previous = item.previous;
+      advance.next = end - 1;
+      advance.outcome = ledger::Outcome::kEndOfLog;
+      context_.offsets.advance_alone(*session_, partition.name(), advance);
+      partition.stored = end - 1;
+      partition.status->position = end;
+    } catch (...) {
+      fail(partition, explain(std::current_exception(), session_->alive()));
+      return;
+    }
+  }
+  partition.status->end_seen = end;
+  partition.status->log_end = std::max(end, partition.status->log_end.load());
+  partition.buffer.pop_front();
+  emit(Step::kCaughtUp, partition, end);
+}
+
+void Worker::stream_error(Partition& partition, const kafka::Record& record) {
+  if (record.error() == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
+    // Kafka refused the position. librdkafka has stopped fetching the partition; acquiring again
+    // looks at the log's range and halts, or starts the fetcher anew.
+    context_.restart_fetch(partition.name());
+    acquire_again(partition, false);
+    partition.not_before = Clock::now() + kSeekRetry;
+    return;
+  }
+  emit(Step::kWarning, partition, partition.taken,
+       fmt::format("Kafka reports: {}", record.error_text()));
+  context_.topics_in_doubt();
+}
+
+void Worker::acquire_again(Partition& partition, bool must_prove) {
+  if (partition.phase == Partition::Phase::kRunning) stop_fetching(partition);
+  partition.buffer.clear();
+  partition.phase = Partition::Phase::kAcquiring;
+  partition.must_prove = partition.must_prove || must_prove;
+  partition.not_before = Clock::now() + (must_prove ? partition.acquire_backoff.next() : milliseconds(0));
+}
+
+void Worker::stop_fetching(Partition& partition) { context_.membership->pause(partition.name()); }
+
+void Worker::fail(Partition& partition, const Failure& failure) {
+  using postgres::FailureClass;
+  const auto offset = partition.buffer.front().record.offset();
+  if (failure.in_doubt) emit(Step::kInDoubt, partition, offset, failure.text);
+
+  switch (failure.kind) {
+    case FailureClass::kConnection: lose_session(failure.text); return;
+    case FailureClass::kFenced:
+    case FailureClass::kRowMissing:
+      emit(Step::kFenced, partition, offset, failure.text);
+      acquire_again(partition, true);
+      return;
+    case FailureClass::kOutOfOrder:
+      emit(Step::kWarning, partition, offset,
+           fmt::format("{}; asking the register and Kafka again", failure.text));
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    case FailureClass::kContention:
+      emit(Step::kFailed, partition, offset, failure.text);
+      partition.not_before = Clock::now() + jitter(context_.options.postgres.retry_initial);
+      return;
+    case FailureClass::kResource:
+      emit(Step::kFailed, partition, offset, failure.text);
+      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      return;
+    case FailureClass::kProgram:
+      emit(Step::kFailed, partition, offset, failure.text);
+      halt(partition, ledger::halt_kind::kProgram,
+           fmt::format("{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
+                       "the database or the handler; it is tried again every {} s by itself",
+                       context_.options.kafka.group, partition.name().topic, partition.name().partition,
+                       offset, failure.text, failure.sqlstate,
+                       context_.options.failures.program_error_retry.count() / 1000),
+           true);
+      return;
+    case FailureClass::kTransactionEnded:
+    case FailureClass::kMessage: break;
+  }
+
+  ++partition.attempts;
+  emit(Step::kFailed, partition, offset, failure.text);
+  const bool exhausted = failure.permanent || partition.one_try_only ||
+                         partition.attempts >= context_.options.failures.max_attempts;
+  if (!exhausted) {
+    partition.not_before = Clock::now() + partition.retry_backoff.next();
+    return;
+  }
+  const auto& key = processor_.last_key();
+  halt(partition, ledger::halt_kind::kMessage,
+       fmt::format("{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
+                   "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
+                   "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
+                   "FILE --topic {} --partition {} --offset {}",
+                   context_.options.kafka.group, partition.name().topic, partition.name().partition,
+                   offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key), failure.text,
+                   failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
+                   partition.attempts, partition.name().topic, partition.name().partition,
+                   partition.name().topic, partition.name().partition, offset),
+       false);
+}
+
+void Worker::halt(Partition& partition, const char* kind, const std::string& reason,
+                  bool retry_later) {
+  try {
+    if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, kind, reason)) {
+      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
+      acquire_again(partition, true);
+      return;
+    }
+  } catch (const std::exception&) {
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection) {
+      lose_session(failure.text);
+    } else {
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+    }
+    return;
+  }
+  if (!partition.status->halted.exchange(true) || !retry_later) {
+    emit(Step::kHalted, partition, partition.stored, reason);
+  }
+  if (retry_later) {
+    partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
+    return;
+  }
+  tried_halts_.insert({partition.name(), partition.stored});
+  stop_fetching(partition);
+  partition.buffer.clear();
+  partition.attempts = 0;
+  partition.phase = Partition::Phase::kStopped;
+}
+
+}  // namespace pawl::engine

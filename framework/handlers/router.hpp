@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "handlers/handler.hpp"
+#include "message/condition.hpp"
+#include "message/template.hpp"
+#include "pawl/handler.hpp"
+#include "pawl/options.hpp"
+#include "postgres/frame.hpp"
+
+namespace pawl::handlers {
+
+/// One [[handler]] of the configuration, compiled: which messages, which key, what to run.
+struct Binding {
+  std::string label;
+  std::optional<message::Condition> when;
+  std::optional<message::Template> key_template;
+  const KeyFunction* key_function = nullptr;  ///< replaces the template
+  const DuplicateFunction* on_duplicate = nullptr;
+  std::string scope;  ///< empty: consumer and topic
+  MissingKey missing_key = MissingKey::kFail;
+  Conflict conflict = Conflict::kFail;
+  postgres::FrameSettings frame;
+  std::unique_ptr<Handler> handler;
+};
+
+/// Finds the handler of a message. Immutable; shared by all workers. Refers to the registry, which
+/// outlives it.
+class Router {
+ public:
+  /// Throws ConfigErrors for names that no code registered, and for texts that do not parse.
+  Router(const Options& options, const Registry& registry);
+
+  [[nodiscard]] const std::vector<std::string>& topics() const { return topics_; }
+
+  /// The first handler of the topic whose condition holds, in the configuration's order; nullptr
+  /// when none does. Throws message::MessageError when a condition cannot be evaluated.
+  [[nodiscard]] const Binding* route(const Message& message, message::JsonView& json) const;
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
+
+ private:
+  std::vector<std::unique_ptr<Binding>> bindings_;
+  std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
+  std::vector<std::string> topics_;
+};
+
+}  // namespace pawl::handlers
