@@ -1,0 +1,391 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <pawl/testing/kafka_broker.hpp>
+#include <pawl/testing/wait.hpp>
+#include <stdexcept>
+
+#include "testing/kafka_handles.hpp"
+
+namespace pawl::testing {
+
+namespace {
+
+constexpr std::chrono::seconds kChangeDeadline{20};
+
+void require_topic_results(const rd_kafka_topic_result_t* const* results, std::size_t count,
+                           const std::string& what) {
+  for (std::size_t i = 0; i < count; ++i) {
+    require(rd_kafka_topic_result_error(results[i]), what,
+            rd_kafka_topic_result_error_string(results[i]));
+  }
+}
+
+void require_partitions(const rd_kafka_topic_partition_list_t* list, const std::string& what) {
+  for (int i = 0; i < list->cnt; ++i) {
+    require(list->elems[i].err, what);
+  }
+}
+
+/// What the broker says of one topic; the event owns the description.
+struct Described {
+  EventHandle event;
+  const rd_kafka_TopicDescription_t* topic = nullptr;
+
+  rd_kafka_resp_err_t error() const {
+    return rd_kafka_error_code(rd_kafka_TopicDescription_error(topic));
+  }
+  /// Partitions with a leader.
+  int partitions() const {
+    std::size_t count = 0;
+    const auto* const* partitions = rd_kafka_TopicDescription_partitions(topic, &count);
+    int led = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      led += rd_kafka_TopicPartitionInfo_leader(partitions[i]) != nullptr ? 1 : 0;
+    }
+    return led;
+  }
+};
+
+}  // namespace
+
+/// The Admin API requests, each waited for. librdkafka's handle may be used from any thread.
+class KafkaBroker::Client {
+ public:
+  explicit Client(const std::string& bootstrap) : client_{make_client(bootstrap, {})} {}
+
+  rd_kafka_t* get() const { return client_.get(); }
+
+  Described describe(const std::string& topic) {
+    const char* names[] = {topic.c_str()};
+    const Handle<rd_kafka_TopicCollection_t, rd_kafka_TopicCollection_destroy> collection{
+        rd_kafka_TopicCollection_of_topic_names(names, 1)};
+    Described described;
+    described.event =
+        admin_request(get(), RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, "describing topic " + topic,
+                      [&](auto* options, auto* queue) {
+                        rd_kafka_DescribeTopics(get(), collection.get(), options, queue);
+                      });
+    std::size_t count = 0;
+    described.topic = rd_kafka_DescribeTopics_result_topics(
+        rd_kafka_event_DescribeTopics_result(described.event.get()), &count)[0];
+    return described;
+  }
+
+  void wait_for_partitions(const std::string& topic, int partitions) {
+    wait_until([&] { return describe(topic).partitions() == partitions; }, kChangeDeadline,
+               fmt::format("{} partitions with a leader of topic {}", partitions, topic));
+  }
+
+ private:
+  KafkaHandle client_;
+};
+
+KafkaBroker::KafkaBroker(KafkaOptions options) : options_{std::move(options)}, folder_{"kafka"} {
+  std::vector<std::string> arguments;
+  for (const auto& setting : options_.settings) {
+    arguments.insert(arguments.end(), {"--conf", setting});
+  }
+  service("start", arguments);
+  running_ = true;
+  bootstrap_ =
+      run_script(options_.scripts / "services", {"kafka", "bootstrap", folder_.path().string()});
+  client_ = std::make_unique<Client>(bootstrap_);
+}
+
+KafkaBroker::~KafkaBroker() {
+  client_.reset();
+  try {
+    kill();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pawl::testing: a Kafka broker in {} was not stopped: {}\n",
+               folder_.path().string(), error.what());
+  }
+}
+
+KafkaBroker& KafkaBroker::shared() {
+  static KafkaBroker broker;
+  return broker;
+}
+
+KafkaBroker::Client& KafkaBroker::client() {
+  return *client_;
+}
+
+void KafkaBroker::service(const std::string& command, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"kafka", command, folder_.path().string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  run_script(options_.scripts / "services", arguments);
+}
+
+void KafkaBroker::stop() {
+  if (running_) {
+    service("stop");
+    running_ = false;
+  }
+}
+
+void KafkaBroker::kill() {
+  if (running_) {
+    service("stop", {"--kill"});
+    running_ = false;
+  }
+}
+
+void KafkaBroker::start() {
+  if (!running_) {
+    service("start");
+    running_ = true;
+  }
+}
+
+void KafkaBroker::restart() {
+  stop();
+  start();
+}
+
+void KafkaBroker::create_topic(const std::string& topic, int partitions, const Config& config) {
+  const std::string what = "creating topic " + topic;
+  std::array<char, 256> reason{};
+  const Handle<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy> request{
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, 1, reason.data(), reason.size())};
+  if (!request) {
+    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+  }
+  for (const auto& [name, value] : config) {
+    require(rd_kafka_NewTopic_set_config(request.get(), name.c_str(), value.c_str()), what);
+  }
+  rd_kafka_NewTopic_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS, what, [&](auto* options, auto* queue) {
+        rd_kafka_CreateTopics(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  require_topic_results(results, count, what);
+  client().wait_for_partitions(topic, partitions);
+}
+
+std::string KafkaBroker::new_topic(const std::string& prefix, int partitions,
+                                   const Config& config) {
+  std::string topic = fmt::format("{}-{}-{}", prefix, getpid(), ++topics_);
+  create_topic(topic, partitions, config);
+  return topic;
+}
+
+void KafkaBroker::delete_topic(const std::string& topic) {
+  const std::string what = "deleting topic " + topic;
+  const Handle<rd_kafka_DeleteTopic_t, rd_kafka_DeleteTopic_destroy> request{
+      rd_kafka_DeleteTopic_new(topic.c_str())};
+  rd_kafka_DeleteTopic_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_DELETETOPICS, what, [&](auto* options, auto* queue) {
+        rd_kafka_DeleteTopics(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* results =
+      rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()), &count);
+  require_topic_results(results, count, what);
+  wait_until(
+      [&] { return client().describe(topic).error() == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; },
+      kChangeDeadline, "the end of topic " + topic);
+}
+
+void KafkaBroker::add_partitions(const std::string& topic, int total) {
+  const std::string what = "adding partitions to topic " + topic;
+  std::array<char, 256> reason{};
+  const Handle<rd_kafka_NewPartitions_t, rd_kafka_NewPartitions_destroy> request{
+      rd_kafka_NewPartitions_new(topic.c_str(), static_cast<std::size_t>(total), reason.data(),
+                                 reason.size())};
+  if (!request) {
+    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+  }
+  rd_kafka_NewPartitions_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, what, [&](auto* options, auto* queue) {
+        rd_kafka_CreatePartitions(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* results = rd_kafka_CreatePartitions_result_topics(
+      rd_kafka_event_CreatePartitions_result(event.get()), &count);
+  require_topic_results(results, count, what);
+  client().wait_for_partitions(topic, total);
+}
+
+void KafkaBroker::delete_records(const std::string& topic, int partition, std::int64_t before) {
+  const std::string what = fmt::format("deleting records of {} [{}]", topic, partition);
+  const PartitionListHandle offsets{rd_kafka_topic_partition_list_new(1)};
+  rd_kafka_topic_partition_list_add(offsets.get(), topic.c_str(), partition)->offset =
+      before < 0 ? RD_KAFKA_OFFSET_END : before;
+  const Handle<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy> request{
+      rd_kafka_DeleteRecords_new(offsets.get())};
+  rd_kafka_DeleteRecords_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_DELETERECORDS, what, [&](auto* options, auto* queue) {
+        rd_kafka_DeleteRecords(client().get(), requests, 1, options, queue);
+      });
+  const auto* result =
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+  require_partitions(result, what);
+}
+
+void KafkaBroker::set_topic_config(const std::string& topic, const Config& config) {
+  const std::string what = "setting the configuration of topic " + topic;
+  const Handle<rd_kafka_ConfigResource_t, rd_kafka_ConfigResource_destroy> request{
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str())};
+  for (const auto& [name, value] : config) {
+    require(ErrorHandle{rd_kafka_ConfigResource_add_incremental_config(
+                request.get(), name.c_str(), RD_KAFKA_ALTER_CONFIG_OP_TYPE_SET, value.c_str())},
+            what);
+  }
+  rd_kafka_ConfigResource_t* requests[] = {request.get()};
+  const EventHandle event =
+      admin_request(client().get(), RD_KAFKA_ADMIN_OP_INCREMENTALALTERCONFIGS, what,
+                    [&](auto* options, auto* queue) {
+                      rd_kafka_IncrementalAlterConfigs(client().get(), requests, 1, options, queue);
+                    });
+  std::size_t count = 0;
+  const auto* const* results = rd_kafka_IncrementalAlterConfigs_result_resources(
+      rd_kafka_event_IncrementalAlterConfigs_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    require(rd_kafka_ConfigResource_error(results[i]), what,
+            rd_kafka_ConfigResource_error_string(results[i]));
+  }
+}
+
+std::string KafkaBroker::topic_id(const std::string& topic) {
+  const Described described = client().describe(topic);
+  require(described.error(), "describing topic " + topic);
+  return rd_kafka_Uuid_base64str(rd_kafka_TopicDescription_topic_id(described.topic));
+}
+
+int KafkaBroker::partition_count(const std::string& topic) {
+  const Described described = client().describe(topic);
+  require(described.error(), "describing topic " + topic);
+  return described.partitions();
+}
+
+Watermarks KafkaBroker::watermarks(const std::string& topic, int partition) {
+  Watermarks result;
+  require(rd_kafka_query_watermark_offsets(client().get(), topic.c_str(), partition, &result.low,
+                                           &result.high, 30'000),
+          fmt::format("asking for the watermarks of {} [{}]", topic, partition));
+  return result;
+}
+
+std::int64_t KafkaBroker::last_stable_offset(const std::string& topic, int partition) {
+  const std::string what = fmt::format("asking for the stable end of {} [{}]", topic, partition);
+  const PartitionListHandle wanted{rd_kafka_topic_partition_list_new(1)};
+  rd_kafka_topic_partition_list_add(wanted.get(), topic.c_str(), partition)->offset =
+      RD_KAFKA_OFFSET_SPEC_LATEST;
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_LISTOFFSETS, what,
+      [&](auto* options, auto* queue) {
+        rd_kafka_ListOffsets(client().get(), wanted.get(), options, queue);
+      },
+      [&](auto* options) {
+        require(ErrorHandle{rd_kafka_AdminOptions_set_isolation_level(
+                    options, RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED)},
+                what);
+      });
+  std::size_t count = 0;
+  const auto* const* infos =
+      rd_kafka_ListOffsets_result_infos(rd_kafka_event_ListOffsets_result(event.get()), &count);
+  const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[0]);
+  require(answer->err, what);
+  return answer->offset;
+}
+
+std::map<int, CommittedOffset> KafkaBroker::committed_offsets(const std::string& group,
+                                                              const std::string& topic) {
+  const std::string what = fmt::format("asking for the committed offsets of {}", group);
+  const PartitionListHandle wanted{rd_kafka_topic_partition_list_new(1)};
+  rd_kafka_topic_partition_list_add_range(wanted.get(), topic.c_str(), 0,
+                                          partition_count(topic) - 1);
+  const Handle<rd_kafka_ListConsumerGroupOffsets_t, rd_kafka_ListConsumerGroupOffsets_destroy>
+      request{rd_kafka_ListConsumerGroupOffsets_new(group.c_str(), wanted.get())};
+  rd_kafka_ListConsumerGroupOffsets_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, what,
+      [&](auto* options, auto* queue) {
+        rd_kafka_ListConsumerGroupOffsets(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
+      rd_kafka_event_ListConsumerGroupOffsets_result(event.get()), &count);
+  std::map<int, CommittedOffset> result;
+  if (const auto* error = rd_kafka_group_result_error(groups[0]); error != nullptr) {
+    if (rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND) {
+      return result;
+    }
+    require(rd_kafka_error_code(error), what);
+  }
+  const auto* partitions = rd_kafka_group_result_partitions(groups[0]);
+  require_partitions(partitions, what);
+  for (int i = 0; i < partitions->cnt; ++i) {
+    const auto& partition = partitions->elems[i];
+    if (partition.offset >= 0) {
+      result[partition.partition] = {
+          partition.offset,
+          std::string{static_cast<const char*>(partition.metadata), partition.metadata_size}};
+    }
+  }
+  return result;
+}
+
+void KafkaBroker::commit_offsets(const std::string& group, const std::string& topic,
+                                 const std::map<int, std::int64_t>& offsets) {
+  const std::string what = fmt::format("committing offsets of {}", group);
+  const PartitionListHandle list{rd_kafka_topic_partition_list_new(1)};
+  for (const auto& [partition, offset] : offsets) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+  }
+  const Handle<rd_kafka_AlterConsumerGroupOffsets_t, rd_kafka_AlterConsumerGroupOffsets_destroy>
+      request{rd_kafka_AlterConsumerGroupOffsets_new(group.c_str(), list.get())};
+  rd_kafka_AlterConsumerGroupOffsets_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, what,
+      [&](auto* options, auto* queue) {
+        rd_kafka_AlterConsumerGroupOffsets(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* groups = rd_kafka_AlterConsumerGroupOffsets_result_groups(
+      rd_kafka_event_AlterConsumerGroupOffsets_result(event.get()), &count);
+  if (const auto* error = rd_kafka_group_result_error(groups[0]); error != nullptr) {
+    require(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
+  }
+  require_partitions(rd_kafka_group_result_partitions(groups[0]), what);
+}
+
+void KafkaBroker::wait_for_committed(const std::string& group, const std::string& topic,
+                                     int partition, std::int64_t offset,
+                                     std::chrono::milliseconds deadline) {
+  wait_until(
+      [&] {
+        const auto committed = committed_offsets(group, topic);
+        const auto found = committed.find(partition);
+        return found != committed.end() && found->second.offset >= offset;
+      },
+      deadline, fmt::format("group {} to commit {} for {} [{}]", group, offset, topic, partition));
+}
+
+int KafkaBroker::stable_members(const std::string& group) {
+  const char* groups[] = {group.c_str()};
+  const EventHandle event =
+      admin_request(client().get(), RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS,
+                    "describing group " + group, [&](auto* options, auto* queue) {
+                      rd_kafka_DescribeConsumerGroups(client().get(), groups, 1, options, queue);
+                    });
+  std::size_t count = 0;
+  const auto* const* described = rd_kafka_DescribeConsumerGroups_result_groups(
+      rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
+  if (rd_kafka_ConsumerGroupDescription_state(described[0]) !=
+      RD_KAFKA_CONSUMER_GROUP_STATE_STABLE) {
+    return 0;
+  }
+  return static_cast<int>(rd_kafka_ConsumerGroupDescription_member_count(described[0]));
+}
+
+}  // namespace pawl::testing

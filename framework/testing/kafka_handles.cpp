@@ -1,0 +1,76 @@
+#include "testing/kafka_handles.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <pawl/testing/wait.hpp>
+#include <stdexcept>
+
+namespace pawl::testing {
+
+void require(rd_kafka_resp_err_t error, const std::string& what, const char* detail) {
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw std::runtime_error{fmt::format("{}: {} ({}); is the broker running, and the name right?",
+                                         what, detail != nullptr ? detail : rd_kafka_err2str(error),
+                                         rd_kafka_err2name(error))};
+  }
+}
+
+void require(ErrorHandle error, const std::string& what) {
+  if (error) {
+    require(rd_kafka_error_code(error.get()), what, rd_kafka_error_string(error.get()));
+  }
+}
+
+KafkaHandle make_client(const std::string& bootstrap,
+                        const std::map<std::string, std::string>& properties) {
+  std::array<char, 512> reason{};
+  std::map<std::string, std::string> all{{"bootstrap.servers", bootstrap},
+                                         {"log_level", "2"},
+                                         {"topic.metadata.refresh.interval.ms", "500"},
+                                         {"reconnect.backoff.max.ms", "500"},
+                                         {"allow.auto.create.topics", "false"}};
+  all.erase("allow.auto.create.topics");  // a consumer's property
+  for (const auto& [name, value] : properties) {
+    all[name] = value;
+  }
+  Handle<rd_kafka_conf_t, rd_kafka_conf_destroy> conf{rd_kafka_conf_new()};
+  for (const auto& [name, value] : all) {
+    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), reason.data(), reason.size()) !=
+        RD_KAFKA_CONF_OK) {
+      throw std::runtime_error{fmt::format("{}; correct the property {}", reason.data(), name)};
+    }
+  }
+  rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR);
+  KafkaHandle client{rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), reason.data(), reason.size())};
+  if (!client) {
+    throw std::runtime_error{fmt::format("cannot create a Kafka client: {}", reason.data())};
+  }
+  static_cast<void>(conf.release());  // the client's now
+  return client;
+}
+
+EventHandle admin_request(
+    rd_kafka_t* client, rd_kafka_admin_op_t operation, const std::string& what,
+    const std::function<void(rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>& send,
+    const std::function<void(rd_kafka_AdminOptions_t*)>& configure) {
+  constexpr int kTimeoutMs = 30'000;
+  std::array<char, 256> reason{};
+  const AdminOptionsHandle options{rd_kafka_AdminOptions_new(client, operation)};
+  require(rd_kafka_AdminOptions_set_request_timeout(options.get(), kTimeoutMs, reason.data(),
+                                                    reason.size()),
+          what, reason.data());
+  if (configure) {
+    configure(options.get());
+  }
+  const QueueHandle queue{rd_kafka_queue_new(client)};
+  send(options.get(), queue.get());
+  EventHandle event{rd_kafka_queue_poll(queue.get(), kTimeoutMs + 5'000)};
+  if (!event) {
+    throw Timeout{what + ": no answer from the broker; is it running?"};
+  }
+  require(rd_kafka_event_error(event.get()), what, rd_kafka_event_error_string(event.get()));
+  return event;
+}
+
+}  // namespace pawl::testing
