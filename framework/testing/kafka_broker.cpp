@@ -53,7 +53,9 @@ struct Described {
 /// The Admin API requests, each waited for. librdkafka's handle may be used from any thread.
 class KafkaBroker::Client {
  public:
-  explicit Client(const std::string& bootstrap) : client_{make_client(bootstrap, {})} {}
+  // By default librdkafka would answer the stable end where the high watermark is asked for.
+  explicit Client(const std::string& bootstrap)
+      : client_{make_client(bootstrap, {{"isolation.level", "read_uncommitted"}})} {}
 
   rd_kafka_t* get() const { return client_.get(); }
 

@@ -50,6 +50,17 @@ KafkaHandle make_client(const std::string& bootstrap,
   return client;
 }
 
+namespace {
+
+/// The group's coordinator is just being elected or loaded, as right after a broker's start.
+bool passes_by_itself(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+         error == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+         error == RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+}
+
+}  // namespace
+
 EventHandle admin_request(
     rd_kafka_t* client, rd_kafka_admin_op_t operation, const std::string& what,
     const std::function<void(rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>& send,
@@ -64,11 +75,17 @@ EventHandle admin_request(
     configure(options.get());
   }
   const QueueHandle queue{rd_kafka_queue_new(client)};
-  send(options.get(), queue.get());
-  EventHandle event{rd_kafka_queue_poll(queue.get(), kTimeoutMs + 5'000)};
-  if (!event) {
-    throw Timeout{what + ": no answer from the broker; is it running?"};
-  }
+  EventHandle event;
+  wait_until(
+      [&] {
+        send(options.get(), queue.get());
+        event.reset(rd_kafka_queue_poll(queue.get(), kTimeoutMs + 5'000));
+        if (!event) {
+          throw Timeout{what + ": no answer from the broker; is it running?"};
+        }
+        return !passes_by_itself(rd_kafka_event_error(event.get()));
+      },
+      std::chrono::milliseconds{kTimeoutMs}, what + ": a coordinator");
   require(rd_kafka_event_error(event.get()), what, rd_kafka_event_error_string(event.get()));
   return event;
 }

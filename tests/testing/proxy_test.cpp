@@ -1,5 +1,8 @@
 #include <libpq-fe.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -230,14 +233,14 @@ TEST_CASE("a trigger waits for its occurrence and its condition") {
   insert_and_commit(books.proxy.url(), 2);
   CHECK_FALSE(third.fired());
   CHECK_THROWS_AS(insert_and_commit(books.proxy.url(), 3), pqxx::failure);
-  CHECK(third.fired());
+  third.wait(5s);
   CHECK(books.applied() == "1 2");
 
   const auto insert = books.proxy.cut(Moment::kAfter, [](const ProxyEvent& event) {
     return event.text == "INSERT 0 1" && event.backend_pid != 0;
   });
   CHECK_THROWS_AS(insert_and_commit(books.proxy.url(), 4), pqxx::failure);
-  CHECK(insert.fired());
+  insert.wait(5s);
   CHECK(books.applied() == "1 2");
 
   auto never = books.proxy.cut(Moment::kBefore, [](const ProxyEvent& event) {
@@ -354,12 +357,29 @@ TEST_CASE("a cancel request passes through the proxy") {
   CHECK(std::string{PQresultErrorField(result.get(), PG_DIAG_SQLSTATE)} == "57014");
 }
 
-TEST_CASE("what is not PostgreSQL's protocol is cut off, and others are not disturbed") {
-  Books books;
-  pqxx::connection good{books.proxy.url()};
-  // A key=value string whose server is the proxy itself: TLS alone is asked for, which it refuses.
+TEST_CASE("encryption is refused, so that the proxy can read") {
+  const Books books;
   const Connection tls{PQconnectdb((books.proxy.url() + "?sslmode=require").c_str()), &PQfinish};
   CHECK(PQstatus(tls.get()) == CONNECTION_BAD);
+  CHECK(PQstatus(connect(books.proxy.url() + "?sslmode=prefer").get()) == CONNECTION_OK);
+}
+
+TEST_CASE("what is not PostgreSQL's protocol is cut off, and others are not disturbed") {
+  const Books books;
+  pqxx::connection good{books.proxy.url()};
+  const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(books.proxy.port()));
+  REQUIRE(::connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const std::string request = "GET / HTTP/1.1\r\n\r\n";
+  REQUIRE(write(stranger, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
+  pollfd entry{stranger, POLLIN, 0};
+  REQUIRE(poll(&entry, 1, 5000) == 1);
+  char byte = 0;
+  CHECK(read(stranger, &byte, 1) <= 0);
+  close(stranger);
   CHECK(pqxx::nontransaction{good}.query_value<int>("SELECT 1") == 1);
 }
 

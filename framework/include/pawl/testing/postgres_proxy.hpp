@@ -42,6 +42,7 @@ class PostgresProxy {
   /// does not disarm it.
   class Trigger {
    public:
+    /// May turn true a moment after the client notices: to rely on it, wait().
     bool fired() const;
     /// Returns once it has fired and its connection is cut or stalled. Throws Timeout.
     void wait(std::chrono::milliseconds deadline) const;
