@@ -147,7 +147,8 @@ installed_library() { # NAME LOWEST BELOW
         version=${folder##*/"$1"-}
         version=${version%-"$compiler"}
         version_in_range "$version" "$2" "$3" || continue
-        [[ $(<"$stamp") == "$(library_recipe "$1")" ]] && echo "$folder"
+        [[ $(<"$stamp") == "$(library_recipe "$1")" ]] || continue
+        echo "$folder"
     done | sort -V | tail -n 1
 }
 

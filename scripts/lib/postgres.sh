@@ -1,12 +1,20 @@
 # shellcheck shell=bash
 # A private PostgreSQL cluster in a folder. Sourced by scripts/services.
 
-# Prints the folder with PostgreSQL's programs: of a major version, or of the newest.
-postgres_programs() { # VERSION or ''
-    local folder
-    for folder in "$deps/postgresql-$1"*/bin /usr/lib/postgresql/"$1"*/bin; do
-        [[ -x $folder/initdb ]] && echo "$folder"
-    done | awk -F'postgresql[-/]' '{ print $NF "\t" $0 }' | sort -V | tail -n 1 | cut -f2
+# Prints the folder with PostgreSQL's programs: Debian's newest, or of the asked major version.
+postgres_programs() { # MAJOR or ''
+    local folder candidates
+    if [[ $1 ]]; then
+        candidates=("/usr/lib/postgresql/$1/bin" "$deps/postgresql-$1/bin")
+    else
+        mapfile -t candidates < <(compgen -G '/usr/lib/postgresql/*/bin' | sort -rV)
+    fi
+    for folder in "${candidates[@]}"; do
+        if [[ -x $folder/initdb ]]; then
+            echo "$folder"
+            return
+        fi
+    done
 }
 
 # Unix sockets have paths of at most 107 bytes; ".s.PGSQL.65535.lock" takes 20 of them.
