@@ -54,7 +54,7 @@ Node reference() {
   std::vector<Problem> problems;
   auto node = parse_document(source, problems);
   if (!node)
-    throw ConfigErrors{std::move(problems)};
+    throw errors_of(problems);
   return *std::move(node);
 }
 
@@ -210,7 +210,7 @@ Options load(const LoadRequest& request) {
   }
   in_order_of_the_file(findings.problems);
   if (!findings.problems.empty())
-    throw ConfigErrors{std::move(findings.problems)};
+    throw errors_of(findings.problems);
   return options;
 }
 

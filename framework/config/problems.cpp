@@ -1,26 +1,25 @@
 #include "config/problems.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
+
+namespace pawl {
+
+ConfigErrors::ConfigErrors(std::vector<std::string> problems)
+    : std::runtime_error(fmt::format("{}", fmt::join(problems, "\n"))),
+      problems_(std::move(problems)) {}
+
+}  // namespace pawl
 
 namespace pawl::config {
 
 namespace {
 
 constexpr std::size_t kShownBytes = 80;
-
-std::string joined(const std::vector<Problem>& problems) {
-  std::string text;
-  for (const Problem& problem : problems) {
-    if (!text.empty())
-      text += '\n';
-    text += problem.text();
-  }
-  return text;
-}
 
 /// Edit distance with transpositions of neighbours (optimal string alignment).
 std::size_t distance(std::string_view from, std::string_view to) {
@@ -64,8 +63,13 @@ std::string Problem::text() const {
   return out;
 }
 
-ConfigErrors::ConfigErrors(std::vector<Problem> problems)
-    : std::runtime_error(joined(problems)), problems_(std::move(problems)) {}
+ConfigErrors errors_of(const std::vector<Problem>& problems) {
+  std::vector<std::string> lines;
+  lines.reserve(problems.size());
+  for (const Problem& problem : problems)
+    lines.push_back(problem.text());
+  return ConfigErrors{std::move(lines)};
+}
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";

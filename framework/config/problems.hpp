@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <optional>
-#include <stdexcept>
+#include <pawl/errors.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +33,8 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
-/// All that was found wrong in one go. what() has one line per problem.
-class ConfigErrors : public std::runtime_error {
- public:
-  explicit ConfigErrors(std::vector<Problem> problems);
-  [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
-
- private:
-  std::vector<Problem> problems_;
-};
+/// The exception with one line per problem.
+[[nodiscard]] ConfigErrors errors_of(const std::vector<Problem>& problems);
 
 /// The text in double quotes, control characters escaped, cut after 80 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view text);

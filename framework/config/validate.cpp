@@ -18,7 +18,7 @@ std::vector<Problem> validate(const Options& options) {
 void require_valid(const Options& options) {
   std::vector<Problem> problems = validate(options);
   if (!problems.empty())
-    throw ConfigErrors{std::move(problems)};
+    throw errors_of(problems);
 }
 
 }  // namespace pawl::config

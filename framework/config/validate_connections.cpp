@@ -153,6 +153,11 @@ void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
     validation.add("kafka.cluster", in_quotes(""), "empty",
                    "name the cluster, or remove the option");
   }
+  if (kafka.cluster.find('/') != std::string::npos) {
+    // cluster/group/topic names a scope of keys, and must be read in one way only.
+    validation.add("kafka.cluster", in_quotes(kafka.cluster), "the name cannot hold /",
+                   "choose a name without it");
+  }
   validation.label("kafka.cluster", kafka.cluster, kLabelBytes);
   validation.label("kafka.group_instance_id", kafka.group_instance_id, kKafkaNameBytes);
   validation.one_of("kafka.assignor", kafka.assignor,

@@ -80,6 +80,9 @@ void Validation::scope(const std::string& option, const std::string& name) {
   if (name.find_first_of("{}") != std::string::npos) {
     add(option, in_quotes(name), "a scope is a name, not a template",
         "put what tells keys apart into the key");
+  } else if (name.find('/') != std::string::npos) {
+    // The default scopes are cluster/group/topic; no name may meet one of them.
+    add(option, in_quotes(name), "a scope's name cannot hold /", "choose a name without it");
   }
   label(option, name, kMostBytes);
 }

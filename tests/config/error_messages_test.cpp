@@ -45,6 +45,10 @@ const std::vector<Case> kCases{
      std::string{R"(kafka.group = ")"} + std::string(80, 'x') + R"(...": longer than 255 bytes; give a shorter name)"},
     {"kafka.cluster=",
      R"(kafka.cluster = "": empty; name the cluster, or remove the option)"},
+    {"kafka.cluster=a/b",
+     R"(kafka.cluster = "a/b": the name cannot hold /; choose a name without it)"},
+    {"idempotency.scope=a/b/c",
+     R"(idempotency.scope = "a/b/c": a scope's name cannot hold /; choose a name without it)"},
     {std::string{"kafka.group_instance_id="} + std::string(256, 'x'),
      std::string{R"(kafka.group_instance_id = ")"} + std::string(80, 'x') + R"(...": longer than 249 bytes; give a shorter name)"},
     {"kafka.group_protocol=new",
@@ -314,13 +318,13 @@ std::string with_line(const std::string& from, const std::string& to) {
 TEST_CASE("every wrong option has its message") {
   for (const Case& wrong : kCases) {
     CAPTURE(wrong.set);
-    CHECK(errors_of(request(kRequired, {wrong.set}, {{"V", "8"}})) ==
+    CHECK(messages_of(request(kRequired, {wrong.set}, {{"V", "8"}})) ==
           place_of(wrong.set) + wrong.error);
   }
 }
 
 TEST_CASE("all that is wrong is said at once, in the order of the file") {
-  CHECK(errors_of(request(R"([kafka]
+  CHECK(messages_of(request(R"([kafka]
 grop = "x"
 session_timeout = 45
 
@@ -335,7 +339,7 @@ topics = ["t"]
 sql = ["SELECT 1", "SELECT {/x"]
 timout = "5s"
 )",
-                          {"consumer.workers=0"})) ==
+                            {"consumer.workers=0"})) ==
         R"(a.toml:2: kafka.grop: unknown option; did you mean kafka.group?
 a.toml:3: kafka.session_timeout: expected a duration, found the integer 45; write the unit: "45s" for seconds or "45ms" for milliseconds
 a.toml:5: postgress: unknown section; did you mean [postgres]?
@@ -350,43 +354,43 @@ a.toml: kafka.group: not set; name the consumer group, such as "payments"
 
 TEST_CASE("a handler without a key is told where it stands") {
   CHECK(
-      errors_of(request(kRequired, {"idempotency.key="})) ==
+      messages_of(request(kRequired, {"idempotency.key="})) ==
       "a.toml:9: handler[0].key: no idempotency key; set it here or in [idempotency], such as "
       "\"{header:event-id}\"; missing_key = \"process\" applies messages without duplicate check");
 }
 
 TEST_CASE("a mistake in a template, condition or statement has its line and column") {
-  CHECK_THAT(errors_of(request(with_line("{header:event-id}", "{header:event-id}:{foo}"))),
+  CHECK_THAT(messages_of(request(with_line("{header:event-id}", "{header:event-id}:{foo}"))),
              StartsWith("a.toml:6:27: idempotency.key: "));
   CHECK_THAT(
-      errors_of(request(with_line("\"SELECT 1\"", "[\n  \"SELECT 1\",\n  'SELECT {foo}',\n]"))),
+      messages_of(request(with_line("\"SELECT 1\"", "[\n  \"SELECT 1\",\n  'SELECT {foo}',\n]"))),
       StartsWith("a.toml:13:12: handler[0].sql[1]: "));
-  CHECK_THAT(errors_of(request(with_line("\"SELECT 1\"", "\"\"\"\nSELECT 1,\n  {foo}\n\"\"\""))),
+  CHECK_THAT(messages_of(request(with_line("\"SELECT 1\"", "\"\"\"\nSELECT 1,\n  {foo}\n\"\"\""))),
              StartsWith("a.toml:13:4: handler[0].sql[0]: "));
-  CHECK_THAT(errors_of(request(with_line("\"SELECT 1\"", "[{ text = \"SELECT {foo}\" }]"))),
+  CHECK_THAT(messages_of(request(with_line("\"SELECT 1\"", "[{ text = \"SELECT {foo}\" }]"))),
              StartsWith("a.toml:11:26: handler[0].sql[0]: "));
-  CHECK_THAT(errors_of(request(with_line("sql =", "when = \"{key} = 'a'\"\nsql ="))),
+  CHECK_THAT(messages_of(request(with_line("sql =", "when = \"{key} = 'a'\"\nsql ="))),
              StartsWith("a.toml:11:15: handler[0].when: "));
 }
 
 TEST_CASE("where the file does not hold a text verbatim, the column is the text's") {
-  CHECK_THAT(errors_of(request(with_line("\"SELECT 1\"", "\"SELECT\\t{foo}\""))),
+  CHECK_THAT(messages_of(request(with_line("\"SELECT 1\"", "\"SELECT\\t{foo}\""))),
              StartsWith("a.toml:11: handler[0].sql[0]: column 9: "));
-  CHECK_THAT(errors_of(request(kRequired, {"idempotency.key={foo}"})),
+  CHECK_THAT(messages_of(request(kRequired, {"idempotency.key={foo}"})),
              StartsWith("--set idempotency.key=...: idempotency.key: column 2: "));
   CHECK_THAT(
-      errors_of(request(kRequired, {"idempotency.key={foo}${V}"}, {{"V", "secret"}})),
+      messages_of(request(kRequired, {"idempotency.key={foo}${V}"}, {{"V", "secret"}})),
       StartsWith("--set idempotency.key=...: idempotency.key: column 2: cannot be understood "
                  "after substitution, and is therefore not shown; "));
 }
 
 TEST_CASE("a transaction command in a statement is refused with its place") {
-  CHECK_THAT(errors_of(request(with_line("SELECT 1", "COMMIT"))),
+  CHECK_THAT(messages_of(request(with_line("SELECT 1", "COMMIT"))),
              StartsWith("a.toml:11:8: handler[0].sql[0]: "));
 }
 
 TEST_CASE("a handler that another one shadows is told with both places") {
-  CHECK(errors_of(request(kRequired + R"(
+  CHECK(messages_of(request(kRequired + R"(
 [[handler]]
 topics = ["payments"]
 when = '{header:type} == "refund"'
@@ -396,7 +400,7 @@ sql = "SELECT 1"
 }
 
 TEST_CASE("a wrong default of handlers is told once, where it stands") {
-  CHECK(errors_of(request(kRequired + R"(
+  CHECK(messages_of(request(kRequired + R"(
 [[handler]]
 topics = ["t"]
 sql = "SELECT 1"
@@ -451,7 +455,7 @@ TEST_CASE("every librdkafka property that would break the promise is refused wit
                                "oauthbearer_token_refresh_cb"}) {
     CAPTURE(property);
     const std::string option = std::string{"kafka.librdkafka."} + property;
-    CHECK_THAT(errors_of(request(kRequired, {option + "=x"})),
+    CHECK_THAT(messages_of(request(kRequired, {option + "=x"})),
                StartsWith("--set " + option + "=...: " + option + ": refused: ") &&
                    ContainsSubstring("; "));
   }
@@ -468,20 +472,20 @@ TEST_CASE(
        "kafka.librdkafka.fetch.min.bytes=1", "kafka.librdkafka.heartbeat.interval.ms=500",
        "kafka.librdkafka.isolation.level=READ_COMMITTED",
        "kafka.librdkafka.enable.auto.commit=false", "kafka.librdkafka.auto.offset.reset=error"});
-  CHECK(errors_of(asked).empty());
+  CHECK(messages_of(asked).empty());
 }
 
 TEST_CASE("a file that cannot be read or is not TOML is the only thing told of it") {
   LoadRequest missing;
   missing.path = "/nowhere/a.toml";
-  CHECK(errors_of(missing) ==
+  CHECK(messages_of(missing) ==
         "/nowhere/a.toml: cannot be read (No such file or directory); give "
         "the path of a TOML file");
   missing.path = "/";
-  CHECK(errors_of(missing) == "/: cannot be read (Is a directory); give the path of a TOML file");
-  CHECK_THAT(errors_of(request("[kafka]\ngroup = \n")),
+  CHECK(messages_of(missing) == "/: cannot be read (Is a directory); give the path of a TOML file");
+  CHECK_THAT(messages_of(request("[kafka]\ngroup = \n")),
              StartsWith("a.toml:2:9: not TOML: ") && !ContainsSubstring("bootstrap"));
-  CHECK_THAT(errors_of(request("[kafka]\ngroup = \"a\"\ngroup = \"b\"\n")),
+  CHECK_THAT(messages_of(request("[kafka]\ngroup = \"a\"\ngroup = \"b\"\n")),
              StartsWith("a.toml:3:"));
 }
 

@@ -67,7 +67,7 @@ inline std::string testing_folder() {
 }
 
 /// The error texts of a config that must not load, one per line; empty when it does.
-inline std::string errors_of(const LoadRequest& request) {
+inline std::string messages_of(const LoadRequest& request) {
   try {
     (void)load(request);
   } catch (const ConfigErrors& errors) {

@@ -31,7 +31,7 @@ TEST_CASE("no error text shows what a variable stands for") {
       "handler=[{ topics = ['t'], sql = 'SELECT 1', name = '${SECRET} ' }]",
       "handler=[{ topics = ['$${x}', '${SECRET}'], sql = 'SELECT 1', timeout = '${SECRET}' }]");
   CAPTURE(line);
-  const std::string errors = errors_of(request(kRequired, {line}, {{"SECRET", "hunter2!"}}));
+  const std::string errors = messages_of(request(kRequired, {line}, {{"SECRET", "hunter2!"}}));
   CHECK_FALSE(errors.empty());
   CHECK_THAT(errors, !ContainsSubstring("hunter2"));
 }
@@ -47,7 +47,7 @@ TEST_CASE("no error text shows a password that stands in the file") {
                "[kafka.librdkafka]\n\"sasl.password\" = [\"hunter2\"]",
                "[kafka.librdkafka]\n\"opaque\" = \"hunter2\"");
   CAPTURE(lines);
-  const std::string errors = errors_of(request(kRequired + lines + "\n"));
+  const std::string errors = messages_of(request(kRequired + lines + "\n"));
   CHECK_FALSE(errors.empty());
   CHECK_THAT(errors, !ContainsSubstring("hunter2"));
 }
@@ -57,13 +57,13 @@ TEST_CASE("no error text shows a value that was given with --set") {
                              "postgres.url=[\"hunter2\"]", "kafka.librdkafka.opaque=hunter2",
                              "handler.0.key=hunter2", "=hunter2");
   CAPTURE(set);
-  const std::string errors = errors_of(request(kRequired, {set}));
+  const std::string errors = messages_of(request(kRequired, {set}));
   CHECK_FALSE(errors.empty());
   CHECK_THAT(errors, !ContainsSubstring("hunter2"));
 }
 
 TEST_CASE("an error text shows a variable's name in its place") {
-  CHECK(errors_of(request(kRequired, {"postgres.schema=${SECRET}"}, {{"SECRET", "A"}})) ==
+  CHECK(messages_of(request(kRequired, {"postgres.schema=${SECRET}"}, {{"SECRET", "A"}})) ==
         "--set postgres.schema=...: postgres.schema = \"${SECRET}\": not a plain identifier; use a "
         "to z, 0 to 9 and _, at most 63, not a digit first");
 }
