@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace pawl::cli {
+
+/// Turns SIGTERM and SIGINT into one call of `stop`; a second one ends the process at once, with
+/// 128 + its number. That is safe: whatever was not committed runs again (docs/guarantees.md).
+///
+/// The signals are served on a thread of its own, where `stop` may take locks. Owned by `run`.
+class StopSignals {
+ public:
+  /// Call before any other thread starts: they inherit that both signals are blocked, which then
+  /// wait for an object of this class.
+  static void block();
+
+  explicit StopSignals(std::function<void(int signal)> stop);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  void serve();
+
+  std::function<void(int)> stop_;
+  int signals_ = -1;  // signalfd
+  int end_ = -1;      // eventfd
+  std::thread thread_;
+};
+
+}  // namespace pawl::cli

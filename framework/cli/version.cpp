@@ -1,0 +1,43 @@
+#include "cli/version.hpp"
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+#include <librdkafka/rdkafka.h>
+
+#include <iostream>
+#include <pqxx/version>
+
+#include "cli/commands.hpp"
+#include "ledger/consumers.hpp"
+
+namespace pawl::cli {
+namespace {
+
+/// PostgreSQL manual, 34.2, "PQlibVersion": 150013 is 15.13.
+std::string libpq_version() {
+  const int number = PQlibVersion();
+  return fmt::format("{}.{}", number / 10000, number % 10000);
+}
+
+int print_version(const Program& program) {
+  std::cout << fmt::format(
+      "{} (pawl {})\n"
+      "libpqxx    {}\n"
+      "libpq      {}\n"
+      "librdkafka {}\n"
+      "serves schema versions {} to {} of pawl's tables\n",
+      program.name, pawl_version(), PQXX_VERSION, libpq_version(), rd_kafka_version_str(),
+      ledger::kOldestSchema, ledger::kNewestSchema);
+  return kDone;
+}
+
+}  // namespace
+
+std::string pawl_version() { return PAWL_VERSION; }
+
+void add_version(CLI::App& parser, Commands& commands) {
+  auto* command = parser.add_subcommand("version", "Print the versions of everything involved");
+  commands.set_action(command, [&commands] { return print_version(commands.program()); });
+}
+
+}  // namespace pawl::cli

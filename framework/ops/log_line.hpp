@@ -1,0 +1,32 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pawl/options.hpp"
+
+namespace pawl::ops {
+
+/// One line of the log before it has a format. What is empty or negative is left out.
+struct LogLine {
+  spdlog::level::level_enum level = spdlog::level::info;
+  std::string_view event;  ///< a name for machines: "halted"
+  std::string_view topic = {};
+  std::int32_t partition = -1;
+  std::int64_t offset = -1;
+  std::int64_t lag = -1;
+  std::string_view key = {};  ///< only for lines of debug level
+  std::string text = {};      ///< for people
+};
+
+/// Makes the logger: stderr, every line flushed. Text is local time with its zone; JSON is one
+/// object a line with UTC time.
+[[nodiscard]] std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options);
+
+/// Writes a line in the logger's format. `group` is a field of every JSON object.
+void write(spdlog::logger& log, LogFormat format, const std::string& group, const LogLine& line);
+
+}  // namespace pawl::ops

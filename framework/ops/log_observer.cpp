@@ -1,0 +1,329 @@
+#include "ops/log_observer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "config/redact.hpp"
+
+namespace pawl::ops {
+namespace {
+
+using spdlog::level::level_enum;
+
+constexpr std::chrono::milliseconds kTick{500};
+constexpr std::chrono::milliseconds kRepeatInterval{60000};
+/// Workers notice an outage and its end one after another; only the whole is worth lines.
+constexpr std::chrono::milliseconds kConnectionQuiet{1000};
+
+std::string topics_of(const Options& options) {
+  std::vector<std::string> topics;
+  std::set<std::string> seen;
+  for (const auto& handler : options.handlers) {
+    for (const auto& topic : handler.topics) {
+      if (seen.insert(topic).second) topics.push_back(topic);
+    }
+  }
+  return fmt::format("{}", fmt::join(topics, ", "));
+}
+
+std::string guarantee_of(const Options& options) {
+  const bool unchecked = std::any_of(
+      options.handlers.begin(), options.handlers.end(), [&](const HandlerOptions& handler) {
+        return handler.missing_key.value_or(options.idempotency.missing_key) == MissingKey::kProcess;
+      });
+  return fmt::format(
+      "each message is one transaction of key, effects and offset: one effect per key{}",
+      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "");
+}
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+const char* meaning(RunResult result) {
+  switch (result) {
+    case RunResult::kStopped: return "stopped, everything in hand is finished";
+    case RunResult::kFatal: return "failed";
+    case RunResult::kHaltedPartitions:
+      return "drained, but partitions are halted; `offsets show` tells which and why";
+    case RunResult::kShutdownTimeout:
+      return "stopped, what was in hand was abandoned and runs again";
+  }
+  return "ended";
+}
+
+}  // namespace
+
+LogObserver::LogObserver(const Options& options)
+    : group_(options.kafka.group),
+      format_(options.log.format),
+      progress_interval_(options.log.progress_interval),
+      log_(make_logger(options.log)),
+      repeats_(kRepeatInterval),
+      started_(Clock::now()),
+      last_progress_(started_) {}
+
+LogObserver::~LogObserver() {
+  {
+    const std::scoped_lock lock(tick_mutex_);
+    ending_ = true;
+  }
+  tick_changed_.notify_one();
+  if (ticker_.joinable()) ticker_.join();
+}
+
+void LogObserver::say(level_enum level, std::string_view event, std::string text,
+                      std::int64_t lag) {
+  LogLine line;
+  line.level = level;
+  line.event = event;
+  line.lag = lag;
+  line.text = std::move(text);
+  write(*log_, format_, group_, line);
+}
+
+void LogObserver::starting(const std::string& program, const Options& options) {
+  say(spdlog::level::info, "starting",
+      fmt::format("{}: group {} consumes {} from {} into {} (schema {}){}; {}", program, group_,
+                  topics_of(options), options.kafka.bootstrap_servers,
+                  config::redact_url(options.postgres.url), options.postgres.schema,
+                  options.consumer.drain ? ", until drained" : "", guarantee_of(options)));
+  started_ = last_progress_ = Clock::now();
+  ticker_ = std::thread([this] { tick(); });
+}
+
+void LogObserver::stopping(const std::string& signal) {
+  say(spdlog::level::info, "stopping",
+      fmt::format("{}: finishing what is in hand; a second signal ends at once", signal));
+}
+
+void LogObserver::ended(RunResult result) {
+  report_held(Clock::now(), true);
+  const auto total = counts();
+  const auto took = seconds(Clock::now() - started_);
+  say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
+      fmt::format("{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped)",
+                  meaning(result), total.processed, took, total.duplicates, total.skipped));
+}
+
+void LogObserver::failed(const std::string& reason) {
+  report_held(Clock::now(), true);
+  say(spdlog::level::err, "failed", reason);
+}
+
+void LogObserver::on_event(const Event& event) noexcept {
+  try {
+    handle(event);
+  } catch (const std::exception&) {
+    // Out of memory, or stderr is gone: a log that cannot be written stops nothing.
+    return;
+  }
+}
+
+void LogObserver::handle(const Event& event) {
+  switch (event.step) {
+    case Step::kCommitted:
+    case Step::kDuplicate:
+    case Step::kSkipped: processed(event); return;
+    case Step::kFailed:
+      failed_.fetch_add(1, std::memory_order_relaxed);
+      limited(spdlog::level::warn, event, fmt::format("one try failed: {}", event.detail));
+      return;
+    case Step::kConnected: connection_made(event); return;
+    case Step::kDisconnected: connection_lost(event); return;
+    case Step::kWarning:
+      limited(spdlog::level::warn, event, std::string(event.detail));
+      return;
+    default: break;
+  }
+  follow(event);
+  switch (event.step) {
+    case Step::kAcquired:
+      line(spdlog::level::info, event,
+           event.offset < 0 ? "assigned, nothing is stored yet: begins at the topic's start"
+                            : "assigned, goes on behind this stored offset");
+      break;
+    case Step::kRevoked: line(spdlog::level::info, event, "taken away"); break;
+    case Step::kPaused:
+      line(spdlog::level::info, event,
+           fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ", event.detail));
+      break;
+    case Step::kHalted: limited(spdlog::level::err, event, fmt::format("HALTED: {}", event.detail)); break;
+    case Step::kFenced:
+      limited(spdlog::level::warn, event,
+              fmt::format("another owner or an operator has taken the partition ({}); asking for it again",
+                          event.detail));
+      break;
+    case Step::kInDoubt:
+      limited(spdlog::level::warn, event,
+              fmt::format("whether the last COMMIT was stored is unknown ({}); the register will tell",
+                          event.detail));
+      break;
+    default: line(spdlog::level::debug, event, std::string(event.detail)); break;
+  }
+}
+
+void LogObserver::processed(const Event& event) {
+  applied_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kDuplicate) duplicates_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kSkipped) skipped_.fetch_add(1, std::memory_order_relaxed);
+  auto* partition = partitions_.find(event.topic, event.partition);
+  if (partition == nullptr) partition = &partitions_.add(event.topic, event.partition);
+  const auto next = event.offset + 1;
+  partition->next.store(next, std::memory_order_relaxed);
+  if (event.lag >= 0) partition->end.store(next + event.lag, std::memory_order_relaxed);
+  if (log_->should_log(spdlog::level::debug)) {
+    line(spdlog::level::debug, event,
+         event.step == Step::kDuplicate ? "duplicate"
+         : event.step == Step::kSkipped ? "skipped"
+                                        : "committed");
+  }
+}
+
+void LogObserver::follow(const Event& event) {
+  if (event.topic.empty() || event.partition < 0) return;
+  auto& partition = partitions_.add(event.topic, event.partition);
+  switch (event.step) {
+    case Step::kAssigned: partition.owned = true; break;
+    case Step::kAcquired:
+      partition.owned = true;
+      partition.halted = false;
+      partition.next = event.offset + 1;
+      if (event.lag >= 0) partition.end = event.offset + 1 + event.lag;
+      break;
+    case Step::kHalted: partition.halted = true; break;
+    case Step::kRevoked: partition.owned = false; break;
+    case Step::kCaughtUp:
+      partition.next = event.offset;
+      partition.end = event.offset;
+      break;
+    default: break;
+  }
+}
+
+void LogObserver::line(level_enum level, const Event& event, std::string text) {
+  LogLine line;
+  line.level = level;
+  line.event = to_string(event.step);
+  line.topic = event.topic;
+  line.partition = event.partition;
+  line.offset = event.offset;
+  line.lag = event.lag;
+  if (level <= spdlog::level::debug) line.key = event.key;
+  line.text = std::move(text);
+  write(*log_, format_, group_, line);
+}
+
+void LogObserver::limited(level_enum level, const Event& event, const std::string& text) {
+  if (!log_->should_log(level)) return;
+  const auto where = event.topic.empty() ? std::string{}
+                                         : fmt::format("{} [{}]: ", event.topic, event.partition);
+  if (repeats_.admit(where + text, Clock::now())) line(level, event, text);
+}
+
+void LogObserver::connection_lost(const Event& event) {
+  {
+    const std::scoped_lock lock(outage_mutex_);
+    back_since_.reset();
+    if (away_since_) return;
+    away_since_ = Clock::now();
+  }
+  line(spdlog::level::warn, event,
+       fmt::format("PostgreSQL is away: {}. Nothing is fetched meanwhile; goes on by itself",
+                   event.detail));
+}
+
+void LogObserver::connection_made(const Event& event) {
+  {
+    const std::scoped_lock lock(outage_mutex_);
+    if (away_since_) back_since_ = Clock::now();
+  }
+  if (event.detail.empty()) {
+    line(spdlog::level::debug, event, "a worker is connected to PostgreSQL");
+  } else {
+    limited(spdlog::level::warn, event, fmt::format("connected to PostgreSQL {}", event.detail));
+  }
+}
+
+void LogObserver::tick() {
+  std::unique_lock lock(tick_mutex_);
+  while (!tick_changed_.wait_for(lock, kTick, [this] { return ending_; })) {
+    lock.unlock();
+    try {
+      serve();
+    } catch (const std::exception&) {
+      // As in on_event().
+    }
+    lock.lock();
+  }
+}
+
+void LogObserver::serve() {
+  const auto now = Clock::now();
+  report_connection(now);
+  report_held(now, false);
+  if (progress_interval_.count() > 0 && now - last_progress_ >= progress_interval_) {
+    report_progress(now);
+  }
+}
+
+void LogObserver::report_held(Clock::time_point now, bool all) {
+  for (const auto& held : repeats_.take_held(now, all)) {
+    say(spdlog::level::warn, "repeated", fmt::format("{} more times: {}", held.times, held.text));
+  }
+}
+
+void LogObserver::report_connection(Clock::time_point now) {
+  double away = 0;
+  {
+    const std::scoped_lock lock(outage_mutex_);
+    if (!away_since_ || !back_since_ || now - *back_since_ < kConnectionQuiet) return;
+    away = seconds(*back_since_ - *away_since_);
+    away_since_.reset();
+    back_since_.reset();
+  }
+  say(spdlog::level::info, to_string(Step::kConnected),
+      fmt::format("PostgreSQL is back after {:.1f} s", away));
+}
+
+LogObserver::Counts LogObserver::counts() const {
+  return {applied_.load(), duplicates_.load(), skipped_.load(), failed_.load()};
+}
+
+void LogObserver::report_progress(Clock::time_point now) {
+  const auto total = counts();
+  std::int64_t lag = 0;
+  bool known = true;
+  std::size_t owned = 0;
+  std::size_t halted = 0;
+  for (const auto* partition : partitions_.all()) {
+    if (!partition->owned) continue;
+    ++owned;
+    halted += partition->halted ? 1U : 0U;
+    const auto next = partition->next.load();
+    const auto end = partition->end.load();
+    known = known && next >= 0 && end >= 0;
+    lag += std::max<std::int64_t>(0, end - next);
+  }
+  const bool happened = total != last_counts_ || (known && lag != last_lag_);
+  if (happened) {
+    const auto rate = static_cast<double>(total.processed - last_counts_.processed) /
+                      seconds(now - last_progress_);
+    say(spdlog::level::info, "progress",
+        fmt::format("{} messages processed ({:.0f}/s), {} duplicates, {} skipped, {} failed tries; "
+                    "{} partitions{}, lag {}",
+                    total.processed, rate, total.duplicates, total.skipped, total.failed, owned,
+                    halted > 0 ? fmt::format(" ({} HALTED)", halted) : "",
+                    known ? std::to_string(lag) : "not known yet"),
+        known ? lag : -1);
+    last_lag_ = known ? lag : -1;
+  }
+  last_counts_ = total;
+  last_progress_ = now;
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace pawl::ops {
+
+/// Lets the same text through once a minute, and counts what it held back. Thread-safe.
+class RepeatLimiter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit RepeatLimiter(std::chrono::milliseconds interval) : interval_(interval) {}
+
+  /// True: show it. False: it was shown less than an interval ago, and is counted now.
+  bool admit(const std::string& text, Clock::time_point now);
+
+  struct Held {
+    std::string text;
+    std::uint64_t times = 0;
+  };
+  /// Texts whose interval is over and that were held back meanwhile; they are shown anew next time.
+  /// `all`: also those whose interval is not over.
+  std::vector<Held> take_held(Clock::time_point now, bool all = false);
+
+ private:
+  struct Entry {
+    Clock::time_point shown;
+    std::uint64_t held = 0;
+  };
+
+  std::chrono::milliseconds interval_;
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;  // guarded by mutex_
+};
+
+}  // namespace pawl::ops
