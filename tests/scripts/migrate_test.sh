@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests of scripts/migrate on a private PostgreSQL, from a copy in a folder with spaces in its name.
-# Runs the cases whose names contain the first argument, or all.
+# Runs the cases whose names contain the first argument, or all. PAWL_TEST_POSTGRES: major version.
+# shellcheck disable=SC2016 # dollar signs in single quotes are SQL's
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -73,9 +74,24 @@ await() { # DESCRIPTION COMMAND...
         sleep 0.05
     done
 }
-dump() { # URL: schema and version rows of a database, without what differs from run to run
-    "$programs/pg_dump" --schema-only --no-owner -d "$1" | grep -v '^\\\(un\)\?restrict '
-    psql -X -q -A -t -d "$1" -c "SELECT set_name, version, file, checksum, applied_by FROM ${2:-pawl}.schema_migrations ORDER BY 1, 2"
+# Everything that migrations can make, as lines, and the version rows without what differs from run
+# to run. Not pg_dump: it is missing beside some servers.
+describe() { # URL [SCHEMA OF THE VERSION ROWS]
+    psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$1" <<SQL || fail "describing $1"
+CREATE TEMP VIEW mine AS SELECT oid, nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema';
+SELECT n.nspname, c.relname, c.relkind, c.reloptions, obj_description(c.oid), a.attnum, a.attname,
+       format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attcollation::regcollation,
+       pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
+  FROM mine n JOIN pg_class c ON c.relnamespace = n.oid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+ WHERE c.relkind IN ('r', 'v', 'S') ORDER BY n.nspname, c.relname, a.attnum;
+SELECT n.nspname, r.conrelid::regclass, r.conname, pg_get_constraintdef(r.oid)
+  FROM mine n JOIN pg_constraint r ON r.connamespace = n.oid ORDER BY 1, 2::text, 3;
+SELECT pg_get_indexdef(i.indexrelid), i.indisvalid FROM mine n JOIN pg_class c ON c.relnamespace = n.oid
+  JOIN pg_index i ON i.indexrelid = c.oid ORDER BY 1;
+SELECT pg_get_functiondef(p.oid) FROM mine n JOIN pg_proc p ON p.pronamespace = n.oid ORDER BY n.nspname, p.proname;
+SELECT set_name, version, file, checksum, applied_by FROM ${2:-pawl}.schema_migrations ORDER BY 1, 2;
+SQL
 }
 
 # ---- cases ---------------------------------------------------------------------------------------
@@ -139,7 +155,8 @@ case_the_printed_plan_gives_the_same_database() {
     run psql -X -q -o /dev/null -v ON_ERROR_STOP=1 -d "$url" -f "$work/plan.sql" && exits 0
     "$migrate" plan --sql --database "$url" >"$work/plan.sql"
     run psql -X -q -o /dev/null -v ON_ERROR_STOP=1 -d "$url" -f "$work/plan.sql" && exits 0
-    is "$(dump "$url")" "$(dump "$first")"
+    is "$(describe "$url")" "$(describe "$first")"
+    is "$(describe "$url" | grep -c 'FUNCTION public.one\|pawl.acquire\|^CREATE INDEX b ')" 3
     is "$(sql 'SELECT n FROM a')" 1
     run app status --exit-code && exits 0
     run "$migrate" status --exit-code --database "$url" && exits 0
@@ -318,10 +335,10 @@ case_no_transaction_files_run_outside_and_can_run_again() {
 case_role_and_settings_of_a_file_do_not_reach_the_next() {
     sql 'CREATE ROLE weak'
     sql 'GRANT CREATE ON SCHEMA public TO weak'
-    write 0001_a.sql <<<$'SET ROLE weak; SET search_path = nowhere; SET statement_timeout = 1; CREATE TABLE public.a (n int);'
-    write 0002_b.sql <<<'CREATE TABLE b AS SELECT current_user::text AS u, current_setting('\''search_path'\'') AS s, pg_sleep(0.05)::text;'
+    write 0001_a.sql <<<$'SET ROLE weak; SET search_path = nowhere; SET work_mem = 5432; CREATE TABLE public.a (n int);'
+    write 0002_b.sql <<<'CREATE TABLE b AS SELECT current_user::text AS u, current_setting('\''search_path'\'') AS s, current_setting('\''work_mem'\'') AS m;'
     run app up && exits 0
-    is "$(sql 'SELECT u, s FROM b')" 'postgres|"$user", public'
+    is "$(sql 'SELECT u, s, m FROM b')" "postgres|\"\$user\", public|$(sql 'SHOW work_mem')"
     is "$(sql "SELECT applied_by FROM pawl.schema_migrations WHERE version = 1")" postgres
 }
 
@@ -407,11 +424,11 @@ case_another_schema_gets_the_same_tables() {
     new_database
     run "$migrate" up --database "$url" --schema other_1 && exits 0
     is "$(sql "SELECT to_regnamespace('pawl') IS NULL")" t
-    is "$(dump "$url" other_1 | sed 's/other_1/pawl/g')" "$(dump "$first")"
+    is "$(describe "$url" other_1 | sed 's/other_1/pawl/g')" "$(describe "$first")"
     run "$migrate" status --exit-code --database "$url" --schema other_1 && exits 0
     "$migrate" plan --sql --database "$url" --schema third >"$work/plan.sql"
     run psql -X -q -o /dev/null -v ON_ERROR_STOP=1 -d "$url" -f "$work/plan.sql" && exits 0
-    is "$(dump "$url" third | grep -c third)" "$(dump "$url" other_1 | grep -c other_1)"
+    is "$(describe "$url" third | grep -c third)" "$(describe "$url" other_1 | grep -c other_1)"
     # Two in one database work side by side.
     is "$(sql "SELECT count(*) FROM other_1.acquire(1, 't', 0, 'me', 1, now())")" 0
     is "$(sql "SELECT count(*) FROM third.acquire(1, 't', 0, 'me', 1, now())")" 0
@@ -451,7 +468,9 @@ case_a_password_is_seen_nowhere() {
             fi
             pid=$!
             await 'the slow file' sql "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'reader' AND application_name = 'shown' AND query LIKE 'SELECT pg_sleep(600)%')"
+            # shellcheck disable=SC2009 # the whole command lines matter, of every process
             ps -ww -eo args | grep -F shown | grep -E 'w.?.?.?x' | grep -v grep && fail "the process list shows it ($secret, $form)"
+            # shellcheck disable=SC2009
             is "$(ps -ww -o args= --ppid "$pid" | grep -c shown)" 1
             kill -TERM "$pid"
             wait "$pid" || true
@@ -640,8 +659,7 @@ case_a_role_without_the_right_to_create_schemas_can_migrate_into_an_existing_one
 mkdir -p -- "$home/scripts"
 cp -- "$root/scripts/migrate" "$home/scripts/"
 cp -R -- "$root/migrations" "$home/"
-server=$("$root/scripts/services" postgres start "$postgres")
-programs=$(<"$postgres/programs_folder")
+server=$("$root/scripts/services" postgres start "$postgres" ${PAWL_TEST_POSTGRES:+--version "$PAWL_TEST_POSTGRES"})
 
 for name in $(compgen -A function case_); do
     [[ $name == *"$only"* ]] || continue
