@@ -1,0 +1,184 @@
+#include "payments_world.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <pqxx/pqxx>
+#include <stdexcept>
+
+namespace pawl::test {
+namespace {
+
+constexpr int kAccounts = 100;
+
+constexpr const char* kTables = R"(
+  CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT NULL);
+  CREATE TABLE accounts (id text PRIMARY KEY, balance bigint NOT NULL DEFAULT 0,
+                         entries bigint NOT NULL DEFAULT 0);
+)";
+
+// The ledger's primary key would hide a missing claim, so effects are counted in accounts too.
+constexpr const char* kSqlHandler = R"toml(sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  { text = "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}", expect_rows = 1 },
+])toml";
+
+std::string account_name(int account) { return fmt::format("acc-{}", account); }
+
+}  // namespace
+
+PaymentsWorld::PaymentsWorld(int partitions, testing::PostgresServer* server,
+                             testing::KafkaBroker* broker)
+    : server_(server != nullptr ? *server : testing::PostgresServer::shared()),
+      broker_(broker != nullptr ? *broker : testing::KafkaBroker::shared()),
+      folder_("world"),
+      url_(server_.create_database("payments")),
+      topic_(broker_.new_topic("payments", partitions)),
+      group_("group-" + topic_),
+      handler_(kSqlHandler),
+      producer_(broker_.bootstrap()) {
+  execute(kTables);
+  execute(fmt::format("INSERT INTO accounts SELECT 'acc-' || g FROM generate_series(0, {}) g",
+                      kAccounts - 1));
+}
+
+void PaymentsWorld::send(const std::string& event_id, const Payment& payment, int partition) {
+  testing::Record record;
+  record.key = account_name(payment.account);
+  record.value = fmt::format(R"({{"account":"{}","amount":{}}})", account_name(payment.account),
+                             payment.amount);
+  record.headers = {{"event-id", event_id}};
+  record.partition = partition;
+  producer_.send(topic_, record);
+  ++produced_;
+}
+
+void PaymentsWorld::produce(int count) {
+  for (int i = 0; i < count; ++i) {
+    const int event = next_event_++;
+    const Payment payment{event * 7 % kAccounts, event % 97 + 1};
+    const auto id = fmt::format("event-{}", event);
+    payments_[id] = payment;
+    send(id, payment, -1);
+    if (event % 100 == 50) send(id, payment, -1);
+  }
+  producer_.flush();
+}
+
+void PaymentsWorld::produce_one(const std::string& event_id, int amount, int partition) {
+  const Payment payment{1, amount};
+  payments_[event_id] = payment;
+  send(event_id, payment, partition);
+  producer_.flush();
+}
+
+std::string PaymentsWorld::config(const std::string& extra, const std::string& url) const {
+  return fmt::format(R"([kafka]
+bootstrap_servers = "{}"
+group = "{}"
+{}
+
+[postgres]
+url = "{}"
+poll_interval = "100ms"
+{}
+
+[idempotency]
+key = "{{header:event-id}}"
+
+[[handler]]
+topics = ["{}"]
+{}
+
+{}
+)",
+                     broker_.bootstrap(), group_, kafka_options_, url.empty() ? url_ : url,
+                     postgres_options_, topic_, handler_, extra);
+}
+
+std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions& options) {
+  const auto name = fmt::format("consumer-{}", next_process_++);
+  const auto path = folder_.path() / (name + ".toml");
+  std::ofstream(path) << config(options.extra_config, options.url);
+  std::vector<std::string> arguments{"--config", path.string()};
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  testing::ChildOptions child;
+  child.output = folder_.path() / (name + ".log");
+  return std::make_unique<testing::ChildProcess>(PAWL_TEST_CONSUMER, arguments, child);
+}
+
+void PaymentsWorld::drain(const ProgramOptions& options) {
+  auto with_drain = options;
+  with_drain.arguments.emplace_back("--drain");
+  const auto process = start(with_drain);
+  const auto status = process->wait(std::chrono::seconds(90));
+  if (!status.success()) {
+    throw std::runtime_error("draining: " + to_string(status) + "\n" + process->output());
+  }
+}
+
+std::string PaymentsWorld::value(const std::string& sql) const {
+  pqxx::connection connection(url_);
+  pqxx::nontransaction tx(connection);
+  const auto rows = tx.exec(sql);
+  if (rows.empty() || rows[0][0].is_null()) return "";
+  return rows[0][0].as<std::string>();
+}
+
+void PaymentsWorld::execute(const std::string& sql) const {
+  pqxx::connection connection(url_);
+  pqxx::nontransaction tx(connection);
+  tx.exec(sql);
+}
+
+std::int64_t PaymentsWorld::processed() const {
+  return number("SELECT coalesce(sum(last_processed_offset + 1), 0) FROM pawl.processed_kafka_offsets");
+}
+
+void PaymentsWorld::wait_until_processed(std::int64_t messages,
+                                         std::chrono::milliseconds deadline) const {
+  testing::wait_until(
+      [&] {
+        try {
+          return processed() >= messages;
+        } catch (const pqxx::broken_connection&) {
+          return false;  // a test that restarts the server waits through it
+        }
+      },
+      deadline, fmt::format("{} messages to be processed", messages));
+}
+
+std::optional<std::int64_t> PaymentsWorld::stored(int partition) const {
+  const auto text = value(fmt::format(
+      "SELECT last_processed_offset FROM pawl.processed_kafka_offsets WHERE partition = {}", partition));
+  if (text.empty()) return std::nullopt;
+  return std::stoll(text);
+}
+
+std::string PaymentsWorld::imbalance() const {
+  std::string found;
+  const auto expect = [&](const std::string& what, std::int64_t expected, std::int64_t actual) {
+    if (expected != actual) found += fmt::format("{}: expected {}, found {}\n", what, expected, actual);
+  };
+  const auto unique = static_cast<std::int64_t>(payments_.size());
+  std::int64_t sum = 0;
+  std::map<int, std::int64_t> balances;
+  for (const auto& [id, payment] : payments_) {
+    sum += payment.amount;
+    balances[payment.account] += payment.amount;
+  }
+  expect("messages processed", produced_, processed());
+  expect("ledger entries", unique, number("SELECT count(*) FROM ledger"));
+  expect("ledger sum", sum, number("SELECT coalesce(sum(amount), 0) FROM ledger"));
+  expect("account entries", unique, number("SELECT sum(entries) FROM accounts"));
+  expect("keys", unique, number("SELECT count(*) FROM pawl.idempotency_keys"));
+  expect("applied + duplicates", produced_,
+         number("SELECT sum(applied_count + duplicate_count) FROM pawl.processed_kafka_offsets"));
+  for (const auto& [account, balance] : balances) {
+    expect(account_name(account), balance,
+           number(fmt::format("SELECT balance FROM accounts WHERE id = '{}'", account_name(account))));
+  }
+  return found;
+}
+
+}  // namespace pawl::test

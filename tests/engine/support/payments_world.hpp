@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pawl/testing/testing.hpp>
+
+namespace pawl::test {
+
+/// What one consumer process of a test does besides consuming; see test_consumer.cpp.
+struct ProgramOptions {
+  std::vector<std::string> arguments = {};  ///< e.g. {"--drain", "--kill", "handled:17"}
+  std::string extra_config = {};            ///< TOML behind the generated config
+  std::string url = {};                     ///< empty: the world's own; else e.g. a proxy's
+};
+
+/// Payments in Kafka, books in PostgreSQL, and what they must be: the setting of most engine tests.
+/// Uses the shared broker and server unless told otherwise.
+class PaymentsWorld {
+ public:
+  explicit PaymentsWorld(int partitions = 4, testing::PostgresServer* server = nullptr,
+                         testing::KafkaBroker* broker = nullptr);
+
+  [[nodiscard]] const std::string& topic() const { return topic_; }
+  [[nodiscard]] const std::string& group() const { return group_; }
+  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] testing::KafkaBroker& broker() { return broker_; }
+  [[nodiscard]] testing::PostgresServer& server() { return server_; }
+
+  /// Produces `count` payments with new event ids, about one in a hundred sent twice.
+  void produce(int count);
+  /// One payment with this id and amount; repeats are the caller's wish.
+  void produce_one(const std::string& event_id, int amount, int partition = -1);
+  [[nodiscard]] int produced() const { return produced_; }
+
+  /// The config file's text; `url` empty: the world's own.
+  [[nodiscard]] std::string config(const std::string& extra = "", const std::string& url = "") const;
+  /// A whole [[handler]] other than the SQL one; empty restores it.
+  void use_handler(std::string toml) { handler_ = std::move(toml); }
+  void set_kafka_options(std::string toml) { kafka_options_ = std::move(toml); }
+  void set_postgres_options(std::string toml) { postgres_options_ = std::move(toml); }
+
+  /// Starts the test consumer as a process of its own.
+  std::unique_ptr<testing::ChildProcess> start(const ProgramOptions& options = {});
+  /// Runs one to the end of the log; throws when it does not exit with 0.
+  void drain(const ProgramOptions& options = {});
+
+  /// Runs a query that gives one value.
+  [[nodiscard]] std::string value(const std::string& sql) const;
+  void execute(const std::string& sql) const;
+  [[nodiscard]] std::int64_t number(const std::string& sql) const { return std::stoll(value(sql)); }
+  /// Of all partitions: stored offsets + 1, added up. Equals the messages processed, without holes.
+  [[nodiscard]] std::int64_t processed() const;
+  void wait_until_processed(std::int64_t messages, std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
+  void wait_until_all_processed(std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
+    wait_until_processed(produced_, deadline);
+  }
+  /// Stored offset of one partition; nullopt without a row.
+  [[nodiscard]] std::optional<std::int64_t> stored(int partition) const;
+
+  /// Empty when the books are what the produced messages say; else every difference found.
+  [[nodiscard]] std::string imbalance() const;
+
+ private:
+  struct Payment {
+    int account;
+    std::int64_t amount;
+  };
+
+  void send(const std::string& event_id, const Payment& payment, int partition);
+
+  testing::PostgresServer& server_;
+  testing::KafkaBroker& broker_;
+  testing::TempDir folder_;
+  std::string url_;
+  std::string topic_;
+  std::string group_;
+  std::string handler_;
+  std::string kafka_options_;
+  std::string postgres_options_;
+  testing::KafkaProducer producer_;
+  std::map<std::string, Payment> payments_;
+  int produced_ = 0;
+  int next_event_ = 0;
+  int next_process_ = 0;
+};
+
+}  // namespace pawl::test

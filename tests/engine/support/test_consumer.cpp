@@ -1,0 +1,186 @@
+// A consumer program for tests: pawl::Consumer with handlers that behave and misbehave, and an
+// observer that can kill or stop its own process at an exact step.
+//
+//   pawl_test_consumer --config FILE [--set K=V]... [--drain]
+//                      [--kill STEP:N] [--freeze STEP:N]   at the N-th such step, counted from 1
+//                      [--events]                          print every step as it happens
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <pqxx/pqxx>
+#include <thread>
+
+#include "config/load.hpp"
+#include "pawl/pawl.hpp"
+
+namespace {
+
+using pawl::Event;
+using pawl::Message;
+using pawl::Step;
+
+/// Sends itself a signal at the n-th occurrence of a step.
+struct Trap {
+  std::string step;
+  int at = 0;
+  int signal = 0;
+  std::atomic<int> seen{0};
+
+  void parse(const std::string& text, int with) {
+    const auto colon = text.find(':');
+    step = text.substr(0, colon);
+    at = std::stoi(text.substr(colon + 1));
+    signal = with;
+  }
+};
+
+class TestObserver final : public pawl::Observer {
+ public:
+  Trap kill;
+  Trap freeze;
+  bool print_all = false;
+
+  void on_event(const Event& event) noexcept override {
+    const auto name = to_string(event.step);
+    if (print_all || is_rare(event.step)) {
+      std::printf("EVENT %.*s %.*s %d %lld %.*s\n", static_cast<int>(name.size()), name.data(),
+                  static_cast<int>(event.topic.size()), event.topic.data(), event.partition,
+                  static_cast<long long>(event.offset), static_cast<int>(event.detail.size()),
+                  event.detail.data());
+      std::fflush(stdout);
+    }
+    spring(kill, name);
+    spring(freeze, name);
+  }
+  [[nodiscard]] bool watches_every_step() const noexcept override {
+    return print_all || !kill.step.empty() || !freeze.step.empty();
+  }
+
+ private:
+  static bool is_rare(Step step) {
+    switch (step) {
+      case Step::kFetched:
+      case Step::kClaimed:
+      case Step::kHandled:
+      case Step::kAdvancing:
+      case Step::kCommitting:
+      case Step::kCommitted:
+      case Step::kDuplicate: return false;
+      default: return true;
+    }
+  }
+  static void spring(Trap& trap, std::string_view step) {
+    if (trap.step != step || ++trap.seen != trap.at) return;
+    ::kill(::getpid(), trap.signal);
+  }
+};
+
+pawl::Registry handlers() {
+  pawl::Registry registry;
+  const auto pay = [](pqxx::dbtransaction& tx, const Message& message) {
+    tx.exec("INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT $2::jsonb) j (v)",
+            pqxx::params{message.header("event-id").value(), message.value()});
+    tx.exec("UPDATE accounts a SET balance = balance + (v->>'amount')::bigint, entries = entries + 1"
+            "  FROM (SELECT $1::jsonb) j (v) WHERE a.id = v->>'account'",
+            pqxx::params{message.value()});
+  };
+  registry.handler("payment", pay);
+  registry.handler("respond", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    return std::string("response to ") + std::string(message.header("event-id").value());
+  });
+  registry.on_duplicate("respond", [](const Message& message, const pawl::Response& response) {
+    std::printf("RESPONSE %s at %d\n", response ? response->c_str() : "none", message.partition());
+    std::fflush(stdout);
+  });
+  registry.handler("swallows_error", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    try {
+      tx.exec("INSERT INTO ledger VALUES (NULL, NULL, NULL)");
+    } catch (const pqxx::sql_error&) {
+    }
+  });
+  registry.handler("raw_rollback", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    tx.exec("ROLLBACK");
+  });
+  registry.handler("raw_rollback_begin", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    tx.exec("ROLLBACK");
+    tx.exec("BEGIN");
+    pay(tx, message);
+  });
+  registry.handler("raw_commit", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    tx.exec("COMMIT");
+  });
+  registry.handler("calls_commit", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    tx.commit();
+  });
+  registry.handler("calls_abort", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    tx.abort();
+  });
+  registry.handler("subtransaction", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    try {
+      pqxx::subtransaction inner(tx);
+      inner.exec("INSERT INTO ledger VALUES (NULL, NULL, NULL)");
+      inner.commit();
+    } catch (const pqxx::not_null_violation&) {
+    }
+    pay(tx, message);
+  });
+  registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    if (message.header("event-id")->starts_with("poison")) throw std::runtime_error("poisoned");
+  });
+  return registry;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  pawl::config::LoadRequest request;
+  auto observer = std::make_shared<TestObserver>();
+  std::string config;
+  std::string kill;
+  std::string freeze;
+  bool drain = false;
+  CLI::App app;
+  app.add_option("--config", config)->required();
+  app.add_option("--set", request.overrides);
+  app.add_flag("--drain", drain);
+  app.add_option("--kill", kill);
+  app.add_option("--freeze", freeze);
+  app.add_flag("--events", observer->print_all);
+  CLI11_PARSE(app, argc, argv);
+  if (!kill.empty()) observer->kill.parse(kill, SIGKILL);
+  if (!freeze.empty()) observer->freeze.parse(freeze, SIGSTOP);
+
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    request.path = config;
+    auto options = pawl::config::load(request);
+    options.consumer.drain = drain;
+    pawl::Consumer consumer(std::move(options), handlers(), {observer});
+    std::thread([&consumer, signals] {
+      int signal = 0;
+      ::sigwait(&signals, &signal);
+      consumer.stop();
+    }).detach();
+    const auto result = consumer.run();
+    std::printf("ENDED %d\n", static_cast<int>(result));
+    std::fflush(stdout);
+    ::_exit(static_cast<int>(result));
+  } catch (const std::exception& error) {
+    std::printf("FATAL %s\n", error.what());
+    std::fflush(stdout);
+    ::_exit(1);
+  }
+}
