@@ -92,6 +92,14 @@ Node convert(const toml::node& from, const SourcePtr& source) {
   return node;
 }
 
+std::optional<toml::table> try_parse(const std::string& text) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
+}
+
 std::size_t character_length(unsigned char lead) {
   if (lead < 0x80)
     return 1;
@@ -220,14 +228,13 @@ std::optional<Node> parse_document(const SourcePtr& source, std::vector<Problem>
 
 Node parse_override_value(const SourcePtr& source, std::string_view text) {
   Node node;
-  node.kind = Node::Kind::kString;
-  node.value = text;
-  try {
-    const toml::table table = toml::parse(fmt::format("value = {}", text));
-    if (table.size() == 1)
-      node = convert(*table.get("value"), source);
-  } catch (const toml::parse_error&) {
-    // Not TOML: `--set kafka.group=payments` is a bare string.
+  const std::optional<toml::table> table = try_parse(fmt::format("value = {}", text));
+  if (table && table->size() == 1) {
+    node = convert(*table->get("value"), source);
+  } else {
+    // `--set kafka.group=payments` is a bare string.
+    node.kind = Node::Kind::kString;
+    node.value = text;
   }
   node.source = source;
   node.typed = true;
@@ -238,13 +245,9 @@ Node parse_override_value(const SourcePtr& source, std::string_view text) {
 std::optional<std::int64_t> parse_time(std::string_view text) {
   if (text.find_first_not_of("0123456789-+:.TtZz ") != std::string_view::npos)
     return std::nullopt;
-  try {
-    const toml::table table = toml::parse(fmt::format("value = {}", text));
-    const auto* const time = table.get("value")->as_date_time();
-    return time != nullptr ? to_milliseconds(time->get()) : std::nullopt;
-  } catch (const toml::parse_error&) {
-    return std::nullopt;
-  }
+  const std::optional<toml::table> table = try_parse(fmt::format("value = {}", text));
+  const auto* const time = table ? table->get("value")->as_date_time() : nullptr;
+  return time != nullptr ? to_milliseconds(time->get()) : std::nullopt;
 }
 
 void merge(Node& base, const Node& over) {

@@ -83,7 +83,7 @@ void read_partitions(const Reader& reader, Findings& findings, std::vector<std::
 void read_properties(const Node& node, const std::string& prefix, Findings& findings,
                      std::map<std::string, std::string>& out) {
   for (const auto& [key, value] : node.members) {
-    const std::string property = prefix.empty() ? key : prefix + "." + key;
+    const std::string property = dotted(prefix, key);
     const std::string option = "kafka.librdkafka." + property;
     findings.nodes[option] = &value;
     switch (value.kind) {
@@ -179,7 +179,7 @@ void read_statement(const Node& node, const std::string& option, const Reader& h
       continue;
     const auto near = nearest(key, {"text", "expect_rows"});
     findings.report(
-        value, option + "." + key, "unknown option",
+        value, dotted(option, key), "unknown option",
         near ? fmt::format("did you mean {}?", *near) : "a statement has text and expect_rows");
   }
 }

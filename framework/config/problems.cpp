@@ -71,6 +71,10 @@ ConfigErrors errors_of(const std::vector<Problem>& problems) {
   return ConfigErrors{std::move(lines)};
 }
 
+std::string dotted(std::string_view section, std::string_view key) {
+  return section.empty() ? std::string{key} : fmt::format("{}.{}", section, key);
+}
+
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text.substr(0, kShownBytes)) {

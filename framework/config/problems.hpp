@@ -36,6 +36,9 @@ struct Problem {
 /// The exception with one line per problem.
 [[nodiscard]] ConfigErrors errors_of(const std::vector<Problem>& problems);
 
+/// "section.key"; the key alone where there is no section.
+[[nodiscard]] std::string dotted(std::string_view section, std::string_view key);
+
 /// The text in double quotes, control characters escaped, cut after 80 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 

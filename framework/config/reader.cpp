@@ -31,7 +31,7 @@ void Findings::report(const Node& node, std::string option, std::string what, st
 Reader Reader::section(const std::string& key) const {
   static const Node kEmpty;
   const Node* const found = table_.member(key);
-  return Reader{found == nullptr ? kEmpty : *found, name_.empty() ? key : option(key), findings_};
+  return Reader{found == nullptr ? kEmpty : *found, option(key), findings_};
 }
 
 const Node* Reader::node(const std::string& key) const {

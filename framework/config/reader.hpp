@@ -37,7 +37,7 @@ class Reader {
       : table_(table), name_(std::move(name)), findings_(findings) {}
 
   [[nodiscard]] Reader section(const std::string& key) const;
-  [[nodiscard]] std::string option(const std::string& key) const { return name_ + "." + key; }
+  [[nodiscard]] std::string option(const std::string& key) const { return dotted(name_, key); }
 
   /// The node of a key, noted as the origin of its option; nullptr when absent.
   [[nodiscard]] const Node* node(const std::string& key) const;

@@ -16,6 +16,7 @@ constexpr const char* kFreeTable = "librdkafka";
 
 std::vector<std::string> names_of(const Node& table) {
   std::vector<std::string> names;
+  names.reserve(table.members.size());
   for (const auto& [name, node] : table.members)
     names.push_back(name);
   return names;
@@ -55,7 +56,7 @@ class ShapeCheck {
         unknown_key(name, key, value, known);
         return true;
       }
-      return key == kFreeTable && !is_table(name + "." + key, value);
+      return key == kFreeTable && !is_table(dotted(name, key), value);
     });
     return true;
   }
@@ -120,12 +121,12 @@ class ShapeCheck {
     if (known != nullptr) {
       near = nearest(key, names_of(*known));
       if (near)
-        near = section_name + "." + *near;
+        near = dotted(section_name, *near);
     }
     std::vector<std::string> elsewhere;
     for (const auto& [name, table] : reference_.members) {
       if (table.member(key) != nullptr)
-        near = near.value_or(name + "." + key);
+        near = near.value_or(dotted(name, key));
       for (const auto& [other, value] : table.members)
         elsewhere.push_back(other);
     }
@@ -133,7 +134,7 @@ class ShapeCheck {
       if (const auto other = nearest(key, elsewhere)) {
         for (const auto& [name, table] : reference_.members) {
           if (table.member(*other) != nullptr)
-            near = near.value_or(name + "." + *other);
+            near = near.value_or(dotted(name, *other));
         }
       }
     }
@@ -144,7 +145,7 @@ class ShapeCheck {
         (key.find('.') != std::string::npos || node.kind == Node::Kind::kTable)) {
       fix = "properties of librdkafka stand below [kafka.librdkafka]";
     }
-    report(node, section_name.empty() ? key : section_name + "." + key, "unknown option", fix);
+    report(node, dotted(section_name, key), "unknown option", fix);
   }
 
   void report(const Node& node, std::string option, std::string what, std::string fix) {

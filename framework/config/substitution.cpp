@@ -33,7 +33,7 @@ class Substitution {
 
   void visit(Node& node, const std::string& option) {
     for (auto& [name, member] : node.members) {
-      visit(member, option.empty() ? name : option + "." + name);
+      visit(member, dotted(option, name));
     }
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       visit(node.items[i], fmt::format("{}[{}]", option, i));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -23,12 +24,13 @@ constexpr std::array<Unit, 4> kSizes{
     {{"GiB", std::int64_t{1} << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}};
 
 std::optional<std::int64_t> parse(std::string_view text, const std::array<Unit, 4>& units) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string number_text{text.substr(0, digits)};
+  const char* const end = number_text.data() + number_text.size();
   std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || number < 0)
+  if (std::from_chars(number_text.data(), end, number).ec != std::errc{})
     return std::nullopt;
-  const std::string_view name{rest, static_cast<std::size_t>(end - rest)};
+  const std::string_view name = text.substr(digits);
   for (const Unit& unit : units) {
     if (unit.name != name)
       continue;

@@ -12,9 +12,7 @@ Node parsed(const std::string& text) {
   source->name = "a.toml";
   source->text = text;
   std::vector<Problem> problems;
-  auto node = parse_document(source, problems);
-  REQUIRE(node);
-  return *node;
+  return parse_document(source, problems).value();
 }
 
 std::string place(const std::string& text, const TextPlace& at) {

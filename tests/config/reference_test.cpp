@@ -130,13 +130,12 @@ TEST_CASE("the lines of the reference are all of its options") {
   const auto source = std::make_shared<Source>();
   source->text = reference_text();
   std::vector<Problem> problems;
-  const auto root = parse_document(source, problems);
-  REQUIRE(root);
+  const Node root = parse_document(source, problems).value();
   std::set<std::string> parsed;
-  for (const auto& [section, table] : root->members) {
+  for (const auto& [section, table] : root.members) {
     for (const auto& [key, value] : table.members) {
       if (value.kind != Node::Kind::kTable)
-        parsed.insert(section + "." + key);
+        parsed.insert(dotted(section, key));
     }
   }
   std::set<std::string> written;
