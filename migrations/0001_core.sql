@@ -232,19 +232,27 @@ CREATE FUNCTION pawl.halt(
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    at_offset bigint;
+    held pawl.processed_kafka_offsets%ROWTYPE;
 BEGIN
-    UPDATE pawl.processed_kafka_offsets r
-       SET state = 'halted', halt_kind = p_kind, state_reason = p_reason,
-           state_since = CASE WHEN r.state = 'halted' THEN r.state_since ELSE clock_timestamp() END
+    SELECT * INTO held
+      FROM pawl.processed_kafka_offsets r
      WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition
        AND r.owner_epoch = p_epoch
-    RETURNING r.last_processed_offset INTO at_offset;
+       FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    -- Retries and restarts meet the same halt again; it happened once.
+    IF held.state = 'halted' AND held.state_reason = p_reason THEN
+        RETURN true;
+    END IF;
+    UPDATE pawl.processed_kafka_offsets r
+       SET state = 'halted', halt_kind = p_kind, state_reason = p_reason,
+           state_since = CASE WHEN held.state = 'halted' THEN held.state_since ELSE clock_timestamp() END
+     WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition;
     INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)
-    VALUES (p_consumer_id, p_topic, p_partition, 'halt', at_offset, at_offset, p_reason);
+    VALUES (p_consumer_id, p_topic, p_partition, 'halt', held.last_processed_offset,
+            held.last_processed_offset, p_reason);
     RETURN true;
 END
 $$;

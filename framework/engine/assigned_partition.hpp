@@ -9,6 +9,7 @@
 
 #include "engine/backoff.hpp"
 #include "engine/partition_status.hpp"
+#include "kafka/client.hpp"
 #include "kafka/partition_stream.hpp"
 #include "kafka/record.hpp"
 #include "ledger/types.hpp"
@@ -34,7 +35,7 @@ struct AssignedPartition {
     std::int64_t previous;
   };
 
-  AssignedPartition(std::unique_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
+  AssignedPartition(std::shared_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
                     Backoff acquire_delay, Backoff retry_delay)
       : stream(std::move(s)),
         status(std::move(st)),
@@ -43,7 +44,7 @@ struct AssignedPartition {
 
   [[nodiscard]] const TopicPartition& name() const { return stream->partition(); }
 
-  std::unique_ptr<kafka::PartitionStream> stream;
+  std::shared_ptr<kafka::PartitionStream> stream;
   std::shared_ptr<PartitionStatus> status;
   Phase phase = Phase::kAcquiring;
   Clock::time_point not_before{};  ///< nothing is tried before
@@ -54,6 +55,7 @@ struct AssignedPartition {
   std::string topic_id;
   std::int64_t stored = -1;  ///< as committed by us since
   std::optional<std::int32_t> leader_epoch;
+  std::optional<kafka::LogRange> log_hint;  ///< asked for many partitions at once, a moment ago
   std::optional<postgres::Backend> previous_owner;  ///< another process' session, may hold locks
 
   // The stream since it was positioned.

@@ -19,6 +19,15 @@ const char* start_name(Start start) {
   return "unknown";
 }
 
+template <typename T>
+const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartition& partition) {
+  const auto found = answers.find(partition);
+  if (found != answers.end()) return found->second;
+  throw kafka::KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+                          fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic,
+                                      partition.partition));
+}
+
 std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_t count) {
   std::vector<TopicPartition> partitions;
   for (std::int32_t p = 0; p < count; ++p) partitions.push_back({topic, p});
@@ -44,10 +53,10 @@ std::vector<std::int64_t> Positions::resolve_start(
   }
   std::vector<std::int64_t> last_processed;
   for (const auto& partition : partitions) {
-    const auto& range = ranges.at(partition);
+    const auto& range = answered(ranges, partition);
     std::int64_t next = range.start;
     if (options.start == Start::kLatest) next = range.end;
-    if (options.start == Start::kTimestamp) next = at_time.at(partition);
+    if (options.start == Start::kTimestamp) next = answered(at_time, partition);
     if (options.start == Start::kCommitted && committed.at(partition).next >= 0) {
       next = committed.at(partition).next;
     }
@@ -88,8 +97,8 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
   return std::nullopt;
 }
 
-PositionAnswer Positions::acquire(postgres::Session& session,
-                                  const TopicPartition& partition) const {
+PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartition& partition,
+                                  const std::optional<kafka::LogRange>& hint) const {
   auto source = context_.offsets.find_topic(session, partition.topic);
   if (!source) {
     if (auto refused = first_contact(session, partition)) return *refused;
@@ -97,6 +106,14 @@ PositionAnswer Positions::acquire(postgres::Session& session,
   }
   auto acquired = context_.offsets.acquire(session, partition, context_.owner);
   if (!acquired) {
+    if (source && partition.partition < source->partitions) {
+      return Refused{std::nullopt, ledger::halt_kind::kPosition,
+                     fmt::format("{} {} [{}]: its register row is gone, though the topic's start was "
+                                 "resolved with {} partitions: somebody deleted it. Restore it, or "
+                                 "state the position: {}",
+                                 context_.options.kafka.group, partition.topic, partition.partition,
+                                 source->partitions, set_command(partition))};
+    }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);
   }
@@ -122,16 +139,19 @@ PositionAnswer Positions::acquire(postgres::Session& session,
   if (acquired->topic_id.empty() && !current_id.empty()) {
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);
   }
-  if (const auto reason = unservable(partition, acquired->stored_offset + 1)) {
-    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+  const auto next = acquired->stored_offset + 1;
+  if (!hint || next < hint->start || next > hint->end) {
+    if (const auto reason = unservable(partition, next)) {
+      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+    }
   }
-  return Positioned{*acquired, *source, current_id};
+  return Positioned{*acquired, source->id, current_id};
 }
 
 std::optional<std::string> Positions::unservable(const TopicPartition& partition,
                                                  std::int64_t next_offset) const {
   const auto ranges = context_.kafka.log_ranges({partition}, kTimeout);
-  const auto& range = ranges.at(partition);
+  const auto& range = answered(ranges, partition);
   const auto& group = context_.options.kafka.group;
   if (next_offset < range.start) {
     return fmt::format(

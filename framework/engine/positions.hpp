@@ -33,7 +33,9 @@ class Positions {
   explicit Positions(Context& context) : context_(context) {}
 
   /// Throws postgres::Error, postgres::InDoubt, kafka::KafkaError: try again later.
-  PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition) const;
+  /// `hint` is the log's range as asked a moment ago; what it seems to refuse is asked again.
+  PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition,
+                         const std::optional<kafka::LogRange>& hint) const;
 
   /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
   [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,

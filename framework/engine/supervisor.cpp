@@ -63,10 +63,11 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       registry_(registry),
       router_(options, registry),
       observers_(std::move(observers)),
-      client_(options.kafka, [this](int level, const std::string& facility, const std::string& text) {
-        // librdkafka repeats connection failures in its events; its log adds what is only there.
-        if (level <= 4) emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
-      }) {}
+      client_(std::make_unique<kafka::Client>(
+          options.kafka, [this](int level, const std::string& facility, const std::string& text) {
+            // librdkafka repeats connection failures in its events; its log adds what is only there.
+            if (level <= 4) emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
+          })) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -110,17 +111,17 @@ bool Supervisor::connect() {
     try {
       postgres::Session session(session_settings(options_));
       ledger::require_schema(session, options_.postgres.schema);
-      const auto cluster = client_.cluster_id(kKafkaTimeout);
+      const auto cluster = client_->cluster_id(kKafkaTimeout);
       auto registration =
           ledger::register_consumer(session, options_.postgres.schema, options_.kafka.cluster,
                                     options_.kafka.group, cluster);
       const auto consumer = registration.consumer;
       context_ = std::unique_ptr<Context>(new Context{
-          options_, registry_, router_, observers_, client_, std::move(registration),
+          options_, registry_, router_, observers_, *client_, std::move(registration),
           ledger::OffsetRegister(options_.postgres.schema, consumer),
           ledger::IdempotencyKeys(options_.postgres.schema),
           ledger::SkippedMessages(options_.postgres.schema, consumer),
-          TopicDirectory(client_, router_.topics()), {}, make_owner()});
+          TopicDirectory(*client_, router_.topics()), {}, make_owner()});
       return true;
     } catch (const kafka::KafkaError& error) {
       report(fmt::format("waiting for Kafka: {}", error.what()));
@@ -148,7 +149,7 @@ void Supervisor::start_workers() {
     restarts_.insert(partition);
   };
   kafka::MembershipListener& listener = *this;
-  membership_ = std::make_unique<kafka::Membership>(client_, options_.kafka, listener);
+  membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();
   context_->topics_in_doubt = [this] { monitor_->topics_in_doubt(); };
   for (std::uint32_t i = 0; i < options_.consumer.workers; ++i) {
@@ -183,7 +184,7 @@ std::function<void()> Supervisor::readable_callback(const TopicPartition& partit
   return [worker] { worker->wake(); };
 }
 
-void Supervisor::on_assigned(std::vector<std::unique_ptr<kafka::PartitionStream>> streams) {
+void Supervisor::on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) {
   assigned_once_ = true;
   for (auto& stream : streams) owners_.at(stream->partition())->assign(std::move(stream));
 }
@@ -257,7 +258,7 @@ void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& tex
   emit(Step::kWarning, fmt::format("Kafka: {}", text));
   if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
       code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) {
-    monitor_->topics_in_doubt();
+    if (monitor_) monitor_->topics_in_doubt();
   }
 }
 
@@ -288,7 +289,7 @@ bool Supervisor::drained() {
         for (std::int32_t p = 0; p < found->partitions; ++p) all.push_back({topic, p});
       }
       drain_targets_.emplace();
-      for (const auto& [partition, range] : client_.log_ranges(all, kKafkaTimeout)) {
+      for (const auto& [partition, range] : client_->log_ranges(all, kKafkaTimeout)) {
         (*drain_targets_)[partition] = range.end;
       }
     }
@@ -340,7 +341,11 @@ void Supervisor::leave() {
     membership_->poll(milliseconds(20));
     finish_revocation();
   }
+  workers_.clear();
   membership_.reset();
+  context_.reset();
+  // librdkafka's own threads end here; the watch bounds that too.
+  client_.reset();
 }
 
 }  // namespace pawl::engine

@@ -42,7 +42,7 @@ class Supervisor final : private kafka::MembershipListener {
   };
 
   // kafka::MembershipListener, on the group thread
-  void on_assigned(std::vector<std::unique_ptr<kafka::PartitionStream>> streams) override;
+  void on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) override;
   void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
   void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) override;
   void on_stray_record(const TopicPartition& partition) override;
@@ -64,7 +64,7 @@ class Supervisor final : private kafka::MembershipListener {
   const Registry& registry_;
   handlers::Router router_;
   Observers observers_;
-  kafka::Client client_;
+  std::unique_ptr<kafka::Client> client_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<kafka::Membership> membership_;
   std::vector<std::unique_ptr<Worker>> workers_;

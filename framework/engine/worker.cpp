@@ -52,15 +52,13 @@ void Worker::post(std::function<void()> command) {
   mailbox_changed_.notify_one();
 }
 
-void Worker::assign(std::unique_ptr<kafka::PartitionStream> stream) {
-  // std::function wants copies.
-  auto shared = std::make_shared<std::unique_ptr<kafka::PartitionStream>>(std::move(stream));
-  post([this, shared] {
-    auto status = context_.board.add((*shared)->partition());
+void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
+  post([this, stream = std::move(stream)] {
     const auto& postgres = context_.options.postgres;
     const auto& failures = context_.options.failures;
     auto partition = std::make_unique<Partition>(
-        std::move(*shared), std::move(status), Backoff(postgres.retry_initial, postgres.retry_max),
+        stream, context_.board.add(stream->partition()),
+        Backoff(postgres.retry_initial, postgres.retry_max),
         Backoff(failures.retry_initial, failures.retry_max));
     const auto name = partition->name();
     emit(Step::kAssigned, *partition, -1);
@@ -143,6 +141,7 @@ void Worker::run() {
       continue;
     }
     poll_register();
+    if (session_) prepare_acquires();
     bool worked = false;
     for (auto& [name, partition] : partitions_) {
       if (!session_) break;
@@ -269,7 +268,6 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   partition.buffer.clear();
   emit(Step::kRevoked, partition, partition.stored);
   if (release_it) release(partition);
-  partition.stream->close();
   context_.board.remove(partition.status);
   partitions_.erase(found);
 }

@@ -44,7 +44,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // From the group thread:
-  void assign(std::unique_ptr<kafka::PartitionStream> stream);
+  void assign(std::shared_ptr<kafka::PartitionStream> stream);
   /// `done` is called on the worker's thread once the partitions are finished and let go of.
   void revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done);
   /// Finishes the message in hand, releases everything, ends the thread.
@@ -82,7 +82,7 @@ class Worker {
   // worker_partitions.cpp: one partition's steps
   bool step(Partition& partition);
   void acquire(Partition& partition);
-  bool prove(Partition& partition);
+  void prepare_acquires();
   void accept(Partition& partition, const Positioned& positioned);
   void refuse(Partition& partition, const Refused& refused);
   void position(Partition& partition);

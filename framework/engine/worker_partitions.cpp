@@ -43,7 +43,10 @@ void Worker::emit(Step step, const Partition& partition, std::int64_t offset,
 bool Worker::step(Partition& partition) {
   if (Clock::now() < partition.not_before) return false;
   switch (partition.phase) {
-    case Partition::Phase::kAcquiring: acquire(partition); return true;
+    case Partition::Phase::kAcquiring:
+      // What became due after prepare_acquires() waits for the next round.
+      if (partition.log_hint && !partition.must_prove) acquire(partition);
+      return true;
     case Partition::Phase::kPositioning: position(partition); return true;
     case Partition::Phase::kRunning: return run_some(partition);
     case Partition::Phase::kStopped: return false;
@@ -53,9 +56,8 @@ bool Worker::step(Partition& partition) {
 
 void Worker::acquire(Partition& partition) {
   try {
-    if (partition.must_prove && !prove(partition)) return;
     begin_call(partition, milliseconds(0));
-    const auto answer = positions_.acquire(*session_, partition.name());
+    const auto answer = positions_.acquire(*session_, partition.name(), partition.log_hint);
     end_call();
     if (const auto* refused = std::get_if<Refused>(&answer)) {
       refuse(partition, *refused);
@@ -80,16 +82,48 @@ void Worker::acquire(Partition& partition) {
   }
 }
 
-bool Worker::prove(Partition& partition) {
-  const bool member = context_.membership->prove({partition.name(), partition.stored + 1},
-                                                 context_.commit_metadata(), kKafkaTimeout);
-  if (member) {
-    partition.must_prove = false;
-    return true;
+void Worker::prepare_acquires() {
+  // One question to Kafka for all partitions instead of one each: a thousand come back at once
+  // after a reconnect.
+  std::vector<Partition*> due;
+  std::vector<kafka::Membership::Progress> to_prove;
+  std::vector<TopicPartition> names;
+  for (auto& [name, partition] : partitions_) {
+    partition->log_hint.reset();
+    if (partition->phase != Partition::Phase::kAcquiring || Clock::now() < partition->not_before) continue;
+    due.push_back(partition.get());
+    names.push_back(name);
+    if (partition->must_prove) to_prove.push_back({name, partition->stored + 1});
   }
-  // Kafka will say whether the partition is still ours: a revocation, or a new assignment.
-  partition.not_before = Clock::now() + partition.acquire_backoff.next();
-  return false;
+  if (due.empty()) return;
+  try {
+    if (!to_prove.empty()) {
+      const bool member =
+          context_.membership->prove(to_prove, context_.commit_metadata(), kKafkaTimeout);
+      for (auto* partition : due) {
+        if (!partition->must_prove) continue;
+        partition->must_prove = !member;
+        // Kafka will say whether it is still ours: by a revocation, or a new assignment.
+        if (!member) partition->not_before = Clock::now() + partition->acquire_backoff.next();
+      }
+    }
+    const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
+    for (auto* partition : due) {
+      const auto found = ranges.find(partition->name());
+      if (found == ranges.end()) {
+        partition->not_before = Clock::now() + partition->acquire_backoff.next();
+        continue;
+      }
+      partition->log_hint = found->second;
+      partition->status->log_end = found->second.end;
+    }
+  } catch (const kafka::KafkaError& error) {
+    for (auto* partition : due) {
+      partition->not_before = Clock::now() + partition->acquire_backoff.next();
+      emit(Step::kWarning, *partition, partition->stored,
+           fmt::format("cannot position the partition yet: {}", error.what()));
+    }
+  }
 }
 
 void Worker::accept(Partition& partition, const Positioned& positioned) {

@@ -51,11 +51,12 @@ class Client {
   /// Topics that do not exist are absent from the answer.
   std::map<std::string, TopicDescription> describe(const std::vector<std::string>& topics,
                                                    std::chrono::milliseconds timeout) const;
-  /// Log start and end of every partition asked for; `end` is the last stable offset, behind which
+  /// Log start and end of the partitions asked for; absent is what has no leader or does not exist.
+  /// `end` is the last stable offset, behind which
   /// a read_committed consumer sees nothing.
   std::map<TopicPartition, LogRange> log_ranges(const std::vector<TopicPartition>& partitions,
                                                 std::chrono::milliseconds timeout) const;
-  /// The first offset at or after a time; the log's end where there is none.
+  /// The first offset at or after a time; the log's end where there is none. Absent as above.
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
                                                     std::int64_t timestamp_ms,
                                                     std::chrono::milliseconds timeout) const;

@@ -66,7 +66,9 @@ Membership::Membership(Client& client, const KafkaOptions& options, MembershipLi
       manual_(options.assignment == Assignment::kManual),
       queue_(rd_kafka_queue_get_consumer(client.raw())) {}
 
-Membership::~Membership() = default;
+Membership::~Membership() {
+  for (const auto& [partition, stream] : streams_) stream->close();
+}
 
 void Membership::start(const std::vector<std::string>& topics,
                        const std::vector<TopicPartition>& manual) {
@@ -145,13 +147,14 @@ void Membership::assign(const rd_kafka_topic_partition_list_t* partitions) {
   // fetcher from asking for offset 0 (which may be long gone), and only then the partition is
   // assigned, at an absolute offset: a logical one is answered late and would override our seek.
   const ListHandle list(rd_kafka_topic_partition_list_copy(partitions));
-  std::vector<std::unique_ptr<PartitionStream>> streams;
+  std::vector<std::shared_ptr<PartitionStream>> streams;
   for (int i = 0; i < list->cnt; ++i) {
     TopicPartition partition{list->elems[i].topic, list->elems[i].partition};
     list->elems[i].offset = 0;
     auto readable = listener_.readable_callback(partition);
-    streams.push_back(
-        std::make_unique<PartitionStream>(client_.raw(), std::move(partition), std::move(readable)));
+    auto stream = std::make_shared<PartitionStream>(client_.raw(), partition, std::move(readable));
+    streams_[partition] = stream;
+    streams.push_back(std::move(stream));
   }
   check(rd_kafka_pause_partitions(client_.raw(), list.get()), "pausing new partitions");
   if (cooperative()) {
@@ -168,7 +171,17 @@ void Membership::complete_revoke() {
   unassign(partitions.get());
 }
 
+void Membership::close_streams(const rd_kafka_topic_partition_list_t* partitions) {
+  for (int i = 0; i < partitions->cnt; ++i) {
+    const auto stream = streams_.find({partitions->elems[i].topic, partitions->elems[i].partition});
+    if (stream == streams_.end()) continue;
+    stream->second->close();
+    streams_.erase(stream);
+  }
+}
+
 void Membership::unassign(const rd_kafka_topic_partition_list_t* partitions) {
+  close_streams(partitions);
   if (cooperative()) {
     // Fails harmlessly when librdkafka dropped the assignment itself meanwhile.
     const ErrorHandle error(rd_kafka_incremental_unassign(client_.raw(), partitions));
@@ -225,9 +238,9 @@ void Membership::commit_async(const std::vector<Progress>& progress, const std::
   rd_kafka_commit(client_.raw(), list.get(), 1);
 }
 
-bool Membership::prove(const Progress& progress, const std::string& metadata,
+bool Membership::prove(const std::vector<Progress>& progress, const std::string& metadata,
                        std::chrono::milliseconds timeout) {
-  const auto list = with_metadata({progress}, metadata);
+  const auto list = with_metadata(progress, metadata);
   const QueueHandle answers(rd_kafka_queue_new(client_.raw()));
   check(rd_kafka_commit_queue(client_.raw(), list.get(), answers.get(), nullptr, nullptr),
         "proving membership");
@@ -236,8 +249,9 @@ bool Membership::prove(const Progress& progress, const std::string& metadata,
     throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "proving membership: no answer from Kafka");
   }
   auto code = rd_kafka_event_error(event.get());
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    code = rd_kafka_event_topic_partition_list(event.get())->elems[0].err;
+  const auto* answers_list = rd_kafka_event_topic_partition_list(event.get());
+  for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < answers_list->cnt; ++i) {
+    code = answers_list->elems[i].err;
   }
   if (means_not_a_member(code)) return false;
   check(code, "proving membership");

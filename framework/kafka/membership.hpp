@@ -3,7 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ class MembershipListener {
  public:
   virtual ~MembershipListener() = default;
   /// The partitions are ours: paused, their streams made; somebody must position and resume them.
-  virtual void on_assigned(std::vector<std::unique_ptr<PartitionStream>> streams) = 0;
+  virtual void on_assigned(std::vector<std::shared_ptr<PartitionStream>> streams) = 0;
   /// The partitions go elsewhere. Finish and release them, then complete_revoke() from the group
   /// thread. `lost`: somebody may own them already; nothing needs to be finished.
   virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
@@ -75,7 +75,7 @@ class Membership {
 
   /// A synchronous offset commit, which the broker accepts only from a current member of the group:
   /// true when we are. From any thread; throws KafkaError when Kafka cannot be asked.
-  bool prove(const Progress& progress, const std::string& metadata,
+  bool prove(const std::vector<Progress>& progress, const std::string& metadata,
              std::chrono::milliseconds timeout);
 
  private:
@@ -83,6 +83,7 @@ class Membership {
   void serve_rebalance(const EventHandle& event);
   void assign(const rd_kafka_topic_partition_list_t* partitions);
   void unassign(const rd_kafka_topic_partition_list_t* partitions);
+  void close_streams(const rd_kafka_topic_partition_list_t* partitions);
   [[nodiscard]] bool cooperative() const;
 
   Client& client_;
@@ -90,6 +91,7 @@ class Membership {
   bool manual_;
   QueueHandle queue_;
   ListHandle revocation_;  ///< handed to the listener, not yet unassigned
+  std::map<TopicPartition, std::shared_ptr<PartitionStream>> streams_;  ///< of what is assigned
 };
 
 }  // namespace pawl::kafka

@@ -22,8 +22,9 @@ void PartitionStream::on_event(rd_kafka_t*, void* opaque) {
 
 std::vector<Record> PartitionStream::take(std::size_t most) {
   std::vector<Record> records;
-  if (!queue_) return records;
   std::vector<rd_kafka_message_t*> raw(most);
+  const std::scoped_lock lock(mutex_);
+  if (!queue_) return records;
   const auto count = rd_kafka_consume_batch_queue(queue_.get(), 0, raw.data(), most);
   if (count <= 0) return records;
   records.reserve(static_cast<std::size_t>(count));
@@ -34,6 +35,7 @@ std::vector<Record> PartitionStream::take(std::size_t most) {
 }
 
 void PartitionStream::close() {
+  const std::scoped_lock lock(mutex_);
   if (!queue_) return;
   rd_kafka_queue_cb_event_enable(queue_.get(), nullptr, nullptr);
   // What is still queued goes to the consumer's main queue, where it is dropped.

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "kafka/handles.hpp"
@@ -11,7 +12,9 @@
 namespace pawl::kafka {
 
 /// One assigned partition's own queue in librdkafka. Made on the group thread before the partition
-/// is assigned, so that no record can reach the consumer's main queue; read by one worker.
+/// is assigned, so that no record can reach the consumer's main queue; read by one worker; closed
+/// on the group thread before the partition is unassigned. All streams of a partition read the same
+/// queue, so one that stayed open would steal from its successor.
 class PartitionStream {
  public:
   /// `on_readable` is called from librdkafka's threads whenever the queue turns from empty to
@@ -23,11 +26,11 @@ class PartitionStream {
 
   [[nodiscard]] const TopicPartition& partition() const { return partition_; }
 
-  /// Takes up to `most` records that are there already; never waits.
+  /// Takes up to `most` records that are there already; never waits. Nothing once it is closed.
   std::vector<Record> take(std::size_t most);
 
-  /// Lets go of the queue: no more call-backs, forwarding as before. Needed before the partition is
-  /// unassigned (librdkafka #1335, #1792). After it take() returns nothing.
+  /// Lets go of the queue: no more call-backs, forwarding as before (librdkafka #1335, #1792). From
+  /// any thread, any number of times.
   void close();
 
  private:
@@ -36,7 +39,8 @@ class PartitionStream {
   rd_kafka_t* client_;
   TopicPartition partition_;
   std::function<void()> on_readable_;
-  QueueHandle queue_;
+  std::mutex mutex_;
+  QueueHandle queue_;  // guarded by mutex_; null once closed
 };
 
 }  // namespace pawl::kafka

@@ -106,10 +106,8 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
       rd_kafka_event_ListOffsets_result(event.get()), &count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[i]);
-    if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      throw KafkaError(answer->err, fmt::format("listing offsets of {} [{}]: {}", answer->topic,
-                                                answer->partition, rd_kafka_err2str(answer->err)));
-    }
+    // One deleted topic must not hide the others' answers.
+    if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
     offsets[{answer->topic, answer->partition}] = answer->offset;
   }
   return offsets;

@@ -36,6 +36,12 @@ int schema_version(postgres::Session& session, const std::string& schema) {
 }
 
 void require_schema(postgres::Session& session, const std::string& schema) {
+  const char* encoding = PQparameterStatus(session.raw(), "server_encoding");
+  if (encoding != nullptr && std::string_view(encoding) != "UTF8") {
+    throw FatalError(fmt::format(
+        "the database's encoding is {}, pawl needs UTF8; create one with: createdb -E UTF8 -T template0",
+        encoding));
+  }
   const int version = schema_version(session, schema);
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(

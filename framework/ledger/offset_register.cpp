@@ -34,7 +34,7 @@ constexpr const char* kOwnedBy =
     " WHERE consumer_id = $1::integer AND owner = $2";
 
 constexpr const char* kFindTopic =
-    "SELECT source_id FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
+    "SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
 
 // Two processes may meet a topic for the first time at once: the second waits here for the first
 // one's commit and then inserts nothing.
@@ -207,14 +207,15 @@ std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
   return watched;
 }
 
-std::optional<SourceId> OffsetRegister::find_topic(postgres::Session& session,
+std::optional<KnownTopic> OffsetRegister::find_topic(postgres::Session& session,
                                                    const std::string& topic) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(topic);
   const auto result = session.exec(find_topic_, parameters);
   if (PQntuples(result.get()) == 0) return std::nullopt;
-  return SourceId{static_cast<std::int32_t>(integer(result.get(), 0, 0))};
+  return KnownTopic{SourceId{static_cast<std::int32_t>(integer(result.get(), 0, 0))},
+                    static_cast<std::int32_t>(integer(result.get(), 0, 1))};
 }
 
 SourceId OffsetRegister::first_contact(postgres::Session& session,
@@ -234,7 +235,7 @@ SourceId OffsetRegister::first_contact(postgres::Session& session,
   postgres::run_transaction(session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
   const auto source = find_topic(session, contact.topic);
   if (!source) throw std::logic_error("a topic is missing right after its first contact was stored");
-  return *source;
+  return source->id;
 }
 
 void OffsetRegister::add_partition(postgres::Session& session,

@@ -30,6 +30,12 @@ struct Watched {
   PartitionState state = PartitionState::kRunning;
 };
 
+/// A topic whose start is resolved.
+struct KnownTopic {
+  SourceId id{};
+  std::int32_t partitions = 0;  ///< as many as there were at first contact
+};
+
 /// Where a topic starts, per partition: the offset before the first one to process.
 struct FirstContact {
   std::string topic;
@@ -69,8 +75,8 @@ class OffsetRegister {
   /// The rows that `owner` holds now; a row missing here was taken by somebody else.
   std::vector<Watched> owned_by(postgres::Session& session, const std::string& owner) const;
 
-  /// The topic's id in pawl.consumer_topics once its start is resolved.
-  std::optional<SourceId> find_topic(postgres::Session& session, const std::string& topic) const;
+  /// The topic's row in pawl.consumer_topics once its start is resolved.
+  std::optional<KnownTopic> find_topic(postgres::Session& session, const std::string& topic) const;
 
   /// Stores the start of all partitions in one transaction; when another process did so first,
   /// its resolution stands. Returns the topic's source id.

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger/skipped_messages.hpp"
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// One change of one partition by an operator.
+struct OperatorChange {
+  TopicPartition partition;
+  std::optional<std::int64_t> last_processed;  ///< nullopt keeps the position
+  std::optional<PartitionState> state;         ///< nullopt keeps the state; running or paused
+  std::string action;                          ///< as the history names it: "offsets set"
+  std::string reason;
+};
+
+/// Leaves out the message that comes next.
+struct OperatorSkip {
+  TopicPartition partition;
+  std::int64_t stored_offset = -1;  ///< the offset that the register must still have
+  OwnerEpoch epoch{};               ///< the epoch that it must still have
+  std::string reason;
+};
+
+/// What operators do to the register while processes run. Each command is an acquire: it waits for
+/// the commit in flight, raises the owner's epoch and is recorded, in one synchronous transaction;
+/// the running owner is fenced, acquires again and finds the change. Each throws postgres::Error
+/// (55P03: the row was locked for longer than the lock timeout) or postgres::InDoubt.
+class OperatorCommands {
+ public:
+  OperatorCommands(const std::string& schema, ConsumerId consumer);
+
+  /// Returns the last processed offset before the change. PW004: the partition has no row yet.
+  std::int64_t change(postgres::Session& session, const OperatorChange& change) const;
+
+  /// Records `message` with its payload and moves the offset past it; a halt ends, a pause stays.
+  /// PW001, PW002: the partition has moved since it was read; nothing was changed.
+  void skip(postgres::Session& session, const OperatorSkip& skip, const Message& message) const;
+
+ private:
+  ConsumerId consumer_;
+  SkippedMessages skipped_;
+  postgres::Statement change_;
+  postgres::Statement advance_;
+};
+
+}  // namespace pawl::ledger

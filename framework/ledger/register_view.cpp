@@ -1,0 +1,112 @@
+#include "ledger/register_view.hpp"
+
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kFindConsumer =
+    "SELECT consumer_id, kafka_cluster_id FROM pawl.consumers WHERE cluster = $1 AND group_id = $2";
+
+constexpr const char* kReadRegister =
+    "SELECT topic, partition, last_processed_offset, owner_epoch, owner, released,"
+    "       state, halt_kind, state_reason,"
+    "       to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+    "       to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+    "       base_offset, applied_count, duplicate_count, skipped_count, unchecked_count"
+    "  FROM pawl.processed_kafka_offsets"
+    " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
+    " ORDER BY topic, partition";
+
+constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
+
+// What a consumer does with the tables (scripts/migrate grants prints the same as GRANTs).
+constexpr const char* kMissingRights =
+    "SELECT format('%s on pawl.%s', needed.privilege, needed.name)"
+    "  FROM (VALUES"
+    "          ('schema_migrations', 'SELECT'), ('database_identity', 'SELECT'),"
+    "          ('consumers', 'SELECT'), ('consumers', 'INSERT'),"
+    "          ('consumer_topics', 'SELECT'), ('consumer_topics', 'INSERT'),"
+    "          ('processed_kafka_offsets', 'SELECT'), ('processed_kafka_offsets', 'INSERT'),"
+    "          ('processed_kafka_offsets', 'UPDATE'),"
+    "          ('offset_history', 'INSERT'), ('skipped_messages', 'INSERT'),"
+    "          ('idempotency_scopes', 'SELECT'), ('idempotency_scopes', 'INSERT'),"
+    "          ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT')"
+    "       ) AS needed (name, privilege)"
+    "  JOIN pg_class t ON t.relname = needed.name"
+    "  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
+    " WHERE NOT has_table_privilege(t.oid, needed.privilege)"
+    " UNION ALL "
+    "SELECT 'UPDATE (response) on pawl.idempotency_keys'"
+    "  FROM pg_class t JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
+    " WHERE t.relname = 'idempotency_keys' AND NOT has_column_privilege(t.oid, 'response', 'UPDATE')"
+    " UNION ALL "
+    "SELECT format('EXECUTE on function pawl.%s', p.proname)"
+    "  FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1"
+    " WHERE NOT has_function_privilege(p.oid, 'EXECUTE')"
+    " UNION ALL "
+    "SELECT 'USAGE on schema ' || s.nspname"
+    "  FROM pg_namespace s"
+    " WHERE s.nspname = $1 AND NOT has_schema_privilege(s.oid, 'USAGE')";
+
+}  // namespace
+
+std::optional<KnownConsumer> find_consumer(postgres::Session& session, const std::string& schema,
+                                           const std::string& cluster, const std::string& group) {
+  const postgres::Statement find{"", in_schema(kFindConsumer, schema)};
+  postgres::Parameters parameters;
+  parameters.add_text(cluster);
+  parameters.add_text(group);
+  const auto found = session.exec(find, parameters);
+  if (PQntuples(found.get()) == 0) return std::nullopt;
+  return KnownConsumer{ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},
+                       text(found.get(), 0, 1)};
+}
+
+std::vector<RegisterRow> read_register(postgres::Session& session, const std::string& schema,
+                                       ConsumerId consumer, const std::string& topic) {
+  const postgres::Statement read{"", in_schema(kReadRegister, schema)};
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(topic);
+  const auto found = session.exec(read, parameters);
+  const auto* rows = found.get();
+  std::vector<RegisterRow> result;
+  for (int i = 0; i < PQntuples(rows); ++i) {
+    RegisterRow row;
+    row.partition = {text(rows, i, 0), static_cast<std::int32_t>(integer(rows, i, 1))};
+    row.stored_offset = integer(rows, i, 2);
+    row.epoch = OwnerEpoch{integer(rows, i, 3)};
+    row.owner = text(rows, i, 4);
+    row.released = boolean(rows, i, 5);
+    row.state = parse_state(text(rows, i, 6));
+    row.halt_kind = text(rows, i, 7);
+    row.reason = text(rows, i, 8);
+    row.state_since = text(rows, i, 9);
+    row.updated_at = text(rows, i, 10);
+    row.base_offset = integer(rows, i, 11);
+    row.applied = integer(rows, i, 12);
+    row.duplicates = integer(rows, i, 13);
+    row.skipped = integer(rows, i, 14);
+    row.unchecked = integer(rows, i, 15);
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+std::string database_id(postgres::Session& session, const std::string& schema) {
+  const auto found = session.exec({"", in_schema(kDatabaseId, schema)});
+  return PQntuples(found.get()) == 0 ? std::string{} : text(found.get(), 0, 0);
+}
+
+std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema) {
+  const postgres::Statement ask{"", in_schema(kMissingRights, schema)};
+  postgres::Parameters parameters;
+  parameters.add_text(schema);
+  const auto found = session.exec(ask, parameters);
+  std::vector<std::string> missing;
+  for (int i = 0; i < PQntuples(found.get()); ++i) missing.push_back(text(found.get(), i, 0));
+  return missing;
+}
+
+}  // namespace pawl::ledger

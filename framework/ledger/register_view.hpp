@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// What an operator may want to know of one partition.
+struct RegisterRow {
+  TopicPartition partition;
+  std::int64_t stored_offset = -1;  ///< the last processed one
+  OwnerEpoch epoch{};
+  std::string owner;     ///< who acquired it last; empty: nobody yet
+  bool released = true;  ///< the owner gave it back cleanly
+  PartitionState state = PartitionState::kRunning;
+  std::string halt_kind;
+  std::string reason;
+  std::string state_since;  ///< RFC 3339, UTC
+  std::string updated_at;   ///< RFC 3339, UTC: the last processed message or change
+  std::int64_t base_offset = -1;
+  std::int64_t applied = 0;
+  std::int64_t duplicates = 0;
+  std::int64_t skipped = 0;
+  std::int64_t unchecked = 0;
+};
+
+/// A row of pawl.consumers.
+struct KnownConsumer {
+  ConsumerId id{};
+  std::string kafka_cluster_id;
+};
+
+/// Reads the register without changing anything, unlike register_consumer(). Nullopt: this consumer
+/// has never run against this database.
+std::optional<KnownConsumer> find_consumer(postgres::Session& session, const std::string& schema,
+                                           const std::string& cluster, const std::string& group);
+
+/// The rows of one topic, or of all when it is empty; by topic and partition.
+std::vector<RegisterRow> read_register(postgres::Session& session, const std::string& schema,
+                                       ConsumerId consumer, const std::string& topic);
+
+/// pawl.database_identity; what the metadata of offsets in Kafka names.
+std::string database_id(postgres::Session& session, const std::string& schema);
+
+/// The rights on pawl's own tables that this session's role lacks, as GRANT would name them:
+/// "INSERT on pawl.offset_history". Missing tables are not listed.
+std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema);
+
+}  // namespace pawl::ledger
