@@ -28,8 +28,9 @@ namespace pawl::message {
 ///
 /// Everything compares as text, byte by byte (so 1.0 and 1 differ). What is missing or null
 /// (Placeholder's table) never equals anything, not even another missing one: == is false, != is
-/// true, `in` is false. has() asks whether there is a value. && and || stop as soon as the outcome
-/// is known, so a condition may look at a header first and parse JSON only where that matches.
+/// true, `in` is false; a trailing ? of a placeholder changes nothing here. has() asks whether
+/// there is a value. && and || stop as soon as the outcome is known, so a condition may look at a
+/// header first and parse JSON only where that matches.
 ///
 /// Parsed once; immutable, any thread.
 class Condition {
