@@ -1,0 +1,65 @@
+// The example with handlers in C++: payments from Kafka into a ledger and account balances.
+//   payments run --config conf/payments-cpp.toml
+#include <atomic>
+#include <iostream>
+#include <optional>
+#include <pawl/pawl.hpp>
+#include <pqxx/pqxx>
+#include <string>
+
+#include "payment.hpp"
+
+namespace {
+
+/// Once per connection, so that a message costs no parsing and no planning.
+void prepare(pqxx::connection& connection) {
+  connection.prepare("enter", "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)");
+  connection.prepare("add",
+                     "UPDATE accounts SET balance = balance + $2, entries = entries + 1"
+                     " WHERE id = $1 RETURNING balance");
+}
+
+/// The header, or for producers that set none the record's key. Without either the message halts
+/// its partition (idempotency.missing_key).
+std::optional<std::string> event_id(const pawl::Message& message) {
+  auto id = message.header("event-id");
+  if (!id)
+    id = message.key();
+  if (!id)
+    return std::nullopt;
+  return std::string(*id);
+}
+
+/// Everything here commits together with the key and the offset, or not at all. What is returned is
+/// stored with the key: the answer to this message, should it come again.
+std::string apply(pqxx::dbtransaction& tx, const pawl::Message& message) {
+  const auto payment = payments::Payment::parse(message.value());
+  tx.exec(pqxx::prepped{"enter"}, pqxx::params{event_id(message), payment.account, payment.amount});
+  const auto added = tx.exec(pqxx::prepped{"add"}, pqxx::params{payment.account, payment.amount});
+  if (added.empty()) {
+    // Money must not vanish into an UPDATE of nothing; the ledger's row is rolled back with it.
+    throw pawl::PermanentError("the payment's account does not exist; create it and resume");
+  }
+  return R"({"balance":)" + added[0][0].as<std::string>() + "}";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::atomic<std::uint64_t> answered_again{0};
+
+  pawl::App app{"payments"};
+  app.on_connect(prepare);
+  app.key("payment", event_id);
+  app.handler("payment", apply);
+  app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {
+    // A service would send the receipt to whoever asked twice; this one only counts.
+    if (receipt)
+      ++answered_again;
+  });
+  const int code = app.main(argc, argv);
+  if (answered_again > 0) {
+    std::clog << answered_again << " duplicates were answered with their first receipt\n";
+  }
+  return code;
+}

@@ -1,0 +1,131 @@
+// Makes payments for the demo and the figures: a deterministic series with duplicates, and the
+// books that a consumer must arrive at.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "mock_cluster.hpp"
+#include "payment_series.hpp"
+#include "topic_writer.hpp"
+
+namespace payments {
+namespace {
+
+struct Arguments {
+  std::string bootstrap_servers;
+  std::string topic = "payments";
+  PaymentSeries::Size size{50'000, 1000, 8};
+  std::uint64_t seed = 1;
+  std::int64_t rate = 0;
+  std::string books;
+  bool mock_cluster = false;
+};
+
+/// Spreads messages evenly over time.
+class Pace {
+ public:
+  explicit Pace(std::int64_t per_second) : per_second_(per_second) {}
+  void wait(std::int64_t sent) const {
+    if (per_second_ <= 0 || sent % 100 != 0)
+      return;
+    std::this_thread::sleep_until(begun_ + std::chrono::milliseconds(sent * 1000 / per_second_));
+  }
+
+ private:
+  std::int64_t per_second_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+void write_books(const std::string& path, const PaymentSeries& series) {
+  std::ofstream file(path);
+  for (const auto& [account, totals] : series.totals()) {
+    file << account << ',' << totals.balance << ',' << totals.entries << '\n';
+  }
+  file.close();
+  if (!file)
+    throw std::runtime_error(fmt::format("cannot write {}", path));
+}
+
+void produce(Arguments arguments) {
+  TopicWriter writer(arguments.bootstrap_servers, arguments.topic);
+  arguments.size.partitions = writer.ensure_topic(arguments.size.partitions);
+  PaymentSeries series(arguments.seed, arguments.size);
+  const Pace pace(arguments.rate);
+  std::int64_t messages = 0;
+  while (const auto event = series.next()) {
+    writer.send(*event);
+    pace.wait(++messages);
+  }
+  writer.flush();
+  if (!arguments.books.empty())
+    write_books(arguments.books, series);
+  std::cout << fmt::format("messages={}\npayments={}\nduplicates={}\nsum={}\n", messages,
+                           arguments.size.payments, series.duplicates(), series.sum());
+  std::int32_t partition = 0;
+  for (const auto end : writer.ends(arguments.size.partitions)) {
+    std::cout << fmt::format("end.{}={}\n", partition++, end);
+  }
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App parser{
+      "Produces payments: the same series for the same options, one in a hundred twice.",
+      "payments-produce"};
+  parser.add_option("-b,--bootstrap-servers", arguments.bootstrap_servers, "Kafka, host:port")
+      ->type_name("SERVERS");
+  parser.add_option("--topic", arguments.topic, "The topic; made when it is not there")
+      ->capture_default_str();
+  parser
+      .add_option("--partitions", arguments.size.partitions, "Partitions of a topic that is made")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  parser.add_option("--payments", arguments.size.payments, "Different payments")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  parser.add_option("--accounts", arguments.size.accounts, "Accounts, account-0000 and so on")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  parser.add_option("--seed", arguments.seed, "Another seed makes other payments")
+      ->capture_default_str();
+  parser.add_option("--rate", arguments.rate, "Messages per second; 0: as fast as possible")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  parser
+      .add_option("--books", arguments.books,
+                  "Write what each account must come to: account,balance,entries")
+      ->type_name("FILE");
+  parser.add_flag("--mock-cluster", arguments.mock_cluster,
+                  "Produce nothing; serve librdkafka's mock cluster until SIGTERM");
+  CLI11_PARSE(parser, argc, argv);
+
+  if (arguments.mock_cluster) {
+    serve_mock_cluster(arguments.topic, arguments.size.partitions);
+    return 0;
+  }
+  if (arguments.bootstrap_servers.empty()) {
+    std::cerr << "payments-produce: say where Kafka is: --bootstrap-servers HOST:PORT\n";
+    return 2;
+  }
+  produce(std::move(arguments));
+  return 0;
+}
+
+}  // namespace
+}  // namespace payments
+
+int main(int argc, char** argv) {
+  try {
+    return payments::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "payments-produce: " << error.what()
+              << "; is Kafka up, and --bootstrap-servers right?\n";
+    return 1;
+  }
+}

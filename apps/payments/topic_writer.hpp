@@ -1,0 +1,52 @@
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "payment_series.hpp"
+
+namespace payments {
+
+template <auto Destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* pointer) const {
+    Destroy(pointer);
+  }
+};
+using KafkaHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
+
+/// Produces payments to one topic, acknowledged by all replicas and without duplicates of the
+/// producer's own making: those of the series are the only ones. One thread; every method throws
+/// std::runtime_error with Kafka's reason.
+class TopicWriter {
+ public:
+  TopicWriter(const std::string& bootstrap_servers, std::string topic);
+
+  /// Creates the topic when it is not there. Returns the number of its partitions.
+  std::int32_t ensure_topic(std::int32_t partitions);
+
+  /// Queues a message; waits while too many are on their way.
+  void send(const Event& event);
+
+  /// Returns when all are acknowledged.
+  void flush();
+
+  /// The offset behind the last message of each partition.
+  [[nodiscard]] std::vector<std::int64_t> ends(std::int32_t partitions) const;
+
+ private:
+  [[nodiscard]] std::int32_t partitions_there() const;
+  static void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* self);
+  void require_delivered() const;
+
+  std::string topic_;
+  std::string failure_;  ///< the first message that was refused
+  KafkaHandle kafka_;
+};
+
+}  // namespace payments
