@@ -30,7 +30,11 @@ void serve_mock_cluster(const std::string& topic, std::int32_t partitions) {
   if (!cluster)
     throw std::runtime_error("librdkafka's mock cluster does not start");
   rd_kafka_mock_group_initial_rebalance_delay_ms(cluster.get(), 0);
-  const auto code = rd_kafka_mock_topic_create(cluster.get(), topic.c_str(), partitions, 1);
+  // The mock names broker 0 as its controller, and counts its brokers from 1.
+  auto code = rd_kafka_mock_broker_add(cluster.get(), 0);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw std::runtime_error(rd_kafka_err2str(code));
+  code = rd_kafka_mock_topic_create(cluster.get(), topic.c_str(), partitions, 1);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     throw std::runtime_error(rd_kafka_err2str(code));
 
