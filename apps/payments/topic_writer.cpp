@@ -44,6 +44,7 @@ TopicWriter::TopicWriter(const std::string& bootstrap_servers, std::string topic
   set("bootstrap.servers", bootstrap_servers.c_str());
   set("enable.idempotence", "true");
   set("linger.ms", "5");
+  set("log_level", "2");  // a broker that has just started refuses some requests: no news
   set("partitioner", "murmur2_random");
   rd_kafka_conf_set_opaque(conf, this);
   rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
