@@ -55,7 +55,7 @@ std::vector<rd_kafka_vu_t> fields(const std::string& topic, const Record& record
 /// Delivery reports come as events on the main queue, so that no callback runs anywhere.
 class KafkaProducer::Client {
  public:
-  Client(const std::string& bootstrap, std::map<std::string, std::string> properties)
+  Client(const std::string& bootstrap, const std::map<std::string, std::string>& properties)
       : kafka_{make_client(bootstrap, properties)},
         events_{rd_kafka_queue_get_main(kafka_.get())} {}
 
