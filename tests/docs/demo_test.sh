@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The demo, on a few payments: its books balance, it can be run again, and it leaves nothing behind,
+# also when it is interrupted.
+#   demo_test.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+programs=$1
+TMPDIR=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl-demo-test.XXXXXX")
+export TMPDIR
+chmod 711 "$TMPDIR"
+trap '"$root/scripts/services" stop-all "$TMPDIR" || true; rm -rf -- "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+fail() {
+    printf 'demo: %s\n' "$*" >&2
+    exit 1
+}
+require_clean() {
+    local left
+    left=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'pawl-demo.*')
+    [[ ! $left ]] || fail "$1 left $left behind"
+}
+
+"$root/scripts/demo" --bin "$programs" --payments 5000
+require_clean "the demo"
+"$root/scripts/demo" --bin "$programs" --payments 2000 --embedded-broker
+require_clean "the demo with the embedded broker"
+
+# Ctrl-C while the consumers work. env undoes that a shell starts what runs in its background with
+# SIGINT ignored.
+env --default-signal=INT "$root/scripts/demo" --bin "$programs" --embedded-broker >"$TMPDIR/screen" 2>&1 &
+demo=$!
+deadline=$((SECONDS + 120))
+until grep -q 'Two consumers start' "$TMPDIR/screen"; do
+    if ! kill -0 "$demo" 2>/dev/null || ((SECONDS > deadline)); then
+        cat "$TMPDIR/screen" >&2
+        fail "the demo did not begin"
+    fi
+    sleep 0.1
+done
+kill -s INT "$demo"
+code=0
+wait "$demo" || code=$?
+((code == 130)) || { cat "$TMPDIR/screen" >&2; fail "exit code $code after SIGINT, not 130"; }
+require_clean "the interrupted demo"

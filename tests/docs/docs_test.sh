@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Does what README.md and docs/operations.md tell the reader, on private servers: the commands as
+# they stand there, in their order. Only Kafka's address is another one; PostgreSQL's port and user
+# come from libpq's environment.
+#   docs_test.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+programs=$(realpath -- "$1")
+work=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl docs.XXXXXX")
+chmod 711 "$work"
+consumer=''
+
+clean_up() {
+    trap - EXIT
+    [[ ! $consumer ]] || kill -s KILL "$consumer" 2>/dev/null || true
+    "$root/scripts/services" stop-all "$work" || true
+    rm -rf -- "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+fail() {
+    printf 'docs: %s\n' "$*" >&2
+    exit 1
+}
+
+# ---- links and names -----------------------------------------------------------------------------
+
+# shellcheck disable=SC2016 # backticks are Markdown's
+# Relative links lead to files and headings that are there, and paths in backticks exist.
+check_references() { # MARKDOWN
+    local file=$1 folder target heading
+    folder=$(dirname -- "$file")
+    while IFS= read -r target; do
+        heading=''
+        [[ $target != *'#'* ]] || heading=${target#*#}
+        target=${target%%#*}
+        [[ -z $target || -e $folder/$target ]] || fail "${file#"$root/"}: there is no $target"
+        [[ -z $heading ]] || headings "$folder/${target:-$(basename -- "$file")}" | grep -qxF -- "$heading" ||
+            fail "${file#"$root/"}: ${target:-it} has no heading #$heading"
+    done < <(grep -oE '\]\([^)]*\)' "$file" | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^[a-z]+:' || true)
+    while IFS= read -r target; do
+        [[ -e $root/$target ]] || fail "${file#"$root/"}: there is no $target"
+    done < <(grep -oE '`(framework|tests|scripts|conf|apps|migrations|docs|bench|cmake)/[A-Za-z0-9_./-]*`' "$file" |
+        tr -d '`' | sort -u || true)
+}
+
+# As GitHub makes anchors of headings.
+headings() { # MARKDOWN
+    sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+for document in "$root/README.md" "$root"/docs/*.md; do check_references "$document"; done
+
+# The README's config is the one in conf/, which adds only comments.
+diff <("$root/tests/docs/blocks" "$root/README.md" payments.toml) \
+    <(sed '/^#/d' "$root/conf/payments.toml" | sed '/./,$!d') ||
+    fail "the config in README.md is not conf/payments.toml"
+
+# ---- the commands --------------------------------------------------------------------------------
+
+unset DATABASE_URL PGDATABASE PGPASSWORD PGSERVICE PGOPTIONS
+url=$("$root/scripts/services" postgres start "$work/postgres")
+bootstrap=$("$root/scripts/services" kafka start "$work/kafka")
+PGPORT=${url##*:}
+export PGPORT=${PGPORT%/*} PGHOST=127.0.0.1 PGUSER=postgres PATH="$programs:$PATH"
+
+# A checkout as the reader has it, with Kafka's address in its config.
+here="$work/a checkout"
+mkdir -p -- "$here/conf"
+ln -s -- "$root/scripts" "$root/migrations" "$root/apps" "$here"
+sed "s/127.0.0.1:9092/$bootstrap/" "$root/conf/payments.toml" >"$here/conf/payments.toml"
+cd -- "$here"
+
+run_blocks() { # MARKDOWN
+    "$root/tests/docs/blocks" "$1" run | sed "s/127.0.0.1:9092/$bootstrap/g" >"$work/commands"
+    bash -o pipefail -e -x "$work/commands" </dev/null >"$work/output" 2>&1 ||
+        { tail -n 60 "$work/output" >&2; fail "a command of ${1#"$root/"} failed; what they said stands above"; }
+}
+query() { psql -XAtq -v ON_ERROR_STOP=1 -d postgresql://localhost/payments -c "$1"; }
+require() { # WHAT EXPECTED ACTUAL
+    [[ $2 == "$3" ]] || { tail -n 60 "$work/output" >&2; fail "$1: expected $2, found $3"; }
+}
+
+run_blocks "$root/README.md"
+require "payments in the ledger after the README" 1000 "$(query 'SELECT count(*) FROM ledger')"
+require "entries of the accounts" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
+require "duplicates" 10 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
+
+# The manual's commands are for a running consumer, and leave it running and caught up.
+pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
+consumer=$!
+run_blocks "$root/docs/operations.md"
+grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
+deadline=$((SECONDS + 60))
+until [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
+                   WHERE state = 'running'") == '8|1010' ]]; do
+    ((SECONDS < deadline)) || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not catch up again"; }
+    sleep 0.1
+done
+require "payments in the ledger after the manual" 1000 "$(query 'SELECT count(*) FROM ledger')"
+require "recorded changes of positions" 1 \
+    "$(query "SELECT count(*) FROM pawl.offset_history WHERE action = 'offsets set'")"
+
+kill -s TERM "$consumer"
+code=0
+wait "$consumer" || code=$?
+consumer=''
+require "exit code after SIGTERM" 0 "$code"

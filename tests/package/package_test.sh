@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs pawl into a folder, builds the README's C++ example against it from outside, word for
+# word, and runs it on private servers. Also a program that uses the installed pawl::testing.
+#   package_test.sh BUILD_FOLDER
+# CXX, CXXFLAGS, LDFLAGS and CMAKE_BUILD_TYPE: those of the build, so that sanitizers match.
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+build=$(realpath -- "$1")
+work=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl package.XXXXXX")
+chmod 711 "$work"
+trap '"$root/scripts/services" stop-all "$work" || true; rm -rf -- "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+fail() {
+    printf 'package: %s\n' "$*" >&2
+    exit 1
+}
+quietly() { # COMMAND...: what it says is shown only when it fails
+    "$@" >"$work/log" 2>&1 || { tail -n 60 "$work/log" >&2; fail "failed: $*"; }
+}
+block() { "$root/tests/docs/blocks" "$root/README.md" "$1"; }
+
+# Moved after the installation: no path of the build may stand in it.
+quietly cmake --install "$build" --prefix "$work/first"
+mv -- "$work/first" "$work/prefix"
+prefix="$work/prefix"
+share="$prefix/share/pawl"
+for file in bin/pawl include/pawl/pawl.hpp share/pawl/scripts/migrate share/pawl/conf/reference.toml \
+    share/pawl/migrations/0001_core.sql; do
+    [[ -e $prefix/$file ]] || fail "$file is not installed"
+done
+"$prefix/bin/pawl" version
+
+mkdir -- "$work/outside"
+block main.cpp >"$work/outside/main.cpp"
+block CMakeLists.txt >"$work/outside/CMakeLists.txt"
+cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
+cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
+
+# Not in the README: fixtures for tests, with the installed scripts.
+add_executable(fixtures fixtures.cpp)
+target_compile_features(fixtures PRIVATE cxx_std_20)
+target_link_libraries(fixtures PRIVATE pawl::testing)
+target_compile_definitions(fixtures PRIVATE "SCRIPTS=\"${pawl_SCRIPTS_DIR}\"")
+CMAKE
+quietly cmake -S "$work/outside" -B "$work/outside/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_BUILD_TYPE="${CMAKE_BUILD_TYPE:-RelWithDebInfo}"
+quietly cmake --build "$work/outside/build"
+
+"$work/outside/build/fixtures"
+
+# ---- the example at work -------------------------------------------------------------------------
+
+unset DATABASE_URL PGDATABASE PGPASSWORD PGSERVICE PGOPTIONS
+url=$("$root/scripts/services" postgres start "$work/postgres")
+bootstrap=$("$root/scripts/services" kafka start "$work/kafka")
+PGPORT=${url##*:}
+export PGPORT=${PGPORT%/*} PGHOST=127.0.0.1 PGUSER=postgres
+query() { psql -XAtq -v ON_ERROR_STOP=1 -d postgresql://localhost/payments -c "$1"; }
+
+quietly createdb payments
+quietly "$share/scripts/migrate" up --database postgresql://localhost/payments
+quietly "$share/scripts/migrate" up --database postgresql://localhost/payments --name payments \
+    --dir "$root/apps/payments/migrations"
+query "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0') FROM generate_series(0, 999) AS n"
+quietly "$build/bin/payments-produce" --bootstrap-servers "$bootstrap" --payments 1000
+
+require() { # WHAT EXPECTED ACTUAL
+    [[ $2 == "$3" ]] || fail "$1: expected $2, found $3"
+}
+block cpp.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/cpp.toml"
+quietly "$work/outside/build/payments" check --config "$work/cpp.toml"
+quietly "$work/outside/build/payments" run --drain --config "$work/cpp.toml"
+require "the README's program: ledger" 1000 "$(query 'SELECT count(*) FROM ledger')"
+require "the README's program: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
+
+# The example in apps/, in a group of its own: the same payments again, now with stored responses.
+sed "s/127.0.0.1:9092/$bootstrap/" "$root/conf/payments-cpp.toml" >"$work/payments-cpp.toml"
+quietly "$build/bin/payments" run --drain --config "$work/payments-cpp.toml"
+require "apps/payments: ledger" 2000 "$(query 'SELECT count(*) FROM ledger')"
+require "apps/payments: responses" 1000 \
+    "$(query "SELECT count(*) FROM pawl.idempotency_keys WHERE convert_from(response, 'UTF8') LIKE '{\"balance\":%}'")"
+grep -q '10 duplicates were answered' "$work/log" || fail "apps/payments answered no duplicates"
