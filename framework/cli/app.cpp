@@ -1,17 +1,29 @@
 #include "pawl/app.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
 #include <iostream>
 
+#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
+#include "cli/version.hpp"
+#include "kafka/handles.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/error.hpp"
 
 namespace pawl {
 namespace {
 
-constexpr const char* kExitCodes =
+constexpr const char* kFooter =
+    "Begin with:\n"
+    "  {0} check --config FILE           is everything in place? says all that is not\n"
+    "  {0} run --config FILE             consume until SIGTERM or SIGINT\n"
+    "  {0} offsets show --config FILE    where it stands\n"
+    "Each subcommand explains itself: {0} SUBCOMMAND --help\n"
+    "\n"
     "Exit codes:\n"
     "  0         done: the command succeeded; run: stopped as asked, or drained\n"
     "  1         failed; the reason is on stderr\n"
@@ -21,29 +33,54 @@ constexpr const char* kExitCodes =
     "            safe, it runs again\n"
     "  130, 143  run: a second SIGINT or SIGTERM ended it at once; safe as well\n";
 
-const CLI::App* chosen(const CLI::App& root) {
-  const auto* command = &root;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  return command;
+/// The innermost subcommand that the command line named, and its words.
+struct Chosen {
+  const CLI::App* command;
+  std::string words;
+};
+
+Chosen chosen(const CLI::App& root) {
+  Chosen result{&root, root.get_name()};
+  while (!result.command->get_subcommands().empty()) {
+    result.command = result.command->get_subcommands().front();
+    result.words += ' ' + result.command->get_name();
+  }
+  return result;
 }
 
-int parse_and_run(CLI::App& root, cli::Commands& commands, int argc, char** argv) {
+int parse_and_run(CLI::App& root, const cli::Commands& commands, int argc, char** argv) {
   try {
     root.parse(argc, argv);
+  } catch (const CLI::CallForVersion& version) {
+    std::cout << version.what() << '\n';
+    return cli::kDone;
   } catch (const CLI::CallForHelp&) {
-    std::cout << chosen(root)->help();
+    std::cout << root.help();
     return cli::kDone;
   } catch (const CLI::ParseError& error) {
-    std::cerr << commands.program().name << ": " << error.what() << "\nSee: "
-              << chosen(root)->get_display_name() << " --help\n";
+    const auto words = chosen(root).words;
+    std::cerr << fmt::format("{}: {}\nSee: {} --help\n", words, error.what(), words);
     return cli::kBadCall;
   }
-  const auto* action = commands.action(chosen(root));
+  const auto* action = commands.action(chosen(root).command);
   if (action == nullptr) {
-    std::cout << chosen(root)->help();
+    // Only a group of subcommands was named, or nothing: show what there is.
+    std::cout << root.help();
     return cli::kDone;
   }
   return (*action)();
+}
+
+std::string explain(const postgres::Error& error) {
+  if (error.failure() == postgres::FailureClass::kProgram) {
+    return fmt::format(
+        "PostgreSQL: {} (SQLSTATE {}); `check` names missing tables and rights, "
+        "`scripts/migrate grants` prints the rights that a role needs",
+        error.what(), error.sqlstate());
+  }
+  return fmt::format(
+      "PostgreSQL: {}{}; correct that and repeat the command", error.what(),
+      error.sqlstate().empty() ? "" : fmt::format(" (SQLSTATE {})", error.sqlstate()));
 }
 
 }  // namespace
@@ -53,19 +90,35 @@ App::App(std::string name) : name_(std::move(name)) {}
 int App::main(int argc, char** argv) {
   // A connection or a log reader that went away is an error of one write, not the process' end.
   std::signal(SIGPIPE, SIG_IGN);
-  cli::Commands commands({name_, registry_});
-  CLI::App root{"Applies each Kafka message to PostgreSQL exactly once in effect.", name_};
-  root.footer(kExitCodes);
-  cli::add_run(root, commands);
-  cli::add_version(root, commands);
+  const auto fail = [this](const std::string& why, int code) {
+    std::cerr << name_ << ": " << why << '\n';
+    return code;
+  };
   try {
+    cli::Commands commands({name_, registry_});
+    CLI::App root{"Applies each Kafka message to PostgreSQL exactly once in effect.", name_};
+    root.footer(fmt::format(kFooter, name_));
+    root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
+    cli::add_run(root, commands);
+    cli::add_check(root, commands);
+    cli::add_offsets(root, commands);
+    cli::add_partitions(root, commands);
+    cli::add_version(root, commands);
     return parse_and_run(root, commands, argc, argv);
   } catch (const ConfigErrors& errors) {
-    for (const auto& problem : errors.problems()) std::cerr << problem << '\n';
+    for (const auto& problem : errors.problems())
+      std::cerr << problem << '\n';
     return cli::kBadCall;
+  } catch (const cli::BadCall& error) {
+    return fail(error.what(), cli::kBadCall);
+  } catch (const postgres::Error& error) {
+    return fail(explain(error), cli::kFailed);
+  } catch (const kafka::KafkaError& error) {
+    return fail(fmt::format("Kafka: {}; check kafka.bootstrap_servers and [kafka.librdkafka]",
+                            error.what()),
+                cli::kFailed);
   } catch (const std::exception& error) {
-    std::cerr << name_ << ": " << error.what() << '\n';
-    return cli::kFailed;
+    return fail(error.what(), cli::kFailed);
   }
 }
 

@@ -44,6 +44,12 @@ class Commands {
 };
 
 void add_run(CLI::App& parser, Commands& commands);
+void add_check(CLI::App& parser, Commands& commands);
+void add_offsets(CLI::App& parser, Commands& commands);
+void add_offsets_show(CLI::App& offsets, Commands& commands);
+void add_offsets_set(CLI::App& offsets, Commands& commands);
+void add_offsets_reset(CLI::App& offsets, Commands& commands);
+void add_partitions(CLI::App& parser, Commands& commands);
 void add_version(CLI::App& parser, Commands& commands);
 
 }  // namespace pawl::cli

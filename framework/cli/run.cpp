@@ -1,11 +1,14 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 
+#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
+#include "kafka/handles.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/errors.hpp"
@@ -13,29 +16,44 @@
 namespace pawl::cli {
 namespace {
 
-int run(const Program& program, Options options) {
+std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& registry,
+                                        const std::shared_ptr<Observer>& log) {
+  try {
+    return std::make_unique<Consumer>(options, registry,
+                                      std::vector<std::shared_ptr<Observer>>{log});
+  } catch (const kafka::KafkaError& error) {
+    throw BadCall(fmt::format("{}; correct [kafka.librdkafka]", error.what()));
+  }
+}
+
+int run(const Program& program, const Options& options) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
-  Consumer consumer(options, program.registry, {log});
+  const auto consumer = make_consumer(options, program.registry, log);
   const StopSignals signals([&](int signal) {
     log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
-    consumer.stop();
+    consumer->stop();
   });
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   try {
-    const auto result = consumer.run();
+    const auto result = consumer->run();
     log->ended(result);
     return static_cast<int>(result);
   } catch (const FatalError& error) {
     log->failed(error.what());
     return static_cast<int>(RunResult::kFatal);
+  } catch (const std::exception& error) {
+    // The engine was left in the middle of something, and may have threads that wait for it.
+    // Whatever is not committed runs again.
+    log->failed(fmt::format("unexpected: {}; ending now, please report this", error.what()));
+    ::_exit(kFailed);
   }
 }
 
 }  // namespace
 
 void add_run(CLI::App& parser, Commands& commands) {
-  auto* command = parser.add_subcommand("run", "Consume until stopped");
+  auto* command = parser.add_subcommand("run", "Consume until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain,
@@ -43,7 +61,7 @@ void add_run(CLI::App& parser, Commands& commands) {
   commands.set_action(command, [&commands, config, drain] {
     auto options = config->load();
     options.consumer.drain = options.consumer.drain || *drain;
-    return run(commands.program(), std::move(options));
+    return run(commands.program(), options);
   });
 }
 

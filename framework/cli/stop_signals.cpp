@@ -51,12 +51,16 @@ void StopSignals::serve() {
   bool stopping = false;
   std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {end_, POLLIN, 0}}};
   while (true) {
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-    if ((watched[1].revents & POLLIN) != 0) return;
+    if (::poll(watched.data(), watched.size(), -1) < 0)
+      continue;
+    if ((watched[1].revents & POLLIN) != 0)
+      return;
     signalfd_siginfo info{};
-    if (::read(signals_, &info, sizeof info) != sizeof info) continue;
+    if (::read(signals_, &info, sizeof info) != sizeof info)
+      continue;
     const int signal = static_cast<int>(info.ssi_signo);
-    if (stopping) ::_exit(128 + signal);
+    if (stopping)
+      ::_exit(128 + signal);
     stopping = true;
     stop_(signal);
   }

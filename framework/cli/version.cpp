@@ -33,7 +33,9 @@ int print_version(const Program& program) {
 
 }  // namespace
 
-std::string pawl_version() { return PAWL_VERSION; }
+std::string pawl_version() {
+  return PAWL_VERSION;
+}
 
 void add_version(CLI::App& parser, Commands& commands) {
   auto* command = parser.add_subcommand("version", "Print the versions of everything involved");

@@ -37,15 +37,19 @@ std::optional<Record> fetch_one(const Client& client, const TopicPartition& part
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     MessageHandle message(rd_kafka_consumer_poll(client.raw(), static_cast<int>(left)));
-    if (!message) continue;
+    if (!message)
+      continue;
     Record record(std::move(message));
     switch (record.kind()) {
       case Record::Kind::kMessage:
         // A record before the position is left over from nothing of ours.
-        if (record.offset() < offset) continue;
+        if (record.offset() < offset)
+          continue;
         return record;
-      case Record::Kind::kEndOfLog: return std::nullopt;
-      case Record::Kind::kError: break;
+      case Record::Kind::kEndOfLog:
+        return std::nullopt;
+      case Record::Kind::kError:
+        break;
     }
     // Brokers that are away are librdkafka's to find again.
     if (record.error() == RD_KAFKA_RESP_ERR__TRANSPORT ||
@@ -56,8 +60,8 @@ std::optional<Record> fetch_one(const Client& client, const TopicPartition& part
                                                  partition.partition, offset, record.error_text()));
   }
   throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                   fmt::format("reading {} [{}] offset {}: nothing came within {} ms", partition.topic,
-                               partition.partition, offset, timeout.count()));
+                   fmt::format("reading {} [{}] offset {}: nothing came within {} ms",
+                               partition.topic, partition.partition, offset, timeout.count()));
 }
 
 }  // namespace pawl::kafka

@@ -39,7 +39,8 @@ constexpr const char* kMissingRights =
     " UNION ALL "
     "SELECT 'UPDATE (response) on pawl.idempotency_keys'"
     "  FROM pg_class t JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
-    " WHERE t.relname = 'idempotency_keys' AND NOT has_column_privilege(t.oid, 'response', 'UPDATE')"
+    " WHERE t.relname = 'idempotency_keys' AND NOT has_column_privilege(t.oid, 'response', "
+    "'UPDATE')"
     " UNION ALL "
     "SELECT format('EXECUTE on function pawl.%s', p.proname)"
     "  FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1"
@@ -58,7 +59,8 @@ std::optional<KnownConsumer> find_consumer(postgres::Session& session, const std
   parameters.add_text(cluster);
   parameters.add_text(group);
   const auto found = session.exec(find, parameters);
-  if (PQntuples(found.get()) == 0) return std::nullopt;
+  if (PQntuples(found.get()) == 0)
+    return std::nullopt;
   return KnownConsumer{ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},
                        text(found.get(), 0, 1)};
 }
@@ -105,7 +107,8 @@ std::vector<std::string> missing_rights(postgres::Session& session, const std::s
   parameters.add_text(schema);
   const auto found = session.exec(ask, parameters);
   std::vector<std::string> missing;
-  for (int i = 0; i < PQntuples(found.get()); ++i) missing.push_back(text(found.get(), i, 0));
+  for (int i = 0; i < PQntuples(found.get()); ++i)
+    missing.push_back(text(found.get(), i, 0));
   return missing;
 }
 

@@ -15,7 +15,8 @@ std::string as_text(const LogLine& line) {
   if (!line.topic.empty()) {
     where = line.partition < 0 ? std::string(line.topic)
                                : fmt::format("{} [{}]", line.topic, line.partition);
-    if (line.offset >= 0) where += fmt::format(" offset {}", line.offset);
+    if (line.of_message)
+      where += fmt::format(" offset {}", line.offset);
     where += ": ";
   }
   const auto lag = line.lag >= 0 && !line.topic.empty() ? fmt::format(", lag {}", line.lag) : "";
@@ -23,7 +24,8 @@ std::string as_text(const LogLine& line) {
   auto text = fmt::format("{}{}{}{}", where, line.text, lag, key);
   // A line of the log is one line, whatever a database or a broker answered.
   for (auto& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      c = ' ';
   }
   return text;
 }
@@ -33,12 +35,18 @@ std::string as_json(const std::string& group, const LogLine& line) {
   nlohmann::ordered_json object;
   object["event"] = line.event;
   object["group"] = group;
-  if (!line.topic.empty()) object["topic"] = line.topic;
-  if (line.partition >= 0) object["partition"] = line.partition;
-  if (line.offset >= 0) object["offset"] = line.offset;
-  if (line.lag >= 0) object["lag"] = line.lag;
-  if (!line.key.empty()) object["key"] = line.key;
-  if (!line.text.empty()) object["detail"] = line.text;
+  if (!line.topic.empty())
+    object["topic"] = line.topic;
+  if (line.partition >= 0)
+    object["partition"] = line.partition;
+  if (line.offset >= 0)
+    object["offset"] = line.offset;
+  if (line.lag >= 0)
+    object["lag"] = line.lag;
+  if (!line.key.empty())
+    object["key"] = line.key;
+  if (!line.text.empty())
+    object["detail"] = line.text;
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).substr(1);
 }
 
@@ -62,7 +70,8 @@ std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options) {
 }
 
 void write(spdlog::logger& log, LogFormat format, const std::string& group, const LogLine& line) {
-  if (!log.should_log(line.level)) return;
+  if (!log.should_log(line.level))
+    return;
   // As an argument, not as the format: a text may hold braces.
   log.log(line.level, "{}", format == LogFormat::kJson ? as_json(group, line) : as_text(line));
 }

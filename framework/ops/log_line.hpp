@@ -3,8 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "pawl/options.hpp"
 
@@ -17,9 +20,12 @@ struct LogLine {
   std::string_view topic = {};
   std::int32_t partition = -1;
   std::int64_t offset = -1;
+  bool of_message = false;  ///< the offset is that of a message, not a position: text shows it
   std::int64_t lag = -1;
   std::string_view key = {};  ///< only for lines of debug level
   std::string text = {};      ///< for people
+  /// What the text says in figures, for machines.
+  std::vector<std::pair<std::string_view, std::int64_t>> figures = {};
 };
 
 /// Makes the logger: stderr, every line flushed. Text is local time with its zone; JSON is one

@@ -24,7 +24,8 @@ std::string topics_of(const Options& options) {
   std::set<std::string> seen;
   for (const auto& handler : options.handlers) {
     for (const auto& topic : handler.topics) {
-      if (seen.insert(topic).second) topics.push_back(topic);
+      if (seen.insert(topic).second)
+        topics.push_back(topic);
     }
   }
   return fmt::format("{}", fmt::join(topics, ", "));
@@ -33,11 +34,27 @@ std::string topics_of(const Options& options) {
 std::string guarantee_of(const Options& options) {
   const bool unchecked = std::any_of(
       options.handlers.begin(), options.handlers.end(), [&](const HandlerOptions& handler) {
-        return handler.missing_key.value_or(options.idempotency.missing_key) == MissingKey::kProcess;
+        return handler.missing_key.value_or(options.idempotency.missing_key) ==
+               MissingKey::kProcess;
       });
   return fmt::format(
       "each message is one transaction of key, effects and offset: one effect per key{}",
-      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "");
+      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")"
+                : "");
+}
+
+/// Whether an event's offset is that of a message; else it is a position.
+bool of_message(Step step) {
+  switch (step) {
+    case Step::kCommitted:
+    case Step::kDuplicate:
+    case Step::kSkipped:
+    case Step::kFailed:
+    case Step::kInDoubt:
+      return true;
+    default:
+      return false;
+  }
 }
 
 double seconds(std::chrono::steady_clock::duration duration) {
@@ -46,8 +63,10 @@ double seconds(std::chrono::steady_clock::duration duration) {
 
 const char* meaning(RunResult result) {
   switch (result) {
-    case RunResult::kStopped: return "stopped, everything in hand is finished";
-    case RunResult::kFatal: return "failed";
+    case RunResult::kStopped:
+      return "stopped, everything in hand is finished";
+    case RunResult::kFatal:
+      return "failed";
     case RunResult::kHaltedPartitions:
       return "drained, but partitions are halted; `offsets show` tells which and why";
     case RunResult::kShutdownTimeout:
@@ -73,15 +92,14 @@ LogObserver::~LogObserver() {
     ending_ = true;
   }
   tick_changed_.notify_one();
-  if (ticker_.joinable()) ticker_.join();
+  if (ticker_.joinable())
+    ticker_.join();
 }
 
-void LogObserver::say(level_enum level, std::string_view event, std::string text,
-                      std::int64_t lag) {
+void LogObserver::say(level_enum level, std::string_view event, std::string text) {
   LogLine line;
   line.level = level;
   line.event = event;
-  line.lag = lag;
   line.text = std::move(text);
   write(*log_, format_, group_, line);
 }
@@ -112,7 +130,7 @@ void LogObserver::ended(RunResult result) {
 
 void LogObserver::failed(const std::string& reason) {
   report_held(Clock::now(), true);
-  say(spdlog::level::err, "failed", reason);
+  say(spdlog::level::err, "fatal", reason);
 }
 
 void LogObserver::on_event(const Event& event) noexcept {
@@ -128,54 +146,76 @@ void LogObserver::handle(const Event& event) {
   switch (event.step) {
     case Step::kCommitted:
     case Step::kDuplicate:
-    case Step::kSkipped: processed(event); return;
+    case Step::kSkipped:
+      processed(event);
+      return;
     case Step::kFailed:
       failed_.fetch_add(1, std::memory_order_relaxed);
       limited(spdlog::level::warn, event, fmt::format("one try failed: {}", event.detail));
       return;
-    case Step::kConnected: connection_made(event); return;
-    case Step::kDisconnected: connection_lost(event); return;
+    case Step::kConnected:
+      connection_made(event);
+      return;
+    case Step::kDisconnected:
+      connection_lost(event);
+      return;
     case Step::kWarning:
       limited(spdlog::level::warn, event, std::string(event.detail));
       return;
-    default: break;
+    default:
+      break;
   }
   follow(event);
   switch (event.step) {
     case Step::kAcquired:
       line(spdlog::level::info, event,
-           event.offset < 0 ? "assigned, nothing is stored yet: begins at the topic's start"
-                            : "assigned, goes on behind this stored offset");
+           event.offset < 0
+               ? "assigned, nothing is processed yet: begins at offset 0"
+               : fmt::format("assigned, goes on behind stored offset {}", event.offset));
       break;
-    case Step::kRevoked: line(spdlog::level::info, event, "taken away"); break;
+    case Step::kRevoked:
+      line(spdlog::level::info, event, fmt::format("taken away behind offset {}", event.offset));
+      break;
     case Step::kPaused:
-      line(spdlog::level::info, event,
-           fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ", event.detail));
+      line(
+          spdlog::level::info, event,
+          fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ", event.detail));
       break;
-    case Step::kHalted: limited(spdlog::level::err, event, fmt::format("HALTED: {}", event.detail)); break;
+    case Step::kHalted:
+      limited(spdlog::level::err, event, fmt::format("HALTED: {}", event.detail));
+      break;
     case Step::kFenced:
       limited(spdlog::level::warn, event,
-              fmt::format("another owner or an operator has taken the partition ({}); asking for it again",
-                          event.detail));
+              fmt::format(
+                  "another owner or an operator has taken the partition ({}); asking for it again",
+                  event.detail));
       break;
     case Step::kInDoubt:
-      limited(spdlog::level::warn, event,
-              fmt::format("whether the last COMMIT was stored is unknown ({}); the register will tell",
-                          event.detail));
+      limited(
+          spdlog::level::warn, event,
+          fmt::format("whether the last COMMIT was stored is unknown ({}); the register will tell",
+                      event.detail));
       break;
-    default: line(spdlog::level::debug, event, std::string(event.detail)); break;
+    default:
+      line(spdlog::level::debug, event,
+           fmt::format("{} {} {}", to_string(event.step), event.offset, event.detail));
+      break;
   }
 }
 
 void LogObserver::processed(const Event& event) {
   applied_.fetch_add(1, std::memory_order_relaxed);
-  if (event.step == Step::kDuplicate) duplicates_.fetch_add(1, std::memory_order_relaxed);
-  if (event.step == Step::kSkipped) skipped_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kDuplicate)
+    duplicates_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kSkipped)
+    skipped_.fetch_add(1, std::memory_order_relaxed);
   auto* partition = partitions_.find(event.topic, event.partition);
-  if (partition == nullptr) partition = &partitions_.add(event.topic, event.partition);
+  if (partition == nullptr)
+    partition = &partitions_.add(event.topic, event.partition);
   const auto next = event.offset + 1;
   partition->next.store(next, std::memory_order_relaxed);
-  if (event.lag >= 0) partition->end.store(next + event.lag, std::memory_order_relaxed);
+  if (event.lag >= 0)
+    partition->end.store(next + event.lag, std::memory_order_relaxed);
   if (log_->should_log(spdlog::level::debug)) {
     line(spdlog::level::debug, event,
          event.step == Step::kDuplicate ? "duplicate"
@@ -185,23 +225,32 @@ void LogObserver::processed(const Event& event) {
 }
 
 void LogObserver::follow(const Event& event) {
-  if (event.topic.empty() || event.partition < 0) return;
+  if (event.topic.empty() || event.partition < 0)
+    return;
   auto& partition = partitions_.add(event.topic, event.partition);
   switch (event.step) {
-    case Step::kAssigned: partition.owned = true; break;
+    case Step::kAssigned:
+      partition.owned = true;
+      break;
     case Step::kAcquired:
       partition.owned = true;
       partition.halted = false;
       partition.next = event.offset + 1;
-      if (event.lag >= 0) partition.end = event.offset + 1 + event.lag;
+      if (event.lag >= 0)
+        partition.end = event.offset + 1 + event.lag;
       break;
-    case Step::kHalted: partition.halted = true; break;
-    case Step::kRevoked: partition.owned = false; break;
+    case Step::kHalted:
+      partition.halted = true;
+      break;
+    case Step::kRevoked:
+      partition.owned = false;
+      break;
     case Step::kCaughtUp:
       partition.next = event.offset;
       partition.end = event.offset;
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -211,25 +260,30 @@ void LogObserver::line(level_enum level, const Event& event, std::string text) {
   line.event = to_string(event.step);
   line.topic = event.topic;
   line.partition = event.partition;
-  line.offset = event.offset;
+  line.offset = event.step == Step::kHalted ? -1 : event.offset;
+  line.of_message = of_message(event.step);
   line.lag = event.lag;
-  if (level <= spdlog::level::debug) line.key = event.key;
+  if (level <= spdlog::level::debug)
+    line.key = event.key;
   line.text = std::move(text);
   write(*log_, format_, group_, line);
 }
 
 void LogObserver::limited(level_enum level, const Event& event, const std::string& text) {
-  if (!log_->should_log(level)) return;
-  const auto where = event.topic.empty() ? std::string{}
-                                         : fmt::format("{} [{}]: ", event.topic, event.partition);
-  if (repeats_.admit(where + text, Clock::now())) line(level, event, text);
+  if (!log_->should_log(level))
+    return;
+  const auto where =
+      event.topic.empty() ? std::string{} : fmt::format("{} [{}]: ", event.topic, event.partition);
+  if (repeats_.admit(where + text, Clock::now()))
+    line(level, event, text);
 }
 
 void LogObserver::connection_lost(const Event& event) {
   {
     const std::scoped_lock lock(outage_mutex_);
     back_since_.reset();
-    if (away_since_) return;
+    if (away_since_)
+      return;
     away_since_ = Clock::now();
   }
   line(spdlog::level::warn, event,
@@ -240,7 +294,8 @@ void LogObserver::connection_lost(const Event& event) {
 void LogObserver::connection_made(const Event& event) {
   {
     const std::scoped_lock lock(outage_mutex_);
-    if (away_since_) back_since_ = Clock::now();
+    if (away_since_)
+      back_since_ = Clock::now();
   }
   if (event.detail.empty()) {
     line(spdlog::level::debug, event, "a worker is connected to PostgreSQL");
@@ -281,7 +336,8 @@ void LogObserver::report_connection(Clock::time_point now) {
   double away = 0;
   {
     const std::scoped_lock lock(outage_mutex_);
-    if (!away_since_ || !back_since_ || now - *back_since_ < kConnectionQuiet) return;
+    if (!away_since_ || !back_since_ || now - *back_since_ < kConnectionQuiet)
+      return;
     away = seconds(*back_since_ - *away_since_);
     away_since_.reset();
     back_since_.reset();
@@ -294,35 +350,51 @@ LogObserver::Counts LogObserver::counts() const {
   return {applied_.load(), duplicates_.load(), skipped_.load(), failed_.load()};
 }
 
-void LogObserver::report_progress(Clock::time_point now) {
-  const auto total = counts();
-  std::int64_t lag = 0;
-  bool known = true;
-  std::size_t owned = 0;
-  std::size_t halted = 0;
+LogObserver::Position LogObserver::position() const {
+  Position position;
   for (const auto* partition : partitions_.all()) {
-    if (!partition->owned) continue;
-    ++owned;
-    halted += partition->halted ? 1U : 0U;
+    if (!partition->owned)
+      continue;
+    ++position.partitions;
+    position.halted += partition->halted ? 1 : 0;
     const auto next = partition->next.load();
     const auto end = partition->end.load();
-    known = known && next >= 0 && end >= 0;
-    lag += std::max<std::int64_t>(0, end - next);
+    position.lag_known = position.lag_known && next >= 0 && end >= 0;
+    position.lag += std::max<std::int64_t>(0, end - next);
   }
-  const bool happened = total != last_counts_ || (known && lag != last_lag_);
-  if (happened) {
+  return position;
+}
+
+void LogObserver::report_progress(Clock::time_point now) {
+  const auto total = counts();
+  const auto at = position();
+  if (total != last_counts_ || at != last_position_) {
     const auto rate = static_cast<double>(total.processed - last_counts_.processed) /
                       seconds(now - last_progress_);
-    say(spdlog::level::info, "progress",
-        fmt::format("{} messages processed ({:.0f}/s), {} duplicates, {} skipped, {} failed tries; "
-                    "{} partitions{}, lag {}",
-                    total.processed, rate, total.duplicates, total.skipped, total.failed, owned,
-                    halted > 0 ? fmt::format(" ({} HALTED)", halted) : "",
-                    known ? std::to_string(lag) : "not known yet"),
-        known ? lag : -1);
-    last_lag_ = known ? lag : -1;
+    LogLine line;
+    line.event = "progress";
+    line.text = fmt::format(
+        "{} messages processed ({:.0f}/s), {} duplicates, {} skipped, {} failed tries; "
+        "{} partitions{}, lag {}",
+        total.processed, rate, total.duplicates, total.skipped, total.failed, at.partitions,
+        at.halted > 0 ? fmt::format(" ({} HALTED)", at.halted) : "",
+        at.lag_known ? std::to_string(at.lag) : "not known yet");
+    const auto figure = [&line](std::string_view name, auto number) {
+      line.figures.emplace_back(name, static_cast<std::int64_t>(number));
+    };
+    figure("processed", total.processed);
+    figure("per_second", rate);
+    figure("duplicates", total.duplicates);
+    figure("skipped", total.skipped);
+    figure("failed", total.failed);
+    figure("partitions", at.partitions);
+    figure("halted", at.halted);
+    if (at.lag_known)
+      line.lag = at.lag;
+    write(*log_, format_, group_, line);
   }
   last_counts_ = total;
+  last_position_ = at;
   last_progress_ = now;
 }
 

@@ -23,8 +23,8 @@ namespace pawl::ops {
 /// Writes what happens to stderr, for people or as JSON: start, assignments, halts, warnings (the
 /// same one at most once a minute), outages, progress. Payloads never; keys at level debug.
 ///
-/// Made by `run`, shared with the consumer, called from all of its threads. Per message it only adds
-/// to atomics; a thread of its own writes the progress line and what was held back.
+/// Made by `run`, shared with the consumer, called from all of its threads. Per message it only
+/// adds to atomics; a thread of its own writes the progress line and what was held back.
 class LogObserver final : public Observer {
  public:
   explicit LogObserver(const Options& options);
@@ -51,6 +51,15 @@ class LogObserver final : public Observer {
     friend bool operator==(const Counts&, const Counts&) = default;
   };
 
+  /// Of the partitions that this process owns now.
+  struct Position {
+    std::int64_t partitions = 0;
+    std::int64_t halted = 0;
+    std::int64_t lag = 0;
+    bool lag_known = true;
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+
   void handle(const Event& event);
   void processed(const Event& event);
   void follow(const Event& event);
@@ -58,8 +67,7 @@ class LogObserver final : public Observer {
   void limited(spdlog::level::level_enum level, const Event& event, const std::string& text);
   void connection_lost(const Event& event);
   void connection_made(const Event& event);
-  void say(spdlog::level::level_enum level, std::string_view event, std::string text,
-           std::int64_t lag = -1);
+  void say(spdlog::level::level_enum level, std::string_view event, std::string text);
 
   void tick();
   void serve();
@@ -67,6 +75,7 @@ class LogObserver final : public Observer {
   void report_connection(Clock::time_point now);
   void report_progress(Clock::time_point now);
   [[nodiscard]] Counts counts() const;
+  [[nodiscard]] Position position() const;
 
   const std::string group_;
   const LogFormat format_;
@@ -81,13 +90,13 @@ class LogObserver final : public Observer {
   RepeatLimiter repeats_;
 
   std::mutex outage_mutex_;
-  std::optional<Clock::time_point> away_since_;      // guarded by outage_mutex_
-  std::optional<Clock::time_point> back_since_;      // guarded by outage_mutex_
+  std::optional<Clock::time_point> away_since_;  // guarded by outage_mutex_
+  std::optional<Clock::time_point> back_since_;  // guarded by outage_mutex_
 
-  Clock::time_point started_;       // ticker thread once it runs
+  Clock::time_point started_;        // ticker thread once it runs
   Clock::time_point last_progress_;  // ticker thread
   Counts last_counts_;               // ticker thread
-  std::int64_t last_lag_ = -1;       // ticker thread
+  Position last_position_;           // ticker thread
 
   std::mutex tick_mutex_;
   std::condition_variable tick_changed_;

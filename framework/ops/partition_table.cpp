@@ -38,7 +38,8 @@ PartitionProgress* PartitionTable::find(std::string_view topic, std::int32_t par
 
 PartitionProgress& PartitionTable::add(std::string_view topic, std::int32_t partition) {
   const std::scoped_lock lock(mutex_);
-  if (auto* known = find(topic, partition)) return *known;
+  if (auto* known = find(topic, partition))
+    return *known;
   entries_.push_back(
       std::make_unique<PartitionProgress>(TopicPartition{std::string(topic), partition}));
   if (entries_.size() * 2 > tables_.back()->slots.size()) {
@@ -58,7 +59,8 @@ std::vector<const PartitionProgress*> PartitionTable::all() const {
   const std::scoped_lock lock(mutex_);
   std::vector<const PartitionProgress*> result;
   result.reserve(entries_.size());
-  for (const auto& entry : entries_) result.push_back(entry.get());
+  for (const auto& entry : entries_)
+    result.push_back(entry.get());
   return result;
 }
 

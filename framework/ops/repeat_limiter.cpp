@@ -12,7 +12,8 @@ bool RepeatLimiter::admit(const std::string& text, Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   const auto known = entries_.find(text);
   if (known == entries_.end()) {
-    if (entries_.size() < kMost) entries_.emplace(text, Entry{now});
+    if (entries_.size() < kMost)
+      entries_.emplace(text, Entry{now});
     return true;
   }
   if (now - known->second.shown >= interval_ && known->second.held == 0) {

@@ -1,0 +1,268 @@
+// `check`: is everything in place? Says everything that is not, at once.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "config/redact.hpp"
+#include "handlers/router.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/register_view.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/describe.hpp"
+
+namespace pawl::cli {
+namespace {
+
+/// PostgreSQL 13 brought xid8, which the frame needs.
+constexpr int kOldestServer = 130000;
+constexpr std::string_view kOurMetadata = "pawl:";
+
+/// Prints each finding as it comes, and counts.
+class Findings {
+ public:
+  void good(const std::string& text) const { std::cout << "ok      " << text << '\n'; }
+  void note(const std::string& text) const { std::cout << "note    " << text << '\n'; }
+  void wrong(const std::string& text) {
+    std::cout << "WRONG   " << text << '\n';
+    ++wrong_;
+  }
+  [[nodiscard]] int count() const { return wrong_; }
+
+ private:
+  int wrong_ = 0;
+};
+
+class Check {
+ public:
+  Check(const Options& options, const Registry& registry)
+      : options_(options), registry_(registry) {}
+
+  int run() {
+    findings_.good("configuration");
+    make_router();
+    check_database();
+    check_kafka();
+    if (findings_.count() == 0) {
+      std::cout << "Everything is in place.\n";
+      return kDone;
+    }
+    std::cout << fmt::format("{} {} wrong.\n", findings_.count(),
+                             findings_.count() == 1 ? "thing is" : "things are");
+    return kFailed;
+  }
+
+ private:
+  void make_router();
+  void check_database();
+  void check_server(postgres::Session& session);
+  bool check_schema(postgres::Session& session);
+  void check_statements(postgres::Session& session);
+  void check_kafka();
+  void check_topics(const kafka::Client& client);
+  void check_committed(const kafka::Client& client);
+
+  const Options& options_;
+  const Registry& registry_;
+  Findings findings_;
+  std::unique_ptr<handlers::Router> router_;
+  std::optional<ledger::KnownConsumer> consumer_;
+  std::optional<std::vector<ledger::RegisterRow>> rows_;  ///< nullopt: could not be read
+  std::string database_id_;
+  std::map<std::string, std::int32_t> partitions_;  ///< of the topics that exist
+};
+
+void Check::make_router() {
+  try {
+    router_ = std::make_unique<handlers::Router>(options_, registry_);
+  } catch (const ConfigErrors& errors) {
+    for (const auto& problem : errors.problems())
+      findings_.wrong(problem);
+  }
+}
+
+void Check::check_database() {
+  try {
+    const auto session = connect_bare(options_);
+    check_server(*session);
+    if (check_schema(*session)) {
+      consumer_ = ledger::find_consumer(*session, options_.postgres.schema, options_.kafka.cluster,
+                                        options_.kafka.group);
+      database_id_ = ledger::database_id(*session, options_.postgres.schema);
+      rows_.emplace();
+      if (consumer_) {
+        rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
+      }
+    }
+    check_statements(*session);
+  } catch (const FatalError& error) {
+    findings_.wrong(error.what());
+  } catch (const postgres::Error& error) {
+    findings_.wrong(fmt::format("PostgreSQL: {} (SQLSTATE {}); correct that and check again",
+                                error.what(), error.sqlstate()));
+  }
+}
+
+void Check::check_server(postgres::Session& session) {
+  auto* raw = session.raw();
+  const auto parameter = [raw](const char* name) {
+    const char* value = PQparameterStatus(raw, name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  findings_.good(fmt::format("PostgreSQL {} at {}", parameter("server_version"),
+                             config::redact_url(options_.postgres.url)));
+  if (PQserverVersion(raw) < kOldestServer) {
+    findings_.wrong(fmt::format("PostgreSQL {} is too old; pawl needs 13 or newer",
+                                parameter("server_version")));
+  }
+  if (const auto encoding = parameter("server_encoding"); encoding != "UTF8") {
+    findings_.wrong(
+        fmt::format("the database's encoding is {}, keys and payloads need UTF8; make it "
+                    "with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+                    encoding));
+  }
+  if (parameter("in_hot_standby") == "on" || parameter("default_transaction_read_only") == "on") {
+    findings_.wrong(
+        "the server is read-only (a standby?); lead postgres.url to the primary, with "
+        "several hosts by target_session_attrs=read-write");
+  }
+  if (session.behind_pooler() && !options_.postgres.pooled) {
+    findings_.note(
+        "there is a pooler in between; set postgres.pooled = true unless it pools whole "
+        "sessions");
+  }
+}
+
+bool Check::check_schema(postgres::Session& session) {
+  const auto& schema = options_.postgres.schema;
+  for (const auto& right : ledger::missing_rights(session, schema)) {
+    findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants --role {}",
+                                PQuser(session.raw()), right, PQuser(session.raw())));
+  }
+  try {
+    ledger::require_schema(session, schema);
+  } catch (const FatalError& error) {
+    findings_.wrong(error.what());
+    return false;
+  } catch (const postgres::Error& error) {
+    findings_.wrong(
+        fmt::format("the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
+                    "scripts/migrate grants",
+                    schema, error.what(), error.sqlstate()));
+    return false;
+  }
+  findings_.good(
+      fmt::format("schema {}, version {}", schema, ledger::schema_version(session, schema)));
+  return true;
+}
+
+void Check::check_statements(postgres::Session& session) {
+  if (!router_)
+    return;
+  for (const auto& binding : router_->bindings()) {
+    const auto statements = binding->handler->statements();
+    if (statements.empty()) {
+      findings_.note(fmt::format("handler {} is code: its SQL shows when it runs", binding->label));
+    }
+    for (const auto& statement : statements) {
+      const auto problem = postgres::describe(session, statement.sql, statement.parameters);
+      if (problem) {
+        findings_.wrong(
+            fmt::format("{}: {}; correct the statement, or create or grant what it needs",
+                        statement.label, *problem));
+      } else {
+        findings_.good(statement.label);
+      }
+    }
+  }
+}
+
+void Check::check_kafka() {
+  try {
+    const auto client = make_client(options_);
+    const auto cluster = client->cluster_id(kKafkaTimeout);
+    findings_.good(
+        fmt::format("Kafka cluster {} at {}", cluster, options_.kafka.bootstrap_servers));
+    if (consumer_)
+      require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
+    check_topics(*client);
+    check_committed(*client);
+  } catch (const FatalError& error) {
+    findings_.wrong(error.what());
+  } catch (const kafka::KafkaError& error) {
+    findings_.wrong(
+        fmt::format("Kafka: {}; check kafka.bootstrap_servers ({}) and [kafka.librdkafka]",
+                    error.what(), options_.kafka.bootstrap_servers));
+  }
+}
+
+void Check::check_topics(const kafka::Client& client) {
+  const auto topics = topics_of(options_);
+  const auto described = client.describe(topics, kKafkaTimeout);
+  for (const auto& topic : topics) {
+    const auto found = described.find(topic);
+    if (found == described.end()) {
+      findings_.wrong(
+          fmt::format("topic {} does not exist in Kafka; create it, or correct the "
+                      "handlers' topics",
+                      topic));
+      continue;
+    }
+    partitions_[topic] = found->second.partitions;
+    findings_.good(fmt::format(
+        "topic {}, {} partitions{}", topic, found->second.partitions,
+        found->second.id.empty() ? "; the broker has no topic ids, so a topic that is deleted and "
+                                   "created again is noticed only by its offsets"
+                                 : ""));
+  }
+}
+
+void Check::check_committed(const kafka::Client& client) {
+  if (!rows_)
+    return;
+  for (const auto& [topic, count] : partitions_) {
+    const bool stored = std::any_of(rows_->begin(), rows_->end(),
+                                    [&](const auto& row) { return row.partition.topic == topic; });
+    if (stored)
+      continue;
+    std::vector<TopicPartition> partitions;
+    for (std::int32_t p = 0; p < count; ++p)
+      partitions.push_back({topic, p});
+    for (const auto& [partition, committed] : client.committed(partitions, kKafkaTimeout)) {
+      if (!committed.metadata.starts_with(kOurMetadata))
+        continue;
+      findings_.wrong(fmt::format(
+          "group {} has processed {} into database {}, but this one ({}) has no offset of it: "
+          "correct postgres.url, restore the database, or state positions with `offsets set`",
+          options_.kafka.group, topic, committed.metadata.substr(kOurMetadata.size()),
+          database_id_));
+      break;
+    }
+  }
+}
+
+int check(const Options& options, const Registry& registry) {
+  return Check(options, registry).run();
+}
+
+}  // namespace
+
+void add_check(CLI::App& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "check", "Look at the configuration, the database and Kafka; change nothing");
+  const auto config = add_config_arguments(*command);
+  commands.set_action(command, [&commands, config] {
+    try {
+      return check(config->load(), commands.program().registry);
+    } catch (const ConfigErrors& errors) {
+      for (const auto& problem : errors.problems())
+        std::cout << "WRONG   " << problem << '\n';
+      return static_cast<int>(kFailed);
+    }
+  });
+}
+
+}  // namespace pawl::cli

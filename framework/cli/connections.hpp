@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kafka/client.hpp"
+#include "ledger/types.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::cli {
+
+/// How long an operator waits for one answer of Kafka.
+inline constexpr std::chrono::milliseconds kKafkaTimeout{5000};
+
+/// Connects an operator's command to the database and looks that the schema can be served. Throws
+/// FatalError with the place (redacted) and what to do.
+std::unique_ptr<postgres::Session> connect_database(const Options& options);
+
+/// The same without looking at the schema.
+std::unique_ptr<postgres::Session> connect_bare(const Options& options);
+
+/// A client that asks Kafka and never joins the group; its own log lines are dropped, its errors
+/// come with the answers. Throws kafka::KafkaError.
+std::unique_ptr<kafka::Client> make_client(const Options& options);
+
+/// Of the configured handlers, each once, in their order.
+std::vector<std::string> topics_of(const Options& options);
+
+/// Throws FatalError when the register's rows belong to another Kafka cluster than `found`.
+void require_same_cluster(const Options& options, const std::string& known,
+                          const std::string& found);
+
+}  // namespace pawl::cli

@@ -1,0 +1,392 @@
+// `offsets set` and `offsets reset`: an operator states where partitions go on, while they run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "cli/bad_call.hpp"
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/offset_target.hpp"
+#include "cli/operator_change.hpp"
+#include "cli/table.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/offset_register.hpp"
+#include "ledger/rows.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::string action;  ///< as the history names it
+  std::string to;
+  std::string to_timestamp;
+  std::string reason;
+  bool dry_run = false;
+  bool force = false;
+};
+
+/// One partition's change.
+struct Move {
+  TopicPartition partition;
+  std::optional<ledger::RegisterRow> row;  ///< nullopt: it has none yet
+  std::optional<kafka::LogRange> range;    ///< nullopt: Kafka does not answer
+  std::int64_t next = 0;                   ///< the next offset to process
+  bool asked_for = true;  ///< false: only comes along with the topic's first contact
+};
+
+struct Plan {
+  std::optional<ledger::KnownConsumer> consumer;
+  bool first_contact = false;  ///< the topic has no rows at all
+  std::string kafka_cluster;   ///< empty: Kafka does not answer
+  std::vector<Move> moves;     ///< by partition
+};
+
+class OffsetChange {
+ public:
+  OffsetChange(const Options& options, const PartitionArguments& partitions,
+               const Arguments& arguments, OffsetTarget target)
+      : options_(options),
+        partitions_(partitions),
+        arguments_(arguments),
+        target_(std::move(target)),
+        session_(connect_database(options)) {}
+
+  int run() {
+    read_register();
+    ask_kafka();
+    require_servable();
+    print();
+    if (arguments_.dry_run) {
+      std::cout << "Nothing was changed: --dry-run.\n";
+      return kDone;
+    }
+    apply();
+    std::cout << fmt::format(
+        "Done. A running consumer goes on from there within {} s.\n",
+        std::max<std::int64_t>(1, options_.postgres.poll_interval.count() / 1000));
+    return kDone;
+  }
+
+ private:
+  void read_register();
+  void ask_kafka();
+  void plan_from_kafka(const kafka::Client& client);
+  void plan_without_kafka(const std::string& problem);
+  void plan_first_contact(const kafka::Client& client,
+                          const std::map<TopicPartition, kafka::LogRange>& ranges);
+  [[nodiscard]] bool chosen(std::int32_t partition) const {
+    return partitions_.all || partition == *partitions_.partition;
+  }
+  void require_servable() const;
+  void print() const;
+  void apply();
+
+  const Options& options_;
+  const PartitionArguments& partitions_;
+  const Arguments& arguments_;
+  const OffsetTarget target_;
+  std::unique_ptr<postgres::Session> session_;
+  std::map<std::int32_t, ledger::RegisterRow> rows_;
+  Plan plan_;
+};
+
+void OffsetChange::read_register() {
+  const auto& schema = options_.postgres.schema;
+  plan_.consumer =
+      ledger::find_consumer(*session_, schema, options_.kafka.cluster, options_.kafka.group);
+  bool known_topic = false;
+  if (plan_.consumer) {
+    for (auto& row :
+         ledger::read_register(*session_, schema, plan_.consumer->id, partitions_.topic)) {
+      rows_.emplace(row.partition.partition, std::move(row));
+    }
+    const ledger::OffsetRegister offsets(schema, plan_.consumer->id);
+    known_topic = offsets.find_topic(*session_, partitions_.topic).has_value();
+  }
+  plan_.first_contact = !known_topic;
+  const auto topics = topics_of(options_);
+  if (!known_topic && std::find(topics.begin(), topics.end(), partitions_.topic) == topics.end()) {
+    throw BadCall(
+        fmt::format("--topic {}: no handler of the configuration has it, and no offset of "
+                    "it is stored; the handlers' topics are: {}",
+                    partitions_.topic, fmt::join(topics, ", ")));
+  }
+}
+
+void OffsetChange::ask_kafka() {
+  try {
+    const auto client = make_client(options_);
+    plan_.kafka_cluster = client->cluster_id(kKafkaTimeout);
+    if (plan_.consumer) {
+      require_same_cluster(options_, plan_.consumer->kafka_cluster_id, plan_.kafka_cluster);
+    }
+    plan_from_kafka(*client);
+  } catch (const kafka::KafkaError& error) {
+    plan_without_kafka(error.what());
+  }
+}
+
+void OffsetChange::plan_from_kafka(const kafka::Client& client) {
+  const auto& topic = partitions_.topic;
+  const auto described = client.describe({topic}, kKafkaTimeout);
+  const auto found = described.find(topic);
+  if (found == described.end()) {
+    throw BadCall(fmt::format("--topic {}: Kafka has no such topic; create it first", topic));
+  }
+  const auto count = found->second.partitions;
+  if (partitions_.partition && *partitions_.partition >= count) {
+    throw BadCall(fmt::format("--partition {}: {} has the partitions 0 to {}",
+                              *partitions_.partition, topic, count - 1));
+  }
+  std::vector<TopicPartition> all;
+  for (std::int32_t p = 0; p < count; ++p)
+    all.push_back({topic, p});
+  const auto ranges = client.log_ranges(all, kKafkaTimeout);
+  if (ranges.size() != all.size()) {
+    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+                            fmt::format("a partition of {} has no leader now", topic));
+  }
+  std::map<TopicPartition, kafka::LogRange> asked;
+  for (const auto& [partition, range] : ranges) {
+    if (chosen(partition.partition))
+      asked.emplace(partition, range);
+  }
+  for (const auto& [partition, next] : resolve(client, target_, asked)) {
+    Move move{partition, std::nullopt, ranges.at(partition), next};
+    const auto row = rows_.find(partition.partition);
+    if (row != rows_.end())
+      move.row = row->second;
+    plan_.moves.push_back(std::move(move));
+  }
+  if (plan_.first_contact)
+    plan_first_contact(client, ranges);
+}
+
+void OffsetChange::plan_first_contact(const kafka::Client& client,
+                                      const std::map<TopicPartition, kafka::LogRange>& ranges) {
+  std::map<TopicPartition, kafka::LogRange> others;
+  for (const auto& [partition, range] : ranges) {
+    if (!chosen(partition.partition))
+      others.emplace(partition, range);
+  }
+  if (others.empty())
+    return;
+  const auto start = OffsetTarget::start_of(options_.kafka);
+  if (!start) {
+    throw BadCall(fmt::format(
+        "no offset of {} is stored yet, and first contact needs a position for each of its {} "
+        "partitions at once, but kafka.start = \"halt\" gives none to the others. Use --all "
+        "(correct single partitions afterwards), or override it: --set kafka.start=earliest",
+        partitions_.topic, ranges.size()));
+  }
+  for (const auto& [partition, next] : resolve(client, *start, others)) {
+    plan_.moves.push_back({partition, std::nullopt, ranges.at(partition), next, false});
+  }
+  std::sort(plan_.moves.begin(), plan_.moves.end(),
+            [](const Move& a, const Move& b) { return a.partition < b.partition; });
+}
+
+void OffsetChange::plan_without_kafka(const std::string& problem) {
+  if (target_.kind != OffsetTarget::Kind::kOffset || !arguments_.force) {
+    throw FatalError(
+        fmt::format("Kafka does not answer, so the position cannot be found or held against the "
+                    "log: {}. Repeat "
+                    "it when Kafka is back, or give an offset and --force to store it unchecked",
+                    problem));
+  }
+  for (const auto& [partition, row] : rows_) {
+    if (chosen(partition))
+      plan_.moves.push_back({row.partition, row, std::nullopt, target_.number});
+  }
+  if (plan_.moves.empty()) {
+    throw FatalError(
+        fmt::format("Kafka does not answer ({}), and no offset is stored for what was asked for; "
+                    "repeat it when "
+                    "Kafka is back",
+                    problem));
+  }
+}
+
+void OffsetChange::require_servable() const {
+  if (arguments_.force)
+    return;
+  for (const auto& move : plan_.moves) {
+    if (!move.range || (move.next >= move.range->start && move.next <= move.range->end))
+      continue;
+    throw BadCall(
+        fmt::format("{} [{}] cannot go on at {}: Kafka's log holds the offsets {} to {} (its end); "
+                    "the partition "
+                    "would halt. Give an offset between them, or --force",
+                    move.partition.topic, move.partition.partition, move.next, move.range->start,
+                    move.range->end));
+  }
+}
+
+void OffsetChange::print() const {
+  using Align = Table::Align;
+  Table table({{"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"NEXT NOW", Align::kRight},
+               {"NEXT THEN", Align::kRight},
+               {"LOG START", Align::kRight},
+               {"LOG END", Align::kRight},
+               {"WHAT HAPPENS"}});
+  for (const auto& move : plan_.moves) {
+    std::string what;
+    if (!move.asked_for) {
+      what = "first contact: kafka.start decides";
+    } else if (!move.row) {
+      what = "first position";
+    } else if (const auto now = move.row->stored_offset + 1; move.next < now) {
+      what = fmt::format("{} offsets are delivered again", now - move.next);
+    } else if (move.next > now) {
+      what = fmt::format("{} offsets are LEFT OUT", move.next - now);
+    } else {
+      what = "stays";
+    }
+    if (move.row && move.row->state == ledger::PartitionState::kHalted)
+      what += ", the halt ends";
+    if (move.row && move.row->state == ledger::PartitionState::kPaused)
+      what += ", stays paused";
+    table.add({move.partition.topic, std::to_string(move.partition.partition),
+               move.row ? std::to_string(move.row->stored_offset + 1) : "-",
+               std::to_string(move.next), move.range ? std::to_string(move.range->start) : "?",
+               move.range ? std::to_string(move.range->end) : "?", what});
+  }
+  std::cout << table.text();
+  const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(), [](const Move& move) {
+    return move.row && move.next <= move.row->stored_offset;
+  });
+  if (again) {
+    std::cout << "Of what is delivered again, messages whose key is stored are duplicates and have "
+                 "no second effect.\n";
+  }
+}
+
+void OffsetChange::apply() {
+  const auto& schema = options_.postgres.schema;
+  auto id = plan_.consumer ? plan_.consumer->id : ledger::ConsumerId{};
+  if (!plan_.consumer) {
+    id = ledger::register_consumer(*session_, schema, options_.kafka.cluster, options_.kafka.group,
+                                   plan_.kafka_cluster)
+             .consumer;
+  }
+  const ledger::OffsetRegister offsets(schema, id);
+  if (plan_.first_contact) {
+    // All partitions at once: the rows that are there decide that first contact is over.
+    ledger::FirstContact contact{partitions_.topic, arguments_.action, {}};
+    for (const auto& move : plan_.moves)
+      contact.last_processed.push_back(move.next - 1);
+    change_register({partitions_.topic, 0}, [&] { offsets.first_contact(*session_, contact); });
+  }
+  const ledger::OperatorCommands commands(schema, id);
+  const auto reason =
+      arguments_.reason.empty() ? fmt::format("to {}", target_.text) : arguments_.reason;
+  // One transaction a partition: rows of several partitions are never locked at once.
+  for (const auto& move : plan_.moves) {
+    if (!move.asked_for)
+      continue;
+    ledger::OperatorChange change;
+    change.partition = move.partition;
+    change.last_processed = move.next - 1;
+    if (!move.row || move.row->state != ledger::PartitionState::kPaused) {
+      change.state = ledger::PartitionState::kRunning;
+    }
+    change.action = arguments_.action;
+    change.reason = reason;
+    change_register(move.partition, [&] {
+      if (!move.row)
+        offsets.add_partition(*session_, move.partition);
+      commands.change(*session_, change);
+    });
+  }
+}
+
+int change_offsets(const Options& options, const PartitionArguments& partitions,
+                   const Arguments& arguments, OffsetTarget target) {
+  return OffsetChange(options, partitions, arguments, std::move(target)).run();
+}
+
+void add_common(CLI::App& command, Arguments& arguments) {
+  command.add_option("--reason", arguments.reason, "Kept in the history")->type_name("TEXT");
+  command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
+  command.add_flag("--force", arguments.force,
+                   "Accept a position outside of Kafka's log, or Kafka being away");
+}
+
+}  // namespace
+
+void add_offsets(CLI::App& parser, Commands& commands) {
+  auto* offsets = parser.add_subcommand("offsets", "Show or change where partitions stand");
+  add_offsets_show(*offsets, commands);
+  add_offsets_set(*offsets, commands);
+  add_offsets_reset(*offsets, commands);
+}
+
+void add_offsets_set(CLI::App& offsets, Commands& commands) {
+  auto* command = offsets.add_subcommand("set", "State where partitions go on; live");
+  const auto config = add_config_arguments(*command);
+  const auto partitions = add_partition_arguments(*command, true);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->action = "offsets set";
+  auto* to = command->add_option("--to", arguments->to,
+                                 "The next offset to process, or earliest, latest, committed");
+  to->type_name("OFFSET");
+  command
+      ->add_option("--to-timestamp", arguments->to_timestamp,
+                   "The first record at or after a time, e.g. 2026-01-31T00:00:00Z")
+      ->excludes(to)
+      ->type_name("TIME");
+  add_common(*command, *arguments);
+  commands.set_action(command, [config, partitions, arguments] {
+    partitions->require_choice();
+    if (arguments->to.empty() && arguments->to_timestamp.empty()) {
+      throw BadCall("say where to: --to OFFSET|earliest|latest|committed, or --to-timestamp TIME");
+    }
+    auto target = arguments->to.empty() ? OffsetTarget::parse_time(arguments->to_timestamp)
+                                        : OffsetTarget::parse(arguments->to);
+    return change_offsets(config->load(), *partitions, *arguments, std::move(target));
+  });
+}
+
+void add_offsets_reset(CLI::App& offsets, Commands& commands) {
+  auto* command =
+      offsets.add_subcommand("reset", "Put a topic back to where a new consumer would start; live");
+  const auto config = add_config_arguments(*command);
+  const auto partitions = add_partition_arguments(*command, true);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->action = "offsets reset";
+  auto* to = command->add_option("--to", arguments->to,
+                                 "Instead of kafka.start: committed, earliest or latest");
+  to->check(CLI::IsMember({"committed", "earliest", "latest"}))->type_name("START");
+  command
+      ->add_option("--to-timestamp", arguments->to_timestamp,
+                   "Instead of kafka.start: the first record at or after a time")
+      ->excludes(to)
+      ->type_name("TIME");
+  add_common(*command, *arguments);
+  commands.set_action(command, [config, partitions, arguments] {
+    if (!partitions->partition)
+      partitions->all = true;
+    partitions->require_choice();
+    const auto options = config->load();
+    auto target = OffsetTarget::start_of(options.kafka);
+    if (!arguments->to.empty())
+      target = OffsetTarget::parse(arguments->to);
+    if (!arguments->to_timestamp.empty())
+      target = OffsetTarget::parse_time(arguments->to_timestamp);
+    if (!target) {
+      throw BadCall(
+          "kafka.start is \"halt\", which is no position; say where to: --to "
+          "committed|earliest|latest, or --to-timestamp TIME");
+    }
+    return change_offsets(options, *partitions, *arguments, *target);
+  });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/table.hpp"
+#include "ledger/register_view.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::string topic;
+  bool json = false;
+};
+
+/// The register beside what Kafka has; the latter may be unknown.
+struct Picture {
+  std::vector<ledger::RegisterRow> rows;
+  std::map<TopicPartition, kafka::LogRange> ranges;
+  std::string kafka_problem;
+};
+
+void ask_kafka(const Options& options, Picture& picture) {
+  std::map<std::string, std::vector<TopicPartition>> by_topic;
+  for (const auto& row : picture.rows)
+    by_topic[row.partition.topic].push_back(row.partition);
+  if (by_topic.empty())
+    return;
+  try {
+    const auto client = make_client(options);
+    static_cast<void>(client->cluster_id(kKafkaTimeout));
+    std::vector<std::string> topics;
+    for (const auto& [topic, partitions] : by_topic)
+      topics.push_back(topic);
+    const auto described = client->describe(topics, kKafkaTimeout);
+    std::vector<TopicPartition> existing;
+    for (const auto& [topic, partitions] : by_topic) {
+      const auto found = described.find(topic);
+      if (found == described.end())
+        continue;
+      for (const auto& p : partitions) {
+        if (p.partition < found->second.partitions)
+          existing.push_back(p);
+      }
+    }
+    picture.ranges = client->log_ranges(existing, kKafkaTimeout);
+  } catch (const kafka::KafkaError& error) {
+    picture.kafka_problem = error.what();
+  }
+}
+
+std::optional<std::int64_t> end_of(const Picture& picture, const ledger::RegisterRow& row) {
+  const auto found = picture.ranges.find(row.partition);
+  if (found == picture.ranges.end())
+    return std::nullopt;
+  return found->second.end;
+}
+
+std::int64_t lag(const ledger::RegisterRow& row, std::int64_t end) {
+  return std::max<std::int64_t>(0, end - row.stored_offset - 1);
+}
+
+void print_json(const Options& options, const Picture& picture) {
+  nlohmann::ordered_json root;
+  root["cluster"] = options.kafka.cluster;
+  root["group"] = options.kafka.group;
+  root["kafka_problem"] = picture.kafka_problem.empty()
+                              ? nlohmann::ordered_json(nullptr)
+                              : nlohmann::ordered_json(picture.kafka_problem);
+  auto& partitions = root["partitions"] = nlohmann::ordered_json::array();
+  for (const auto& row : picture.rows) {
+    const auto end = end_of(picture, row);
+    const auto or_null = [](const std::string& text) {
+      return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+    };
+    nlohmann::ordered_json entry;
+    entry["topic"] = row.partition.topic;
+    entry["partition"] = row.partition.partition;
+    entry["stored"] = row.stored_offset;
+    entry["end"] = end ? nlohmann::ordered_json(*end) : nlohmann::ordered_json(nullptr);
+    entry["lag"] = end ? nlohmann::ordered_json(lag(row, *end)) : nlohmann::ordered_json(nullptr);
+    entry["state"] = ledger::to_string(row.state);
+    entry["since"] = row.state_since;
+    entry["halt_kind"] = or_null(row.halt_kind);
+    entry["reason"] = or_null(row.reason);
+    entry["owner"] = or_null(row.released ? "" : row.owner);
+    entry["epoch"] = static_cast<std::int64_t>(row.epoch);
+    entry["updated"] = row.updated_at;
+    entry["counted_since_offset"] = row.base_offset;
+    entry["applied"] = row.applied;
+    entry["duplicates"] = row.duplicates;
+    entry["skipped"] = row.skipped;
+    entry["unchecked"] = row.unchecked;
+    partitions.push_back(std::move(entry));
+  }
+  std::cout << root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+}
+
+void print_table(const Options& options, const Picture& picture) {
+  using Align = Table::Align;
+  if (picture.rows.empty()) {
+    std::cout << fmt::format(
+        "No offsets are stored for {}/{}: this consumer has not processed anything here yet.\n",
+        options.kafka.cluster, options.kafka.group);
+    return;
+  }
+  Table table({{"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"STATE"},
+               {"STORED", Align::kRight},
+               {"END", Align::kRight},
+               {"LAG", Align::kRight},
+               {"EPOCH", Align::kRight},
+               {"SINCE"},
+               {"OWNER"}});
+  for (const auto& row : picture.rows) {
+    const auto end = end_of(picture, row);
+    table.add({row.partition.topic, std::to_string(row.partition.partition),
+               ledger::to_string(row.state),
+               row.stored_offset < 0 ? "-" : std::to_string(row.stored_offset),
+               end ? std::to_string(*end) : "?", end ? std::to_string(lag(row, *end)) : "?",
+               std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
+               row.released || row.owner.empty() ? "-" : row.owner});
+  }
+  std::cout << table.text();
+  for (const auto& row : picture.rows) {
+    if (row.state == ledger::PartitionState::kRunning || row.reason.empty())
+      continue;
+    std::cout << fmt::format("\n{} [{}] is {} since {}:\n  {}\n", row.partition.topic,
+                             row.partition.partition, ledger::to_string(row.state), row.state_since,
+                             row.reason);
+  }
+}
+
+int show(const Options& options, const Arguments& arguments) {
+  const auto session = connect_database(options);
+  const auto& schema = options.postgres.schema;
+  Picture picture;
+  if (const auto consumer =
+          ledger::find_consumer(*session, schema, options.kafka.cluster, options.kafka.group)) {
+    picture.rows = ledger::read_register(*session, schema, consumer->id, arguments.topic);
+  }
+  ask_kafka(options, picture);
+  if (arguments.json) {
+    print_json(options, picture);
+  } else {
+    print_table(options, picture);
+  }
+  if (!picture.kafka_problem.empty()) {
+    std::cerr << "Kafka does not answer, so ends and lags are unknown: " << picture.kafka_problem
+              << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_offsets_show(CLI::App& offsets, Commands& commands) {
+  auto* command = offsets.add_subcommand(
+      "show", "Stored offsets beside the ends of the logs: state, lag, owner");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_flag("--json", arguments->json, "For machines");
+  commands.set_action(command, [config, arguments] { return show(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli
