@@ -53,9 +53,15 @@ struct Described {
 /// The Admin API requests, each waited for. librdkafka's handle may be used from any thread.
 class KafkaBroker::Client {
  public:
-  // By default librdkafka would answer the stable end where the high watermark is asked for.
+  // A consumer, although it never joins its group: librdkafka 2.14 crashes without one when a
+  // coordinator moves while a group's offsets are listed (rd_kafka_handle_OffsetFetch sends the
+  // query for the new coordinator to the client's own group). And read_uncommitted, or it would
+  // answer the stable end where the high watermark is asked for.
   explicit Client(const std::string& bootstrap)
-      : client_{make_client(bootstrap, {{"isolation.level", "read_uncommitted"}})} {}
+      : client_{make_client(RD_KAFKA_CONSUMER, bootstrap,
+                            {{"group.id", "pawl-testing-requests"},
+                             {"enable.auto.commit", "false"},
+                             {"isolation.level", "read_uncommitted"}})} {}
 
   rd_kafka_t* get() const { return client_.get(); }
 

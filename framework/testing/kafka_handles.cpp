@@ -22,7 +22,7 @@ void require(ErrorHandle error, const std::string& what) {
   }
 }
 
-KafkaHandle make_client(const std::string& bootstrap,
+KafkaHandle make_client(rd_kafka_type_t type, const std::string& bootstrap,
                         const std::map<std::string, std::string>& properties) {
   std::array<char, 512> reason{};
   std::map<std::string, std::string> all{{"bootstrap.servers", bootstrap},
@@ -42,7 +42,7 @@ KafkaHandle make_client(const std::string& bootstrap,
     }
   }
   rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR);
-  KafkaHandle client{rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), reason.data(), reason.size())};
+  KafkaHandle client{rd_kafka_new(type, conf.get(), reason.data(), reason.size())};
   if (!client) {
     throw std::runtime_error{fmt::format("cannot create a Kafka client: {}", reason.data())};
   }

@@ -34,9 +34,8 @@ using PartitionListHandle =
 void require(rd_kafka_resp_err_t error, const std::string& what, const char* detail = nullptr);
 void require(ErrorHandle error, const std::string& what);
 
-/// A client of type producer: the fixtures' own requests join no group. Its log goes to stderr only
-/// when something is critical: tests stop brokers on purpose.
-KafkaHandle make_client(const std::string& bootstrap,
+/// Its log goes to stderr only when something is critical: tests stop brokers on purpose.
+KafkaHandle make_client(rd_kafka_type_t type, const std::string& bootstrap,
                         const std::map<std::string, std::string>& properties);
 
 /// Sends one request of the Admin API and waits for its answer, which is checked for an error of

@@ -56,7 +56,7 @@ std::vector<rd_kafka_vu_t> fields(const std::string& topic, const Record& record
 class KafkaProducer::Client {
  public:
   Client(const std::string& bootstrap, const std::map<std::string, std::string>& properties)
-      : kafka_{make_client(bootstrap, properties)},
+      : kafka_{make_client(RD_KAFKA_PRODUCER, bootstrap, properties)},
         events_{rd_kafka_queue_get_main(kafka_.get())} {}
 
   ~Client() { rd_kafka_purge(kafka_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT); }

@@ -87,7 +87,7 @@ kafka_start() { # DIR PORT CONF...
         kafka_write_conf "$dir" "$port" "$controller"
         if [[ ! -e data/meta.properties ]]; then
             kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC kafka.tools.StorageTool format \
-                --config server.properties --cluster-id "$(cluster_id)" >>service.log 2>&1 ||
+                --config server.properties "--cluster-id=$(cluster_id)" >>service.log 2>&1 ||
                 { tail -n 15 service.log >&2; fail "formatting Kafka's folder failed; its reason stands above"; }
         fi
         before=$(log_size "$dir")
