@@ -77,6 +77,8 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
   // An offset that pawl committed, and no row here: the row is in another database.
   for (const auto& [where, committed] : context_.kafka.committed(partitions, kTimeout)) {
     if (!committed.metadata.starts_with(kOurMetadata)) continue;
+    // Unless another process of ours met the topic, and committed, since we looked for its row.
+    if (context_.offsets.find_topic(session, partition.topic)) return std::nullopt;
     return Refused{
         std::nullopt, ledger::halt_kind::kPosition,
         fmt::format("group {} has processed {} [{}] up to offset {} into database {}, but this "
@@ -123,7 +125,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   }
   if (acquired->state == ledger::PartitionState::kHalted &&
       acquired->halt_kind == ledger::halt_kind::kPosition) {
-    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason};
+    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored_offset};
   }
 
   const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(500));
@@ -134,7 +136,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   const auto& current_id = topic->id;
   if (const auto reason =
           other_topic(partition, acquired->topic_id, current_id, acquired->stored_offset)) {
-    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
   }
   if (acquired->topic_id.empty() && !current_id.empty()) {
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);
@@ -142,7 +144,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   const auto next = acquired->stored_offset + 1;
   if (!hint || next < hint->start || next > hint->end) {
     if (const auto reason = unservable(partition, next)) {
-      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason};
+      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
     }
   }
   return Positioned{*acquired, source->id, current_id};
@@ -161,7 +163,9 @@ std::optional<std::string> Positions::unservable(const TopicPartition& partition
         group, partition.topic, partition.partition, next_offset - 1, range.start,
         range.start - next_offset, set_command(partition));
   }
-  if (next_offset > range.end) {
+  // Beyond the stable end is not beyond the log: transactions may be open there.
+  if (next_offset > range.end &&
+      next_offset > context_.kafka.high_watermark(partition, kTimeout)) {
     return fmt::format(
         "{} {} [{}]: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
         "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "

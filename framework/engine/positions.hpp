@@ -22,6 +22,7 @@ struct Refused {
   std::optional<ledger::OwnerEpoch> epoch;
   std::string kind;    ///< ledger::halt_kind
   std::string reason;  ///< what happened and what to do
+  std::int64_t stored_offset = -1;
 };
 
 using PositionAnswer = std::variant<Positioned, Refused>;

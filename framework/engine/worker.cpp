@@ -80,7 +80,9 @@ void Worker::stop() {
 void Worker::recheck(const std::string& topic) {
   post([this, topic] {
     for (auto& [name, partition] : partitions_) {
-      if (name.topic == topic && partition->phase == Partition::Phase::kRunning) {
+      // Positioning too: the topic may have gone between its acquire and now.
+      if (name.topic == topic && (partition->phase == Partition::Phase::kRunning ||
+                                  partition->phase == Partition::Phase::kPositioning)) {
         acquire_again(*partition, false);
       }
     }

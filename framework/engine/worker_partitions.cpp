@@ -161,6 +161,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
 
 void Worker::refuse(Partition& partition, const Refused& refused) {
   partition.epoch = refused.epoch;
+  partition.stored = refused.stored_offset;
   partition.status->acquired = true;
   if (refused.epoch) {
     halt(partition, refused.kind.c_str(), refused.reason, false);

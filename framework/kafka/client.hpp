@@ -56,6 +56,9 @@ class Client {
   /// a read_committed consumer sees nothing.
   std::map<TopicPartition, LogRange> log_ranges(const std::vector<TopicPartition>& partitions,
                                                 std::chrono::milliseconds timeout) const;
+  /// The end of the log with what open transactions wrote; throws where log_ranges() leaves out.
+  std::int64_t high_watermark(const TopicPartition& partition,
+                              std::chrono::milliseconds timeout) const;
   /// The first offset at or after a time; the log's end where there is none. Absent as above.
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
                                                     std::int64_t timestamp_ms,
@@ -67,6 +70,7 @@ class Client {
  private:
   std::map<TopicPartition, std::int64_t> list_offsets(const std::vector<TopicPartition>& partitions,
                                                       std::int64_t spec,
+                                                      rd_kafka_IsolationLevel_t isolation,
                                                       std::chrono::milliseconds timeout) const;
 
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);

@@ -6,6 +6,8 @@
 namespace pawl::kafka {
 namespace {
 
+constexpr auto kStable = RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED;
+
 int to_int(std::chrono::milliseconds timeout) { return static_cast<int>(timeout.count()); }
 
 AdminOptionsHandle admin_options(rd_kafka_t* client, rd_kafka_admin_op_t operation,
@@ -86,15 +88,14 @@ std::map<std::string, TopicDescription> Client::describe(const std::vector<std::
 
 std::map<TopicPartition, std::int64_t> Client::list_offsets(
     const std::vector<TopicPartition>& partitions, std::int64_t spec,
-    std::chrono::milliseconds timeout) const {
+    rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const {
   std::map<TopicPartition, std::int64_t> offsets;
   if (partitions.empty()) return offsets;
   const auto list = to_list(partitions);
   for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = spec;
 
   const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout);
-  if (const ErrorHandle error{rd_kafka_AdminOptions_set_isolation_level(
-          options.get(), RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED)}) {
+  if (const ErrorHandle error{rd_kafka_AdminOptions_set_isolation_level(options.get(), isolation)}) {
     throw KafkaError(rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
   }
   const QueueHandle queue(rd_kafka_queue_new(client_));
@@ -115,8 +116,8 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
 
 std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPartition>& partitions,
                                                       std::chrono::milliseconds timeout) const {
-  const auto starts = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_EARLIEST, timeout);
-  const auto ends = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST, timeout);
+  const auto starts = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_EARLIEST, kStable, timeout);
+  const auto ends = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout);
   std::map<TopicPartition, LogRange> ranges;
   for (const auto& [partition, start] : starts) {
     const auto end = ends.find(partition);
@@ -125,15 +126,25 @@ std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPar
   return ranges;
 }
 
+std::int64_t Client::high_watermark(const TopicPartition& partition,
+                                    std::chrono::milliseconds timeout) const {
+  const auto ends = list_offsets({partition}, RD_KAFKA_OFFSET_SPEC_LATEST,
+                                 RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED, timeout);
+  if (!ends.empty()) return ends.begin()->second;
+  throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+                   fmt::format("Kafka tells no end of {} [{}] now", partition.topic,
+                               partition.partition));
+}
+
 std::map<TopicPartition, std::int64_t> Client::offsets_at(
     const std::vector<TopicPartition>& partitions, std::int64_t timestamp_ms,
     std::chrono::milliseconds timeout) const {
-  auto offsets = list_offsets(partitions, timestamp_ms, timeout);
+  auto offsets = list_offsets(partitions, timestamp_ms, kStable, timeout);
   std::vector<TopicPartition> beyond;
   for (const auto& [partition, offset] : offsets) {
     if (offset < 0) beyond.push_back(partition);
   }
-  for (const auto& [partition, end] : list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, timeout)) {
+  for (const auto& [partition, end] : list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout)) {
     offsets[partition] = end;
   }
   return offsets;
