@@ -170,8 +170,7 @@ build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     prefix="$deps/$name-$version-$compiler"
     source="$scratch/$name"
     build="$scratch/$name-build"
-    # The stamp is written last, so that an interrupted build is done again.
-    rm -rf -- "$prefix" "$source" "$build"
+    rm -rf -- "$source" "$build"
     mkdir -p "$source" "$build"
     tar --extract --file "$archive" --directory "$source" --strip-components=1
     command -v ccache >/dev/null &&
@@ -181,11 +180,15 @@ build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     if ! { cmake -S "$source" -B "$build" -DCMAKE_INSTALL_PREFIX="$prefix" \
         "${recipe_common[@]}" "${recipe[@]}" "${launcher[@]}" &&
         cmake --build "$build" --parallel "$(nproc)" &&
-        cmake --install "$build"; } >"$log" 2>&1; then
+        rm -rf -- "$deps/.new" && cmake --install "$build" --prefix "$deps/.new"; } >"$log" 2>&1; then
         tail -n 40 "$log" >&2
         fail "building $name $version failed; the end of its log stands above"
     fi
-    library_recipe "$name" >"$prefix/.complete"
+    # The stamp is written last, so that an interrupted build is done again; and a complete folder
+    # takes the place of an older one at once, since somebody may be compiling against that.
+    library_recipe "$name" >"$deps/.new/.complete"
+    rm -rf -- "$prefix"
+    mv -- "$deps/.new" "$prefix"
     say "  $name $version built in $((SECONDS - started)) s"
 }
 
