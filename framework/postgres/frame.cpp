@@ -61,7 +61,12 @@ std::uint64_t row_count(const PGresult* result) {
 Frame::Frame(Session& session, const FrameSettings& settings)
     : pqxx::dbtransaction(session.connection()), session_(session), settings_(settings) {}
 
-Frame::~Frame() noexcept { close(); }
+Frame::~Frame() noexcept {
+  close();
+  // libpqxx believes a transaction to be over after any exception from commit(), the refused one of
+  // a handler among them; on the server it may be open, and the next frame would continue it.
+  if (session_.alive() && session_.in_transaction()) do_abort();
+}
 
 Result Frame::begin(const Statement& first, Parameters& parameters) {
   session_.require_statement_timeout(settings_.statement_timeout);

@@ -54,6 +54,8 @@ class Session {
   [[nodiscard]] pqxx::connection& connection() { return *connection_; }
   [[nodiscard]] PGconn* raw() { return raw_; }
   [[nodiscard]] bool alive() const { return PQstatus(raw_) == CONNECTION_OK; }
+  /// Also when the transaction is aborted and waits for its ROLLBACK.
+  [[nodiscard]] bool in_transaction() const { return PQtransactionStatus(raw_) != PQTRANS_IDLE; }
   [[nodiscard]] bool pooled() const { return settings_.pooled; }
   [[nodiscard]] const SessionSettings& settings() const { return settings_; }
 
