@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{250};
 constexpr milliseconds kLogEndInterval{2000};
 constexpr milliseconds kKafkaTimeout{3000};
+/// A call that waits for longer may be blocked by a stopped process.
+constexpr milliseconds kStalledLook{1000};
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
 
@@ -74,7 +76,7 @@ void Monitor::run() {
         next_ends = now + kLogEndInterval;
         ask_log_ends();
       }
-    } catch (const kafka::KafkaError&) {
+    } catch (const kafka::KafkaError&) {  // NOLINT(bugprone-empty-catch): as said below
       // Kafka is away; librdkafka reports that itself, and the next round asks again.
     }
     check_calls();
@@ -118,7 +120,8 @@ void Monitor::check_calls() {
     const auto call = worker->current_call();
     if (!call.active) continue;
     const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
-    if (waited > milliseconds(1000) && call.own && call.previous_owner) end_stalled_owner(call);
+    const auto patience = std::min(kStalledLook, context_.options.postgres.lock_timeout / 2);
+    if (waited > patience && call.own) end_stalled_owner(call);
     const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
     if (waited > 2 * limit) {
       warn(fmt::format("a handler has not returned for {} s and cannot be interrupted; ending the process, "
@@ -136,16 +139,21 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
     if (!session_ || !session_->alive()) {
       session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
     }
+    // While an acquire waits for the row, the register still names the owner that locks it; once
+    // the row is ours, only we remember whom we took it from.
+    auto suspect = context_.offsets.other_holder(*session_, call.partition, context_.owner);
+    if (!suspect) suspect = call.previous_owner;
+    if (!suspect) return;
     postgres::Parameters parameters;
-    parameters.add_integer(call.previous_owner->pid);
-    parameters.add_text(call.previous_owner->backend_start);
+    parameters.add_integer(suspect->pid);
+    parameters.add_text(suspect->backend_start);
     parameters.add_integer(call.own->pid);
     parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
     const auto ended = session_->exec(kEndStalledOwner, parameters);
     if (PQntuples(ended.get()) > 0) {
       warn(fmt::format("ended PostgreSQL session {} of the partition's previous owner: its process left it "
                        "idle in a transaction whose locks we wait for",
-                       call.previous_owner->pid),
+                       suspect->pid),
            call.partition);
     }
   } catch (const postgres::Error&) {

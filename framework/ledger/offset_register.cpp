@@ -33,6 +33,12 @@ constexpr const char* kOwnedBy =
     "  FROM pawl.processed_kafka_offsets"
     " WHERE consumer_id = $1::integer AND owner = $2";
 
+constexpr const char* kOtherHolder =
+    "SELECT owner_pid, owner_backend_start::text"
+    "  FROM pawl.processed_kafka_offsets"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
+    "   AND owner <> $4 AND NOT released AND owner_pid IS NOT NULL";
+
 constexpr const char* kFindTopic =
     "SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
 
@@ -99,6 +105,7 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       halt_(statement("halt", kHalt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       owned_by_(statement("owned_by", kOwnedBy, schema)),
+      other_holder_(statement("other_holder", kOtherHolder, schema)),
       find_topic_(statement("find_topic", kFindTopic, schema)),
       insert_topic_(statement("insert_topic", kInsertTopic, schema)),
       insert_rows_(statement("insert_rows", kInsertRows, schema)),
@@ -205,6 +212,18 @@ std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
                        parse_state(text(rows, row, 3))});
   }
   return watched;
+}
+
+std::optional<postgres::Backend> OffsetRegister::other_holder(postgres::Session& session,
+                                                              const TopicPartition& partition,
+                                                              const std::string& owner) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_text(owner);
+  const auto result = session.exec(other_holder_, parameters);
+  if (PQntuples(result.get()) == 0) return std::nullopt;
+  return postgres::Backend{static_cast<std::int32_t>(integer(result.get(), 0, 0)),
+                           text(result.get(), 0, 1)};
 }
 
 std::optional<KnownTopic> OffsetRegister::find_topic(postgres::Session& session,

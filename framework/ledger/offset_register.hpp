@@ -75,6 +75,12 @@ class OffsetRegister {
   /// The rows that `owner` holds now; a row missing here was taken by somebody else.
   std::vector<Watched> owned_by(postgres::Session& session, const std::string& owner) const;
 
+  /// Who the register says holds the partition, without waiting for its row: nullopt when nobody,
+  /// `owner` itself, or somebody whose session is unknown (through a pooler).
+  std::optional<postgres::Backend> other_holder(postgres::Session& session,
+                                                const TopicPartition& partition,
+                                                const std::string& owner) const;
+
   /// The topic's row in pawl.consumer_topics once its start is resolved.
   std::optional<KnownTopic> find_topic(postgres::Session& session, const std::string& topic) const;
 
@@ -96,6 +102,7 @@ class OffsetRegister {
   postgres::Statement halt_;
   postgres::Statement store_topic_id_;
   postgres::Statement owned_by_;
+  postgres::Statement other_holder_;
   postgres::Statement find_topic_;
   postgres::Statement insert_topic_;
   postgres::Statement insert_rows_;
