@@ -101,7 +101,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (!transaction) return pass_duplicate(frame, hand, scope, key);
 
-  const auto response = hand.binding->handler->apply(frame, hand.message, hand.json);
+  const auto response = run_handler(session, frame, hand);
   if (response) {
     postgres::Parameters stored;
     context_.keys.fill_response(stored, scope, key, *response);
@@ -112,13 +112,26 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand
   return Outcome::kApplied;
 }
 
+Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
+                                       const InHand& hand) {
+  try {
+    return hand.binding->handler->apply(frame, hand.message, hand.json);
+  } catch (const std::exception& error) {
+    if (!session.alive() || session.in_transaction()) throw;
+    // It may have committed one half before the other failed.
+    throw postgres::Error(std::string(postgres::kTransactionEndedState),
+                          fmt::format("the handler ended the transaction itself and then failed: {}",
+                                      error.what()));
+  }
+}
+
 Outcome MessageProcessor::apply_unchecked(postgres::Session& session, const InHand& hand) {
   postgres::Frame frame(session, hand.binding->frame);
   postgres::Parameters none;
   const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  hand.binding->handler->apply(frame, hand.message, hand.json);
+  run_handler(session, frame, hand);
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
   return Outcome::kUnchecked;

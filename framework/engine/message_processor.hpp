@@ -50,6 +50,7 @@ class MessageProcessor {
   ledger::ScopeId scope_of(postgres::Session& session, const InHand& hand);
   ledger::Outcome apply_claimed(postgres::Session& session, const InHand& hand,
                                 const std::string& key);
+  Response run_handler(postgres::Session& session, postgres::Frame& frame, const InHand& hand);
   ledger::Outcome apply_unchecked(postgres::Session& session, const InHand& hand);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);

@@ -396,7 +396,10 @@ void Worker::fail(Partition& partition, const Failure& failure) {
 
   ++partition.attempts;
   emit(Step::kFailed, partition, offset, failure.text);
-  const bool exhausted = failure.permanent || partition.one_try_only ||
+  // What a handler committed by itself cannot be taken back: to try again would pass it as a
+  // duplicate and hide that.
+  const bool ended = failure.kind == FailureClass::kTransactionEnded;
+  const bool exhausted = failure.permanent || ended || partition.one_try_only ||
                          partition.attempts >= context_.options.failures.max_attempts;
   if (!exhausted) {
     partition.not_before = Clock::now() + partition.retry_backoff.next();
@@ -409,7 +412,8 @@ void Worker::fail(Partition& partition, const Failure& failure) {
                    "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
                    "FILE --topic {} --partition {} --offset {}",
                    context_.options.kafka.group, partition.name().topic, partition.name().partition,
-                   offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key), failure.text,
+                   offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
+                   ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
                    failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
                    partition.attempts, partition.name().topic, partition.name().partition,
                    partition.name().topic, partition.name().partition, offset),
