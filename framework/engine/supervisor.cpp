@@ -262,16 +262,24 @@ void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& tex
   }
 }
 
+void Supervisor::on_commit_refused() {
+  // In the middle of a rebalance, for example: told again at the next interval.
+  for (auto& [partition, next] : told_kafka_) next = -1;
+}
+
 void Supervisor::commit_progress() {
   const auto now = Clock::now();
-  if (now < next_commit_ || revocation_) return;
-  next_commit_ = now + options_.kafka.commit_interval;
+  if (revocation_) return;
+  const bool due = now >= next_commit_;
+  if (due) next_commit_ = now + options_.kafka.commit_interval;
   std::vector<kafka::Membership::Progress> progress;
   for (const auto& status : context_->board.all()) {
     const auto next = status->position.load();
     if (next < 0 || !owners_.contains(status->partition)) continue;
     const auto told = told_kafka_.find(status->partition);
-    if (told != told_kafka_.end() && told->second == next) continue;
+    // A partition just acquired is told at once: a process may die before the interval is over, and
+    // a wrong database is recognised by what stands in Kafka.
+    if (told != told_kafka_.end() && (!due || told->second == next)) continue;
     told_kafka_[status->partition] = next;
     progress.push_back({status->partition, next});
   }

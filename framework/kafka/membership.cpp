@@ -43,6 +43,16 @@ void check(const ErrorHandle& error, const char* what) {
   }
 }
 
+bool refused(const EventHandle& commit) {
+  const auto code = rd_kafka_event_error(commit.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code != RD_KAFKA_RESP_ERR__NO_OFFSET;
+  const auto* partitions = rd_kafka_event_topic_partition_list(commit.get());
+  for (int i = 0; partitions != nullptr && i < partitions->cnt; ++i) {
+    if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+  }
+  return false;
+}
+
 bool means_not_a_member(rd_kafka_resp_err_t code) {
   switch (code) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
@@ -113,7 +123,10 @@ void Membership::serve(const EventHandle& event) {
         listener_.on_stray_record({rd_kafka_topic_name(message->rkt), message->partition});
       }
       break;
-    default: break;  // answers to asynchronous commits need none of ours
+    case RD_KAFKA_EVENT_OFFSET_COMMIT:
+      if (refused(event)) listener_.on_commit_refused();
+      break;
+    default: break;
   }
 }
 

@@ -28,6 +28,8 @@ class MembershipListener {
   virtual void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) = 0;
   /// A record reached the main queue instead of its partition's stream, and was dropped.
   virtual void on_stray_record(const TopicPartition& partition) = 0;
+  /// Kafka did not take some of the offsets of a commit_async().
+  virtual void on_commit_refused() = 0;
   /// Makes the function that librdkafka's threads call when the partition's stream has something.
   virtual std::function<void()> readable_callback(const TopicPartition& partition) = 0;
 };
