@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace pawl::engine {
 namespace {
 using std::chrono::milliseconds;
@@ -170,6 +172,11 @@ bool Worker::ensure_session() {
   if (Clock::now() < connect_not_before_) return false;
   try {
     auto fresh = std::make_unique<postgres::Session>(session_settings(context_.options));
+    if (!ledger::still_registered(*fresh, context_.options.postgres.schema, context_.options.kafka.cluster,
+                                  context_.options.kafka.group, context_.registration)) {
+      refuse_database();
+      return false;
+    }
     for (const auto& on_connect : context_.registry.connect_functions()) on_connect(fresh->connection());
     // Whatever was read over the old connection may be newer than what this server has.
     processor_.forget();
@@ -179,6 +186,7 @@ bool Worker::ensure_session() {
     }
     connect_backoff_.reset();
     session_was_lost_ = false;
+    database_refused_ = false;
     Event event{Step::kConnected};
     event.detail = session_->behind_pooler() && !session_->pooled()
                        ? "through a pooler; set postgres.pooled = true unless it pools sessions"
@@ -196,6 +204,20 @@ bool Worker::ensure_session() {
     session_was_lost_ = true;
     return false;
   }
+}
+
+void Worker::refuse_database() {
+  connect_not_before_ = Clock::now() + connect_backoff_.next();
+  if (std::exchange(database_refused_, true)) return;
+  session_was_lost_ = true;
+  Event event{Step::kDisconnected};
+  const auto text = fmt::format(
+      "this is not database {} in which this process began, or it has given consumer {}/{} another "
+      "number: nothing is read or written in it. Bring the right database back, or restart this "
+      "program to work with this one",
+      context_.registration.database_id, context_.options.kafka.cluster, context_.options.kafka.group);
+  event.detail = text;
+  context_.observers.emit(event);
 }
 
 void Worker::lose_session(const std::string& why) {

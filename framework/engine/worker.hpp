@@ -71,6 +71,7 @@ class Worker {
   void post(std::function<void()> command);
   bool ensure_session();
   void lose_session(const std::string& why);
+  void refuse_database();
   void poll_register();
   void wait_for_work(Clock::time_point until);
   [[nodiscard]] Clock::time_point next_deadline() const;
@@ -106,6 +107,7 @@ class Worker {
   Backoff connect_backoff_;
   Clock::time_point connect_not_before_{};
   bool session_was_lost_ = false;
+  bool database_refused_ = false;  ///< and said so
   Clock::time_point next_poll_{};
   std::map<TopicPartition, std::unique_ptr<Partition>> partitions_;
   /// Message halts that this process has tried once already.

@@ -21,6 +21,13 @@ constexpr const char* kFindConsumer =
     "  FROM pawl.consumers c CROSS JOIN pawl.database_identity d"
     " WHERE c.cluster = $1 AND c.group_id = $2";
 
+constexpr const char* kStillRegistered =
+    "SELECT d.database_id = $1::uuid"
+    "       AND NOT EXISTS (SELECT FROM pawl.consumers c"
+    "                        WHERE (c.consumer_id = $2::integer)"
+    "                              <> (c.cluster = $3 AND c.group_id = $4))"
+    "  FROM pawl.database_identity d";
+
 }  // namespace
 
 int schema_version(postgres::Session& session, const std::string& schema) {
@@ -86,6 +93,19 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
   }
   return {ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},
           text(found.get(), 0, 2)};
+}
+
+bool still_registered(postgres::Session& session, const std::string& schema,
+                      const std::string& cluster, const std::string& group,
+                      const Registration& registration) {
+  const postgres::Statement statement{"", in_schema(kStillRegistered, schema)};
+  postgres::Parameters parameters;
+  parameters.add_text(registration.database_id);
+  parameters.add_integer(static_cast<std::int64_t>(registration.consumer));
+  parameters.add_text(cluster);
+  parameters.add_text(group);
+  const auto result = session.exec(statement, parameters);
+  return PQntuples(result.get()) == 1 && boolean(result.get(), 0, 0);
 }
 
 }  // namespace pawl::ledger

@@ -30,4 +30,11 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
                                const std::string& cluster, const std::string& group,
                                const std::string& kafka_cluster_id);
 
+/// Whether what register_consumer() found still holds, asked on every new connection: a database
+/// that comes back may be another one, or may have given the consumer's number to somebody else.
+/// A consumer that it has forgotten altogether is no change: first contact deals with that.
+bool still_registered(postgres::Session& session, const std::string& schema,
+                      const std::string& cluster, const std::string& group,
+                      const Registration& registration);
+
 }  // namespace pawl::ledger
