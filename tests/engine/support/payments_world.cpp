@@ -65,6 +65,18 @@ void PaymentsWorld::produce(int count) {
   producer_.flush();
 }
 
+void PaymentsWorld::produce_to_each_partition(int each) {
+  const int partitions = broker_.partition_count(topic_);
+  for (int i = 0; i < each * partitions; ++i) {
+    const int event = next_event_++;
+    const Payment payment{event * 7 % kAccounts, event % 97 + 1};
+    const auto id = fmt::format("event-{}", event);
+    payments_[id] = payment;
+    send(id, payment, i % partitions);
+  }
+  producer_.flush();
+}
+
 void PaymentsWorld::produce_one(const std::string& event_id, int amount, int partition) {
   const Payment payment{1, amount};
   payments_[event_id] = payment;
@@ -132,7 +144,8 @@ void PaymentsWorld::execute(const std::string& sql) const {
 }
 
 std::int64_t PaymentsWorld::processed() const {
-  return number("SELECT coalesce(sum(last_processed_offset + 1), 0) FROM pawl.processed_kafka_offsets");
+  return number(
+      "SELECT coalesce(sum(last_processed_offset - base_offset), 0) FROM pawl.processed_kafka_offsets");
 }
 
 void PaymentsWorld::wait_until_processed(std::int64_t messages,
@@ -149,10 +162,15 @@ void PaymentsWorld::wait_until_processed(std::int64_t messages,
 }
 
 std::optional<std::int64_t> PaymentsWorld::stored(int partition) const {
-  const auto text = value(fmt::format(
-      "SELECT last_processed_offset FROM pawl.processed_kafka_offsets WHERE partition = {}", partition));
+  const auto text = in_register(partition, "last_processed_offset");
   if (text.empty()) return std::nullopt;
   return std::stoll(text);
+}
+
+std::string PaymentsWorld::in_register(int partition, const std::string& column) const {
+  return value(fmt::format(
+      "SELECT {} FROM pawl.processed_kafka_offsets WHERE topic = '{}' AND partition = {}", column, topic_,
+      partition));
 }
 
 std::string PaymentsWorld::imbalance() const {

@@ -35,6 +35,8 @@ class PaymentsWorld {
 
   /// Produces `count` payments with new event ids, about one in a hundred sent twice.
   void produce(int count);
+  /// Payments with new event ids, `each` of them to every partition there is.
+  void produce_to_each_partition(int each);
   /// One payment with this id and amount; repeats are the caller's wish.
   void produce_one(const std::string& event_id, int amount, int partition = -1);
   [[nodiscard]] int produced() const { return produced_; }
@@ -55,14 +57,17 @@ class PaymentsWorld {
   [[nodiscard]] std::string value(const std::string& sql) const;
   void execute(const std::string& sql) const;
   [[nodiscard]] std::int64_t number(const std::string& sql) const { return std::stoll(value(sql)); }
-  /// Of all partitions: stored offsets + 1, added up. Equals the messages processed, without holes.
+  /// Of all partitions: how far the stored offsets are from where the counters began, added up.
+  /// Equals the messages processed, without holes.
   [[nodiscard]] std::int64_t processed() const;
   void wait_until_processed(std::int64_t messages, std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
   void wait_until_all_processed(std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
     wait_until_processed(produced_, deadline);
   }
-  /// Stored offset of one partition; nullopt without a row.
+  /// Stored offset of one partition of the payments' topic; nullopt without a row.
   [[nodiscard]] std::optional<std::int64_t> stored(int partition) const;
+  /// Another column of that row, as text.
+  [[nodiscard]] std::string in_register(int partition, const std::string& column) const;
 
   /// Empty when the books are what the produced messages say; else every difference found.
   [[nodiscard]] std::string imbalance() const;
