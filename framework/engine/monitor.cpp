@@ -20,8 +20,9 @@ constexpr milliseconds kStalledLook{1000};
 constexpr milliseconds kCallGrace{10000};
 
 // Ends a session only if all of it holds: it is the recorded previous owner's, it blocks us, and
-// its process has left it idle in a transaction for longer than the bound. A session that waits
-// for a synchronous standby is committing: ending it would make an unreplicated commit visible.
+// its process has left it idle in a transaction for longer than the bound; in the middle of a flight
+// "idle" is an active session that waits to read from its client. A session that waits for a
+// synchronous standby is committing: ending it would make an unreplicated commit visible.
 const postgres::Statement kEndStalledOwner{
     "",
     "SELECT pg_terminate_backend(a.pid)"
@@ -29,7 +30,8 @@ const postgres::Statement kEndStalledOwner{
     " WHERE a.pid = $1::integer"
     "   AND a.backend_start = $2::timestamptz"
     "   AND a.pid = ANY (pg_blocking_pids($3::integer))"
-    "   AND a.state IN ('idle in transaction', 'idle in transaction (aborted)')"
+    "   AND (a.state IN ('idle in transaction', 'idle in transaction (aborted)')"
+    "        OR (a.state = 'active' AND a.wait_event = 'ClientRead'))"
     "   AND a.state_change < clock_timestamp() - make_interval(secs => $4::bigint / 1000.0)"
     "   AND a.wait_event IS DISTINCT FROM 'SyncRep'"};
 
