@@ -1,6 +1,7 @@
 // The loop that people write by hand, as a yardstick for scripts/bench: a thread and a connection a
 // partition, prepared statements, one round trip a statement. It is as correct as such loops get
-// (key, effects and offset in one transaction), and as incomplete: no groups, no fencing, no retries.
+// (key, effects and offset in one transaction), and as incomplete: no groups, no fencing, no
+// retries.
 //
 //   pawl-bench-naive BOOTSTRAP TOPIC PARTITIONS DATABASE_URL
 //
@@ -28,26 +29,28 @@ struct Kafka {
 Kafka connect(const std::string& bootstrap, const std::string& topic) {
   auto* conf = rd_kafka_conf_new();
   char error[512];
-  for (const auto& [name, value] : {std::pair<const char*, const char*>{"bootstrap.servers", bootstrap.c_str()},
-                                    {"enable.partition.eof", "true"},
-                                    {"isolation.level", "read_committed"}}) {
+  for (const auto& [name, value] :
+       {std::pair<const char*, const char*>{"bootstrap.servers", bootstrap.c_str()},
+        {"enable.partition.eof", "true"},
+        {"isolation.level", "read_committed"}}) {
     if (rd_kafka_conf_set(conf, name, value, error, sizeof error) != RD_KAFKA_CONF_OK) {
       throw std::runtime_error(error);
     }
   }
   Kafka kafka;
   kafka.consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error);
-  if (kafka.consumer == nullptr) throw std::runtime_error(error);
+  if (kafka.consumer == nullptr)
+    throw std::runtime_error(error);
   kafka.topic = rd_kafka_topic_new(kafka.consumer, topic.c_str(), nullptr);
   return kafka;
 }
 
 void prepare(pqxx::connection& connection) {
-  connection.prepare("claim",
-                     "INSERT INTO naive_keys (key) VALUES ($1) ON CONFLICT DO NOTHING");
-  connection.prepare("ledger", "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)");
-  connection.prepare("account",
-                     "UPDATE accounts SET balance = balance + $2, entries = entries + 1 WHERE id = $1");
+  connection.prepare("claim", "INSERT INTO naive_keys (key) VALUES ($1) ON CONFLICT DO NOTHING");
+  connection.prepare("ledger",
+                     "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)");
+  connection.prepare(
+      "account", "UPDATE accounts SET balance = balance + $2, entries = entries + 1 WHERE id = $1");
   connection.prepare("offset", "UPDATE naive_offsets SET processed = $2 WHERE partition = $1");
 }
 
@@ -62,7 +65,8 @@ std::string event_id(const rd_kafka_message_t& message) {
   return {static_cast<const char*>(value), size};
 }
 
-void apply(pqxx::connection& connection, std::int32_t partition, const rd_kafka_message_t& message) {
+void apply(pqxx::connection& connection, std::int32_t partition,
+           const rd_kafka_message_t& message) {
   const auto key = event_id(message);
   pqxx::work tx(connection);
   if (tx.exec(pqxx::prepped{"claim"}, pqxx::params{key}).affected_rows() == 1) {
@@ -87,9 +91,12 @@ void consume(const Kafka& kafka, std::int32_t partition, const std::string& url,
   while (true) {
     const std::unique_ptr<rd_kafka_message_t, decltype(&rd_kafka_message_destroy)> message(
         rd_kafka_consume(kafka.topic, partition, 1000), &rd_kafka_message_destroy);
-    if (!message) continue;
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) break;
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    if (!message)
+      continue;
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+      break;
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      continue;
     apply(connection, partition, *message);
     ++count;
   }
@@ -110,10 +117,12 @@ int main(int argc, char** argv) {
       pqxx::connection connection(url);
       pqxx::work tx(connection);
       tx.exec("CREATE TABLE IF NOT EXISTS naive_keys (key text PRIMARY KEY)");
-      tx.exec("CREATE TABLE IF NOT EXISTS naive_offsets (partition int PRIMARY KEY, processed bigint)");
-      tx.exec("INSERT INTO naive_offsets SELECT g, -1 FROM generate_series(0, $1 - 1) g"
-              " ON CONFLICT DO NOTHING",
-              pqxx::params{partitions});
+      tx.exec(
+          "CREATE TABLE IF NOT EXISTS naive_offsets (partition int PRIMARY KEY, processed bigint)");
+      tx.exec(
+          "INSERT INTO naive_offsets SELECT g, -1 FROM generate_series(0, $1 - 1) g"
+          " ON CONFLICT DO NOTHING",
+          pqxx::params{partitions});
       tx.commit();
     }
     const auto kafka = connect(argv[1], argv[2]);
@@ -129,7 +138,8 @@ int main(int argc, char** argv) {
         }
       });
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+      thread.join();
     std::printf("%ld messages\n", count.load());
     std::fflush(stdout);
     // The yardstick ends with its work; librdkafka's orderly close is not part of it.

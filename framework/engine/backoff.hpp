@@ -6,8 +6,8 @@
 
 namespace pawl::engine {
 
-/// Exponential delays with jitter: the n-th is uniform in the upper three quarters of [0, min(max, initial * 2^n)], so
-/// that a fleet does not come back in step. Owned by one thread.
+/// Exponential delays with jitter: the n-th is uniform in the upper three quarters of [0, min(max,
+/// initial * 2^n)], so that a fleet does not come back in step. Owned by one thread.
 class Backoff {
  public:
   using Milliseconds = std::chrono::milliseconds;

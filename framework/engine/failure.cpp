@@ -15,16 +15,19 @@ Failure from_sqlstate(const std::string& sqlstate, std::string text) {
   if (sqlstate == "25P02") {
     failure.text =
         "a statement of the handler failed and the handler went on as if it had not; nothing was "
-        "stored. Let the exception leave the handler, or wrap the statement in a pqxx::subtransaction";
+        "stored. Let the exception leave the handler, or wrap the statement in a "
+        "pqxx::subtransaction";
   }
   return failure;
 }
 
 std::string one_line(const char* what) {
   std::string text(what);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.pop_back();
   for (auto& c : text) {
-    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+    if (c == '\n' || c == '\r' || c == '\t')
+      c = ' ';
   }
   return text;
 }
@@ -52,7 +55,8 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
                "the handler threw something that is no std::exception; throw one, so that its text "
                "can be shown"};
   }
-  if (!session_alive) failure.kind = FailureClass::kConnection;
+  if (!session_alive)
+    failure.kind = FailureClass::kConnection;
   return failure;
 }
 

@@ -21,7 +21,8 @@ void MessageProcessor::emit(Step what, const InHand& hand) const {
 }
 
 void MessageProcessor::emit_step(Step what, const InHand& hand) const {
-  if (context_.observers.every_step()) emit(what, hand);
+  if (context_.observers.every_step())
+    emit(what, hand);
 }
 
 Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
@@ -46,26 +47,31 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
     return apply_claimed(session, hand, *key);
   }
   switch (hand.binding->missing_key) {
-    case MissingKey::kProcess: return apply_unchecked(session, hand);
-    case MissingKey::kSkip: return skip(session, hand, "no idempotency key");
-    case MissingKey::kFail: break;
+    case MissingKey::kProcess:
+      return apply_unchecked(session, hand);
+    case MissingKey::kSkip:
+      return skip(session, hand, "no idempotency key");
+    case MissingKey::kFail:
+      break;
   }
-  throw PermanentError(fmt::format(
-      "handler {}: the message has no idempotency key ({}); correct the producer or "
-      "idempotency.key, or choose idempotency.missing_key",
-      hand.binding->label,
-      hand.binding->key_function != nullptr ? "its key function returned none"
-      : hand.binding->key_template ? "nothing at " + hand.binding->key_template->text()
-                                   : "none is configured"));
+  throw PermanentError(
+      fmt::format("handler {}: the message has no idempotency key ({}); correct the producer or "
+                  "idempotency.key, or choose idempotency.missing_key",
+                  hand.binding->label,
+                  hand.binding->key_function != nullptr ? "its key function returned none"
+                  : hand.binding->key_template ? "nothing at " + hand.binding->key_template->text()
+                                               : "none is configured"));
 }
 
 std::optional<std::string> MessageProcessor::derive_key(const InHand& hand) const {
   if (hand.binding->key_function != nullptr) {
     auto raw = (*hand.binding->key_function)(hand.message);
-    if (!raw) return std::nullopt;
+    if (!raw)
+      return std::nullopt;
     return message::make_idempotency_key(std::move(*raw));
   }
-  if (!hand.binding->key_template) return std::nullopt;
+  if (!hand.binding->key_template)
+    return std::nullopt;
   auto rendered = hand.binding->key_template->render_key(hand.message, hand.json);
   if (auto* text = std::get_if<message::KeyText>(&rendered)) {
     return message::make_idempotency_key(std::move(text->text));
@@ -80,7 +86,8 @@ ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InH
                          ? fmt::format("{}/{}/{}", kafka.cluster, kafka.group, hand.message.topic())
                          : hand.binding->scope;
   const auto known = scopes_.find(name);
-  if (known != scopes_.end()) return known->second;
+  if (known != scopes_.end())
+    return known->second;
   const auto scope = context_.keys.scope(session, name);
   scopes_.emplace(name, scope);
   return scope;
@@ -99,13 +106,15 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand
   emit_step(Step::kClaimed, hand);
 
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  if (!transaction) return pass_duplicate(frame, hand, scope, key);
+  if (!transaction)
+    return pass_duplicate(frame, hand, scope, key);
 
   const auto response = run_handler(session, frame, hand);
   if (response) {
     postgres::Parameters stored;
     context_.keys.fill_response(stored, scope, key, *response);
-    frame.defer(context_.keys.store_response_statement(), std::move(stored), std::nullopt, "response");
+    frame.defer(context_.keys.store_response_statement(), std::move(stored), std::nullopt,
+                "response");
   }
   emit_step(Step::kHandled, hand);
   finish(frame, hand, *transaction, Outcome::kApplied);
@@ -117,11 +126,12 @@ Response MessageProcessor::run_handler(postgres::Session& session, postgres::Fra
   try {
     return hand.binding->handler->apply(frame, hand.message, hand.json);
   } catch (const std::exception& error) {
-    if (!session.alive() || session.in_transaction()) throw;
+    if (!session.alive() || session.in_transaction())
+      throw;
     // It may have committed one half before the other failed.
-    throw postgres::Error(std::string(postgres::kTransactionEndedState),
-                          fmt::format("the handler ended the transaction itself and then failed: {}",
-                                      error.what()));
+    throw postgres::Error(
+        std::string(postgres::kTransactionEndedState),
+        fmt::format("the handler ended the transaction itself and then failed: {}", error.what()));
   }
 }
 
@@ -151,7 +161,8 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
   if (stored->payload_hash != message::payload_hash(value) &&
       hand.binding->conflict == Conflict::kFail) {
     throw PermanentError(fmt::format(
-        "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: often "
+        "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: "
+        "often "
         "the key names an entity, not an event. Choose a key that is unique per event, or set "
         "idempotency.conflict = \"ignore\" if producers only re-serialise",
         stored->topic, stored->partition, stored->offset));
@@ -161,8 +172,9 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
     try {
       (*hand.binding->on_duplicate)(hand.message, stored->response);
     } catch (const std::exception& error) {
-      const auto text = fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
-                                    hand.binding->label, error.what());
+      const auto text =
+          fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
+                      hand.binding->label, error.what());
       Event event{Step::kWarning};
       event.topic = hand.message.topic();
       event.partition = hand.message.partition();
@@ -196,7 +208,8 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
   advance.transaction = transaction;
   advance.outcome = outcome;
   advance.leader_epoch = hand.record.leader_epoch();
-  if (hand.message.timestamp_ms() >= 0) advance.timestamp_ms = hand.message.timestamp_ms();
+  if (hand.message.timestamp_ms() >= 0)
+    advance.timestamp_ms = hand.message.timestamp_ms();
   postgres::Parameters parameters;
   context_.offsets.fill(parameters, hand.step.partition, advance);
 
@@ -208,9 +221,14 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
   frame.finish(context_.offsets.advance_statement(), parameters, hooks);
 
   switch (outcome) {
-    case Outcome::kDuplicate: emit(Step::kDuplicate, hand); break;
-    case Outcome::kSkipped: emit(Step::kSkipped, hand); break;
-    default: emit(Step::kCommitted, hand);
+    case Outcome::kDuplicate:
+      emit(Step::kDuplicate, hand);
+      break;
+    case Outcome::kSkipped:
+      emit(Step::kSkipped, hand);
+      break;
+    default:
+      emit(Step::kCommitted, hand);
   }
 }
 

@@ -20,8 +20,8 @@ constexpr milliseconds kStalledLook{1000};
 constexpr milliseconds kCallGrace{10000};
 
 // Ends a session only if all of it holds: it is the recorded previous owner's, it blocks us, and
-// its process has left it idle in a transaction for longer than the bound; in the middle of a flight
-// "idle" is an active session that waits to read from its client. A session that waits for a
+// its process has left it idle in a transaction for longer than the bound; in the middle of a
+// flight "idle" is an active session that waits to read from its client. A session that waits for a
 // synchronous standby is committing: ending it would make an unreplicated commit visible.
 const postgres::Statement kEndStalledOwner{
     "",
@@ -65,7 +65,8 @@ void Monitor::run() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kTick, [this] { return stopping_ || in_doubt_; });
-      if (stopping_) return;
+      if (stopping_)
+        return;
       in_doubt = std::exchange(in_doubt_, false);
     }
     const auto now = Clock::now();
@@ -89,10 +90,12 @@ void Monitor::check_topics() {
   context_.directory.refresh();
   for (const auto& topic : context_.router.topics()) {
     const auto found = context_.directory.find(topic, milliseconds(60000));
-    if (!found || found->id.empty()) continue;
+    if (!found || found->id.empty())
+      continue;
     auto& known = topic_ids_[topic];
     if (!known.empty() && known != found->id) {
-      for (const auto& worker : workers_) worker->recheck(topic);
+      for (const auto& worker : workers_)
+        worker->recheck(topic);
     }
     known = found->id;
   }
@@ -101,11 +104,13 @@ void Monitor::check_topics() {
 void Monitor::ask_log_ends() {
   std::vector<TopicPartition> partitions;
   const auto all = context_.board.all();
-  for (const auto& status : all) partitions.push_back(status->partition);
+  for (const auto& status : all)
+    partitions.push_back(status->partition);
   const auto ranges = context_.kafka.log_ranges(partitions, kKafkaTimeout);
   for (const auto& status : all) {
     const auto found = ranges.find(status->partition);
-    if (found != ranges.end()) status->log_end = found->second.end;
+    if (found != ranges.end())
+      status->log_end = found->second.end;
   }
 }
 
@@ -120,19 +125,23 @@ void Monitor::warn(const std::string& text, const TopicPartition& partition) con
 void Monitor::check_calls() {
   for (const auto& worker : workers_) {
     const auto call = worker->current_call();
-    if (!call.active) continue;
+    if (!call.active)
+      continue;
     const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
     const auto patience = std::min(kStalledLook, context_.options.postgres.lock_timeout / 2);
-    if (waited > patience && call.own) end_stalled_owner(call);
+    if (waited > patience && call.own)
+      end_stalled_owner(call);
     const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
     if (waited > 2 * limit) {
-      warn(fmt::format("a handler has not returned for {} s and cannot be interrupted; ending the process, "
-                       "the message runs again elsewhere",
-                       waited.count() / 1000),
+      warn(fmt::format(
+               "a handler has not returned for {} s and cannot be interrupted; ending the process, "
+               "the message runs again elsewhere",
+               waited.count() / 1000),
            call.partition);
       std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
     }
-    if (waited > limit) worker->interrupt();
+    if (waited > limit)
+      worker->interrupt();
   }
 }
 
@@ -144,8 +153,10 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
     // While an acquire waits for the row, the register still names the owner that locks it; once
     // the row is ours, only we remember whom we took it from.
     auto suspect = context_.offsets.other_holder(*session_, call.partition, context_.owner);
-    if (!suspect) suspect = call.previous_owner;
-    if (!suspect) return;
+    if (!suspect)
+      suspect = call.previous_owner;
+    if (!suspect)
+      return;
     postgres::Parameters parameters;
     parameters.add_integer(suspect->pid);
     parameters.add_text(suspect->backend_start);
@@ -153,9 +164,10 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
     parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
     const auto ended = session_->exec(kEndStalledOwner, parameters);
     if (PQntuples(ended.get()) > 0) {
-      warn(fmt::format("ended PostgreSQL session {} of the partition's previous owner: its process left it "
-                       "idle in a transaction whose locks we wait for",
-                       suspect->pid),
+      warn(fmt::format(
+               "ended PostgreSQL session {} of the partition's previous owner: its process left it "
+               "idle in a transaction whose locks we wait for",
+               suspect->pid),
            call.partition);
     }
   } catch (const postgres::Error&) {

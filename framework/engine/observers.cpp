@@ -4,28 +4,50 @@ namespace pawl {
 
 std::string_view to_string(Step step) {
   switch (step) {
-    case Step::kAssigned: return "assigned";
-    case Step::kAcquired: return "acquired";
-    case Step::kPositioned: return "positioned";
-    case Step::kFetched: return "fetched";
-    case Step::kClaimed: return "claimed";
-    case Step::kDuplicate: return "duplicate";
-    case Step::kHandled: return "handled";
-    case Step::kAdvancing: return "advancing";
-    case Step::kCommitting: return "committing";
-    case Step::kCommitted: return "committed";
-    case Step::kSkipped: return "skipped";
-    case Step::kFailed: return "failed";
-    case Step::kFenced: return "fenced";
-    case Step::kInDoubt: return "in_doubt";
-    case Step::kHalted: return "halted";
-    case Step::kPaused: return "paused";
-    case Step::kRevoked: return "revoked";
-    case Step::kReleased: return "released";
-    case Step::kCaughtUp: return "caught_up";
-    case Step::kConnected: return "connected";
-    case Step::kDisconnected: return "disconnected";
-    case Step::kWarning: return "warning";
+    case Step::kAssigned:
+      return "assigned";
+    case Step::kAcquired:
+      return "acquired";
+    case Step::kPositioned:
+      return "positioned";
+    case Step::kFetched:
+      return "fetched";
+    case Step::kClaimed:
+      return "claimed";
+    case Step::kDuplicate:
+      return "duplicate";
+    case Step::kHandled:
+      return "handled";
+    case Step::kAdvancing:
+      return "advancing";
+    case Step::kCommitting:
+      return "committing";
+    case Step::kCommitted:
+      return "committed";
+    case Step::kSkipped:
+      return "skipped";
+    case Step::kFailed:
+      return "failed";
+    case Step::kFenced:
+      return "fenced";
+    case Step::kInDoubt:
+      return "in_doubt";
+    case Step::kHalted:
+      return "halted";
+    case Step::kPaused:
+      return "paused";
+    case Step::kRevoked:
+      return "revoked";
+    case Step::kReleased:
+      return "released";
+    case Step::kCaughtUp:
+      return "caught_up";
+    case Step::kConnected:
+      return "connected";
+    case Step::kDisconnected:
+      return "disconnected";
+    case Step::kWarning:
+      return "warning";
   }
   return "unknown";
 }
@@ -36,7 +58,8 @@ namespace pawl::engine {
 
 Observers::Observers(std::vector<std::shared_ptr<Observer>> observers)
     : observers_(std::move(observers)) {
-  for (const auto& observer : observers_) every_step_ = every_step_ || observer->watches_every_step();
+  for (const auto& observer : observers_)
+    every_step_ = every_step_ || observer->watches_every_step();
 }
 
 }  // namespace pawl::engine

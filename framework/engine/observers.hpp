@@ -13,7 +13,8 @@ class Observers {
   explicit Observers(std::vector<std::shared_ptr<Observer>> observers);
 
   void emit(const Event& event) const noexcept {
-    for (const auto& observer : observers_) observer->on_event(event);
+    for (const auto& observer : observers_)
+      observer->on_event(event);
   }
   [[nodiscard]] bool every_step() const { return every_step_; }
 

@@ -40,13 +40,15 @@ class StatusBoard {
   void remove(const std::shared_ptr<PartitionStatus>& status) {
     const std::scoped_lock lock(mutex_);
     const auto found = partitions_.find(status->partition);
-    if (found != partitions_.end() && found->second == status) partitions_.erase(found);
+    if (found != partitions_.end() && found->second == status)
+      partitions_.erase(found);
   }
   [[nodiscard]] std::vector<std::shared_ptr<PartitionStatus>> all() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::shared_ptr<PartitionStatus>> result;
     result.reserve(partitions_.size());
-    for (const auto& [partition, status] : partitions_) result.push_back(status);
+    for (const auto& [partition, status] : partitions_)
+      result.push_back(status);
     return result;
   }
 

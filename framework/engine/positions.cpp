@@ -10,11 +10,16 @@ constexpr std::string_view kOurMetadata = "pawl:";
 
 const char* start_name(Start start) {
   switch (start) {
-    case Start::kCommitted: return "committed";
-    case Start::kEarliest: return "earliest";
-    case Start::kLatest: return "latest";
-    case Start::kTimestamp: return "timestamp";
-    case Start::kHalt: return "halt";
+    case Start::kCommitted:
+      return "committed";
+    case Start::kEarliest:
+      return "earliest";
+    case Start::kLatest:
+      return "latest";
+    case Start::kTimestamp:
+      return "timestamp";
+    case Start::kHalt:
+      return "halt";
   }
   return "unknown";
 }
@@ -22,15 +27,17 @@ const char* start_name(Start start) {
 template <typename T>
 const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartition& partition) {
   const auto found = answers.find(partition);
-  if (found != answers.end()) return found->second;
-  throw kafka::KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-                          fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic,
-                                      partition.partition));
+  if (found != answers.end())
+    return found->second;
+  throw kafka::KafkaError(
+      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+      fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
 }
 
 std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_t count) {
   std::vector<TopicPartition> partitions;
-  for (std::int32_t p = 0; p < count; ++p) partitions.push_back({topic, p});
+  for (std::int32_t p = 0; p < count; ++p)
+    partitions.push_back({topic, p});
   return partitions;
 }
 
@@ -47,7 +54,8 @@ std::vector<std::int64_t> Positions::resolve_start(
   const auto ranges = context_.kafka.log_ranges(partitions, kTimeout);
   std::map<TopicPartition, kafka::CommittedOffset> committed;
   std::map<TopicPartition, std::int64_t> at_time;
-  if (options.start == Start::kCommitted) committed = context_.kafka.committed(partitions, kTimeout);
+  if (options.start == Start::kCommitted)
+    committed = context_.kafka.committed(partitions, kTimeout);
   if (options.start == Start::kTimestamp) {
     at_time = context_.kafka.offsets_at(partitions, options.start_timestamp_ms, kTimeout);
   }
@@ -55,8 +63,10 @@ std::vector<std::int64_t> Positions::resolve_start(
   for (const auto& partition : partitions) {
     const auto& range = answered(ranges, partition);
     std::int64_t next = range.start;
-    if (options.start == Start::kLatest) next = range.end;
-    if (options.start == Start::kTimestamp) next = answered(at_time, partition);
+    if (options.start == Start::kLatest)
+      next = range.end;
+    if (options.start == Start::kTimestamp)
+      next = answered(at_time, partition);
     if (options.start == Start::kCommitted && committed.at(partition).next >= 0) {
       next = committed.at(partition).next;
     }
@@ -76,17 +86,20 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
 
   // An offset that pawl committed, and no row here: the row is in another database.
   for (const auto& [where, committed] : context_.kafka.committed(partitions, kTimeout)) {
-    if (!committed.metadata.starts_with(kOurMetadata)) continue;
+    if (!committed.metadata.starts_with(kOurMetadata))
+      continue;
     // Unless another process of ours met the topic, and committed, since we looked for its row.
-    if (context_.offsets.find_topic(session, partition.topic)) return std::nullopt;
+    if (context_.offsets.find_topic(session, partition.topic))
+      return std::nullopt;
     return Refused{
         std::nullopt, ledger::halt_kind::kPosition,
-        fmt::format("group {} has processed {} [{}] up to offset {} into database {}, but this "
-                    "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
-                    "postgres.url, restore the database, or state the position yourself: {}",
-                    context_.options.kafka.group, where.topic, where.partition, committed.next - 1,
-                    committed.metadata.substr(kOurMetadata.size()),
-                    context_.registration.database_id, set_command(where))};
+        fmt::format(
+            "group {} has processed {} [{}] up to offset {} into database {}, but this "
+            "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
+            "postgres.url, restore the database, or state the position yourself: {}",
+            context_.options.kafka.group, where.topic, where.partition, committed.next - 1,
+            committed.metadata.substr(kOurMetadata.size()), context_.registration.database_id,
+            set_command(where))};
   }
   if (context_.options.kafka.start == Start::kHalt) {
     return Refused{std::nullopt, ledger::halt_kind::kPosition,
@@ -94,8 +107,9 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
                                "where to begin, e.g. {}",
                                partition.topic, set_command(partition))};
   }
-  context_.offsets.first_contact(session, {partition.topic, start_name(context_.options.kafka.start),
-                                           resolve_start(partitions)});
+  context_.offsets.first_contact(
+      session,
+      {partition.topic, start_name(context_.options.kafka.start), resolve_start(partitions)});
   return std::nullopt;
 }
 
@@ -103,18 +117,20 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
                                   const std::optional<kafka::LogRange>& hint) const {
   auto source = context_.offsets.find_topic(session, partition.topic);
   if (!source) {
-    if (auto refused = first_contact(session, partition)) return *refused;
+    if (auto refused = first_contact(session, partition))
+      return *refused;
     source = context_.offsets.find_topic(session, partition.topic);
   }
   auto acquired = context_.offsets.acquire(session, partition, context_.owner);
   if (!acquired) {
     if (source && partition.partition < source->partitions) {
-      return Refused{std::nullopt, ledger::halt_kind::kPosition,
-                     fmt::format("{} {} [{}]: its register row is gone, though the topic's start was "
-                                 "resolved with {} partitions: somebody deleted it. Restore it, or "
-                                 "state the position: {}",
-                                 context_.options.kafka.group, partition.topic, partition.partition,
-                                 source->partitions, set_command(partition))};
+      return Refused{
+          std::nullopt, ledger::halt_kind::kPosition,
+          fmt::format("{} {} [{}]: its register row is gone, though the topic's start was "
+                      "resolved with {} partitions: somebody deleted it. Restore it, or "
+                      "state the position: {}",
+                      context_.options.kafka.group, partition.topic, partition.partition,
+                      source->partitions, set_command(partition))};
     }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);
@@ -144,7 +160,8 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   const auto next = acquired->stored_offset + 1;
   if (!hint || next < hint->start || next > hint->end) {
     if (const auto reason = unservable(partition, next)) {
-      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
+      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason,
+                     acquired->stored_offset};
     }
   }
   return Positioned{*acquired, source->id, current_id};
@@ -164,8 +181,7 @@ std::optional<std::string> Positions::unservable(const TopicPartition& partition
         range.start - next_offset, set_command(partition));
   }
   // Beyond the stable end is not beyond the log: transactions may be open there.
-  if (next_offset > range.end &&
-      next_offset > context_.kafka.high_watermark(partition, kTimeout)) {
+  if (next_offset > range.end && next_offset > context_.kafka.high_watermark(partition, kTimeout)) {
     return fmt::format(
         "{} {} [{}]: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
         "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "
@@ -180,7 +196,8 @@ std::optional<std::string> Positions::other_topic(const TopicPartition& partitio
                                                   const std::string& stored_id,
                                                   const std::string& current_id,
                                                   std::int64_t stored_offset) const {
-  if (stored_id.empty() || current_id.empty() || stored_id == current_id) return std::nullopt;
+  if (stored_id.empty() || current_id.empty() || stored_id == current_id)
+    return std::nullopt;
   return fmt::format(
       "{} {} [{}]: the topic was deleted and created again (topic id was {}, is {}); stored offset "
       "{} belongs to the old one. Nothing was skipped. To process the new topic from its start: {}",

@@ -54,7 +54,8 @@ class Positions {
  private:
   std::optional<Refused> first_contact(postgres::Session& session,
                                        const TopicPartition& partition) const;
-  [[nodiscard]] std::vector<std::int64_t> resolve_start(const std::vector<TopicPartition>& partitions) const;
+  [[nodiscard]] std::vector<std::int64_t> resolve_start(
+      const std::vector<TopicPartition>& partitions) const;
 
   Context& context_;
 };

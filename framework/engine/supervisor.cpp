@@ -30,10 +30,12 @@ class ShutdownWatch {
   ShutdownWatch(milliseconds timeout, const Observers& observers)
       : thread_([this, timeout, &observers] {
           std::unique_lock lock(mutex_);
-          if (changed_.wait_for(lock, timeout, [this] { return done_; })) return;
+          if (changed_.wait_for(lock, timeout, [this] { return done_; }))
+            return;
           Event event{Step::kWarning};
           event.detail =
-              "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again elsewhere";
+              "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again "
+              "elsewhere";
           observers.emit(event);
           std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
         }) {}
@@ -65,8 +67,10 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       observers_(std::move(observers)),
       client_(std::make_unique<kafka::Client>(
           options.kafka, [this](int level, const std::string& facility, const std::string& text) {
-            // librdkafka repeats connection failures in its events; its log adds what is only there.
-            if (level <= 4) emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
+            // librdkafka repeats connection failures in its events; its log adds what is only
+            // there.
+            if (level <= 4)
+              emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
           })) {}
 
 Supervisor::~Supervisor() = default;
@@ -89,12 +93,14 @@ bool Supervisor::pause_before_retry(milliseconds delay) {
 }
 
 RunResult Supervisor::run() {
-  if (!connect()) return RunResult::kStopped;
+  if (!connect())
+    return RunResult::kStopped;
   start_workers();
   loop();
   const bool halted = any_halted();
   leave();
-  if (fatal_) throw FatalError(*fatal_);
+  if (fatal_)
+    throw FatalError(*fatal_);
   return options_.consumer.drain && halted && !stop_ ? RunResult::kHaltedPartitions
                                                      : RunResult::kStopped;
 }
@@ -103,7 +109,8 @@ bool Supervisor::connect() {
   Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
   std::string last_problem;
   const auto report = [&](std::string problem) {
-    if (problem == last_problem) return;
+    if (problem == last_problem)
+      return;
     last_problem = std::move(problem);
     emit(Step::kWarning, last_problem);
   };
@@ -112,24 +119,31 @@ bool Supervisor::connect() {
       postgres::Session session(session_settings(options_));
       ledger::require_schema(session, options_.postgres.schema);
       const auto cluster = client_->cluster_id(kKafkaTimeout);
-      auto registration =
-          ledger::register_consumer(session, options_.postgres.schema, options_.kafka.cluster,
-                                    options_.kafka.group, cluster);
+      auto registration = ledger::register_consumer(
+          session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
       const auto consumer = registration.consumer;
-      context_ = std::unique_ptr<Context>(new Context{
-          options_, registry_, router_, observers_, *client_, std::move(registration),
-          ledger::OffsetRegister(options_.postgres.schema, consumer),
-          ledger::IdempotencyKeys(options_.postgres.schema),
-          ledger::SkippedMessages(options_.postgres.schema, consumer),
-          TopicDirectory(*client_, router_.topics()), {}, make_owner()});
+      context_ = std::unique_ptr<Context>(
+          new Context{options_,
+                      registry_,
+                      router_,
+                      observers_,
+                      *client_,
+                      std::move(registration),
+                      ledger::OffsetRegister(options_.postgres.schema, consumer),
+                      ledger::IdempotencyKeys(options_.postgres.schema),
+                      ledger::SkippedMessages(options_.postgres.schema, consumer),
+                      TopicDirectory(*client_, router_.topics()),
+                      {},
+                      make_owner()});
       return true;
     } catch (const kafka::KafkaError& error) {
       report(fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
       if (error.failure() == postgres::FailureClass::kProgram) {
-        throw FatalError(fmt::format("PostgreSQL refuses to serve: {} (SQLSTATE {}); see the grants "
-                                     "in docs/operations.md",
-                                     error.what(), error.sqlstate()));
+        throw FatalError(
+            fmt::format("PostgreSQL refuses to serve: {} (SQLSTATE {}); see the grants "
+                        "in docs/operations.md",
+                        error.what(), error.sqlstate()));
       }
       report(fmt::format("waiting for PostgreSQL: {}", error.what()));
     } catch (const postgres::InDoubt& error) {
@@ -162,7 +176,8 @@ void Supervisor::start_workers() {
 void Supervisor::loop() {
   std::vector<TopicPartition> manual;
   for (const auto& topic : router_.topics()) {
-    for (const auto partition : options_.kafka.manual_partitions) manual.push_back({topic, partition});
+    for (const auto partition : options_.kafka.manual_partitions)
+      manual.push_back({topic, partition});
   }
   membership_->start(router_.topics(), manual);
   while (!stop_ && !fatal_) {
@@ -170,14 +185,14 @@ void Supervisor::loop() {
     finish_revocation();
     serve_restarts();
     commit_progress();
-    if (options_.consumer.drain && drained()) return;
+    if (options_.consumer.drain && drained())
+      return;
   }
 }
 
 std::function<void()> Supervisor::readable_callback(const TopicPartition& partition) {
-  const auto idlest = std::min_element(load_.begin(), load_.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto idlest = std::min_element(
+      load_.begin(), load_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   ++idlest->second;
   auto* worker = idlest->first;
   owners_[partition] = worker;
@@ -186,14 +201,16 @@ std::function<void()> Supervisor::readable_callback(const TopicPartition& partit
 
 void Supervisor::on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) {
   assigned_once_ = true;
-  for (auto& stream : streams) owners_.at(stream->partition())->assign(std::move(stream));
+  for (auto& stream : streams)
+    owners_.at(stream->partition())->assign(std::move(stream));
 }
 
 void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
   std::map<Worker*, std::vector<TopicPartition>> by_worker;
   for (const auto& partition : partitions) {
     const auto owner = owners_.find(partition);
-    if (owner == owners_.end()) continue;
+    if (owner == owners_.end())
+      continue;
     by_worker[owner->second].push_back(partition);
     --load_[owner->second];
     owners_.erase(owner);
@@ -202,7 +219,8 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
   auto revocation = std::make_shared<Revocation>();
   // Beyond this the message in hand is left to the fence of the next owner's acquire.
   revocation->deadline = Clock::now() + std::min(context_->longest_handler, milliseconds(20000));
-  for (const auto& [worker, mine] : by_worker) revocation->pending.insert(worker);
+  for (const auto& [worker, mine] : by_worker)
+    revocation->pending.insert(worker);
   revocation_ = revocation;
   for (auto& [worker, mine] : by_worker) {
     auto* const w = worker;
@@ -219,11 +237,13 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
 }
 
 void Supervisor::finish_revocation() {
-  if (!revocation_) return;
+  if (!revocation_)
+    return;
   {
     const std::scoped_lock lock(revocation_mutex_);
     std::erase_if(revocation_->pending, [](const Worker* worker) { return worker->finished(); });
-    if (!revocation_->pending.empty() && Clock::now() < revocation_->deadline) return;
+    if (!revocation_->pending.empty() && Clock::now() < revocation_->deadline)
+      return;
   }
   revocation_.reset();
   membership_->complete_revoke();
@@ -236,17 +256,20 @@ void Supervisor::serve_restarts() {
     restarts.swap(restarts_);
   }
   for (const auto& partition : restarts) {
-    if (!owners_.contains(partition) || revocation_) continue;
+    if (!owners_.contains(partition) || revocation_)
+      continue;
     for (const auto& touched : membership_->restart_fetch(partition)) {
       const auto owner = owners_.find(touched);
-      if (owner != owners_.end()) owner->second->reposition(touched);
+      if (owner != owners_.end())
+        owner->second->reposition(touched);
     }
   }
 }
 
 void Supervisor::on_stray_record(const TopicPartition& partition) {
   const auto owner = owners_.find(partition);
-  if (owner != owners_.end()) owner->second->reposition(partition);
+  if (owner != owners_.end())
+    owner->second->reposition(partition);
 }
 
 void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) {
@@ -258,28 +281,34 @@ void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& tex
   emit(Step::kWarning, fmt::format("Kafka: {}", text));
   if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
       code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) {
-    if (monitor_) monitor_->topics_in_doubt();
+    if (monitor_)
+      monitor_->topics_in_doubt();
   }
 }
 
 void Supervisor::on_commit_refused() {
   // In the middle of a rebalance, for example: told again at the next interval.
-  for (auto& [partition, next] : told_kafka_) next = -1;
+  for (auto& [partition, next] : told_kafka_)
+    next = -1;
 }
 
 void Supervisor::commit_progress() {
   const auto now = Clock::now();
-  if (revocation_) return;
+  if (revocation_)
+    return;
   const bool due = now >= next_commit_;
-  if (due) next_commit_ = now + options_.kafka.commit_interval;
+  if (due)
+    next_commit_ = now + options_.kafka.commit_interval;
   std::vector<kafka::Membership::Progress> progress;
   for (const auto& status : context_->board.all()) {
     const auto next = status->position.load();
-    if (next < 0 || !owners_.contains(status->partition)) continue;
+    if (next < 0 || !owners_.contains(status->partition))
+      continue;
     const auto told = told_kafka_.find(status->partition);
     // A partition just acquired is told at once: a process may die before the interval is over, and
     // a wrong database is recognised by what stands in Kafka.
-    if (told != told_kafka_.end() && (!due || told->second == next)) continue;
+    if (told != told_kafka_.end() && (!due || told->second == next))
+      continue;
     told_kafka_[status->partition] = next;
     progress.push_back({status->partition, next});
   }
@@ -287,14 +316,17 @@ void Supervisor::commit_progress() {
 }
 
 bool Supervisor::drained() {
-  if (!assigned_once_ || revocation_) return false;
+  if (!assigned_once_ || revocation_)
+    return false;
   try {
     if (!drain_targets_) {
       std::vector<TopicPartition> all;
       for (const auto& topic : router_.topics()) {
         const auto found = context_->directory.find(topic, milliseconds(1000));
-        if (!found) return false;
-        for (std::int32_t p = 0; p < found->partitions; ++p) all.push_back({topic, p});
+        if (!found)
+          return false;
+        for (std::int32_t p = 0; p < found->partitions; ++p)
+          all.push_back({topic, p});
       }
       drain_targets_.emplace();
       for (const auto& [partition, range] : client_->log_ranges(all, kKafkaTimeout)) {
@@ -306,19 +338,23 @@ bool Supervisor::drained() {
     return false;
   }
   const auto all = context_->board.all();
-  if (all.size() != owners_.size()) return false;
+  if (all.size() != owners_.size())
+    return false;
   for (const auto& status : all) {
-    if (status->halted) continue;
+    if (status->halted)
+      continue;
     const auto target = drain_targets_->find(status->partition);
     const auto reached = std::max(status->position.load(), status->end_seen.load());
-    if (!status->acquired || target == drain_targets_->end() || reached < target->second) return false;
+    if (!status->acquired || target == drain_targets_->end() || reached < target->second)
+      return false;
   }
   return true;
 }
 
 bool Supervisor::any_halted() const {
   const auto all = context_->board.all();
-  return std::any_of(all.begin(), all.end(), [](const auto& status) { return status->halted.load(); });
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& status) { return status->halted.load(); });
 }
 
 void Supervisor::leave() {
@@ -326,9 +362,11 @@ void Supervisor::leave() {
   const auto interrupt_at = Clock::now() + options_.consumer.shutdown_timeout * 3 / 4;
   leaving_ = true;
   next_commit_ = {};
-  for (const auto& worker : workers_) worker->stop();
+  for (const auto& worker : workers_)
+    worker->stop();
   const auto all_finished = [this] {
-    return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->finished(); });
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const auto& w) { return w->finished(); });
   };
   bool interrupted = false;
   // The positions are read before the workers take them off the board.
@@ -338,11 +376,13 @@ void Supervisor::leave() {
     finish_revocation();
     if (!interrupted && Clock::now() > interrupt_at) {
       interrupted = true;
-      for (const auto& worker : workers_) worker->interrupt();
+      for (const auto& worker : workers_)
+        worker->interrupt();
     }
   }
   monitor_.reset();
-  for (const auto& worker : workers_) worker->join();
+  for (const auto& worker : workers_)
+    worker->join();
   finish_revocation();
   membership_->close();
   while (!membership_->closed()) {

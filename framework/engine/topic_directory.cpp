@@ -15,10 +15,12 @@ std::optional<kafka::TopicDescription> TopicDirectory::find(const std::string& t
     const std::scoped_lock lock(mutex_);
     fresh = described_at_ && Clock::now() - *described_at_ <= max_age;
   }
-  if (!fresh) refresh();
+  if (!fresh)
+    refresh();
   const std::scoped_lock lock(mutex_);
   const auto found = described_.find(topic);
-  if (found == described_.end()) return std::nullopt;
+  if (found == described_.end())
+    return std::nullopt;
   return found->second;
 }
 

@@ -18,8 +18,10 @@ postgres::SessionSettings session_settings(const Options& options) {
   settings.connect_timeout = options.postgres.connect_timeout;
   settings.lock_timeout = options.postgres.lock_timeout;
   milliseconds longest{30000};
-  for (const auto& handler : options.handlers) longest = std::max(longest, handler.timeout);
-  settings.statement_timeout = options.handlers.empty() ? longest : options.handlers.front().timeout;
+  for (const auto& handler : options.handlers)
+    longest = std::max(longest, handler.timeout);
+  settings.statement_timeout =
+      options.handlers.empty() ? longest : options.handlers.front().timeout;
   // A handler may compute without touching the database for as long as its timeout.
   settings.idle_in_transaction_timeout = longest + milliseconds(30000);
   return settings;
@@ -32,10 +34,13 @@ Worker::Worker(Context& context)
       connect_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
       thread_([this] { run(); }) {}
 
-Worker::~Worker() { join(); }
+Worker::~Worker() {
+  join();
+}
 
 void Worker::join() {
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 void Worker::wake() {
@@ -58,10 +63,10 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
   post([this, stream = std::move(stream)] {
     const auto& postgres = context_.options.postgres;
     const auto& failures = context_.options.failures;
-    auto partition = std::make_unique<Partition>(
-        stream, context_.board.add(stream->partition()),
-        Backoff(postgres.retry_initial, postgres.retry_max),
-        Backoff(failures.retry_initial, failures.retry_max));
+    auto partition =
+        std::make_unique<Partition>(stream, context_.board.add(stream->partition()),
+                                    Backoff(postgres.retry_initial, postgres.retry_max),
+                                    Backoff(failures.retry_initial, failures.retry_max));
     const auto name = partition->name();
     emit(Step::kAssigned, *partition, -1);
     partitions_[name] = std::move(partition);
@@ -70,7 +75,8 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
 
 void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
   post([this, partitions = std::move(partitions), lost, done = std::move(done)] {
-    for (const auto& name : partitions) drop(name, !lost);
+    for (const auto& name : partitions)
+      drop(name, !lost);
     done();
   });
 }
@@ -94,7 +100,8 @@ void Worker::recheck(const std::string& topic) {
 void Worker::reposition(const TopicPartition& partition) {
   post([this, partition] {
     const auto found = partitions_.find(partition);
-    if (found == partitions_.end() || found->second->phase != Partition::Phase::kRunning) return;
+    if (found == partitions_.end() || found->second->phase != Partition::Phase::kRunning)
+      return;
     found->second->buffer.clear();
     found->second->phase = Partition::Phase::kPositioning;
   });
@@ -102,7 +109,8 @@ void Worker::reposition(const TopicPartition& partition) {
 
 void Worker::interrupt() {
   const std::scoped_lock lock(session_mutex_);
-  if (session_) session_->interrupt();
+  if (session_)
+    session_->interrupt();
 }
 
 WorkerCall Worker::current_call() const {
@@ -132,31 +140,39 @@ bool Worker::serve_mailbox() {
     commands.swap(mailbox_);
     woken_ = false;
   }
-  for (const auto& command : commands) command();
+  for (const auto& command : commands)
+    command();
   return !commands.empty();
 }
 
 void Worker::run() {
   while (true) {
     serve_mailbox();
-    if (stopping_) break;
+    if (stopping_)
+      break;
     if (partitions_.empty() || !ensure_session()) {
-      wait_for_work(partitions_.empty() ? Clock::now() + std::chrono::hours(1) : connect_not_before_);
+      wait_for_work(partitions_.empty() ? Clock::now() + std::chrono::hours(1)
+                                        : connect_not_before_);
       continue;
     }
     poll_register();
-    if (session_) prepare_acquires();
+    if (session_)
+      prepare_acquires();
     bool worked = false;
     for (auto& [name, partition] : partitions_) {
-      if (!session_) break;
+      if (!session_)
+        break;
       worked = step(*partition) || worked;
       // A revocation must not wait for the other partitions' turns.
       const std::scoped_lock lock(mailbox_mutex_);
-      if (!mailbox_.empty()) break;
+      if (!mailbox_.empty())
+        break;
     }
-    if (!worked) wait_for_work(next_deadline());
+    if (!worked)
+      wait_for_work(next_deadline());
   }
-  while (!partitions_.empty()) drop(TopicPartition(partitions_.begin()->first), true);
+  while (!partitions_.empty())
+    drop(TopicPartition(partitions_.begin()->first), true);
   {
     const std::scoped_lock lock(session_mutex_);
     session_.reset();
@@ -167,17 +183,22 @@ void Worker::run() {
 }
 
 bool Worker::ensure_session() {
-  if (session_ && session_->alive()) return true;
-  if (session_) lose_session("the connection was found broken");
-  if (Clock::now() < connect_not_before_) return false;
+  if (session_ && session_->alive())
+    return true;
+  if (session_)
+    lose_session("the connection was found broken");
+  if (Clock::now() < connect_not_before_)
+    return false;
   try {
     auto fresh = std::make_unique<postgres::Session>(session_settings(context_.options));
-    if (!ledger::still_registered(*fresh, context_.options.postgres.schema, context_.options.kafka.cluster,
-                                  context_.options.kafka.group, context_.registration)) {
+    if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
+                                  context_.options.kafka.cluster, context_.options.kafka.group,
+                                  context_.registration)) {
       refuse_database();
       return false;
     }
-    for (const auto& on_connect : context_.registry.connect_functions()) on_connect(fresh->connection());
+    for (const auto& on_connect : context_.registry.connect_functions())
+      on_connect(fresh->connection());
     // Whatever was read over the old connection may be newer than what this server has.
     processor_.forget();
     {
@@ -195,7 +216,8 @@ bool Worker::ensure_session() {
     return true;
   } catch (const std::exception& error) {
     connect_not_before_ = Clock::now() + connect_backoff_.next();
-    const auto text = fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
+    const auto text =
+        fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
     if (!session_was_lost_) {
       Event event{Step::kDisconnected};
       event.detail = text;
@@ -208,14 +230,16 @@ bool Worker::ensure_session() {
 
 void Worker::refuse_database() {
   connect_not_before_ = Clock::now() + connect_backoff_.next();
-  if (std::exchange(database_refused_, true)) return;
+  if (std::exchange(database_refused_, true))
+    return;
   session_was_lost_ = true;
   Event event{Step::kDisconnected};
   const auto text = fmt::format(
       "this is not database {} in which this process began, or it has given consumer {}/{} another "
       "number: nothing is read or written in it. Bring the right database back, or restart this "
       "program to work with this one",
-      context_.registration.database_id, context_.options.kafka.cluster, context_.options.kafka.group);
+      context_.registration.database_id, context_.options.kafka.cluster,
+      context_.options.kafka.group);
   event.detail = text;
   context_.observers.emit(event);
 }
@@ -227,14 +251,16 @@ void Worker::lose_session(const std::string& why) {
   }
   session_was_lost_ = true;
   connect_not_before_ = Clock::now() + connect_backoff_.next();
-  for (auto& [name, partition] : partitions_) acquire_again(*partition, partition->epoch.has_value());
+  for (auto& [name, partition] : partitions_)
+    acquire_again(*partition, partition->epoch.has_value());
   Event event{Step::kDisconnected};
   event.detail = why;
   context_.observers.emit(event);
 }
 
 void Worker::poll_register() {
-  if (Clock::now() < next_poll_) return;
+  if (Clock::now() < next_poll_)
+    return;
   next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
   try {
     std::map<TopicPartition, ledger::OwnerEpoch> held;
@@ -242,24 +268,29 @@ void Worker::poll_register() {
       held.emplace(std::move(row.partition), row.epoch);
     }
     for (auto& [name, partition] : partitions_) {
-      if (partition->phase == Partition::Phase::kAcquiring || !partition->epoch) continue;
+      if (partition->phase == Partition::Phase::kAcquiring || !partition->epoch)
+        continue;
       const auto row = held.find(name);
-      if (row != held.end() && row->second == *partition->epoch) continue;
+      if (row != held.end() && row->second == *partition->epoch)
+        continue;
       emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
       acquire_again(*partition, true);
     }
   } catch (const std::exception&) {
     const auto failure = explain(std::current_exception(), session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection) lose_session(failure.text);
+    if (failure.kind == postgres::FailureClass::kConnection)
+      lose_session(failure.text);
   }
 }
 
 Worker::Clock::time_point Worker::next_deadline() const {
   auto deadline = next_poll_;
   for (const auto& [name, partition] : partitions_) {
-    if (partition->phase == Partition::Phase::kStopped) continue;
+    if (partition->phase == Partition::Phase::kStopped)
+      continue;
     const bool waits = partition->phase != Partition::Phase::kRunning || !partition->buffer.empty();
-    if (waits) deadline = std::min(deadline, partition->not_before);
+    if (waits)
+      deadline = std::min(deadline, partition->not_before);
   }
   return deadline;
 }
@@ -270,7 +301,8 @@ void Worker::wait_for_work(Clock::time_point until) {
 }
 
 void Worker::release(Partition& partition) {
-  if (!partition.epoch || !session_ || !session_->alive()) return;
+  if (!partition.epoch || !session_ || !session_->alive())
+    return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
       emit(Step::kReleased, partition, partition.stored);
@@ -287,11 +319,13 @@ void Worker::release(Partition& partition) {
 
 void Worker::drop(const TopicPartition& name, bool release_it) {
   const auto found = partitions_.find(name);
-  if (found == partitions_.end()) return;
+  if (found == partitions_.end())
+    return;
   auto& partition = *found->second;
   partition.buffer.clear();
   emit(Step::kRevoked, partition, partition.stored);
-  if (release_it) release(partition);
+  if (release_it)
+    release(partition);
   context_.board.remove(partition.status);
   partitions_.erase(found);
 }

@@ -97,7 +97,8 @@ class Worker {
   void acquire_again(Partition& partition, bool must_prove);
   void halt(Partition& partition, const char* kind, const std::string& reason, bool retry_later);
   void stop_fetching(Partition& partition);
-  void emit(Step step, const Partition& partition, std::int64_t offset, std::string_view detail = {}) const;
+  void emit(Step step, const Partition& partition, std::int64_t offset,
+            std::string_view detail = {}) const;
 
   Context& context_;
   Positions positions_;

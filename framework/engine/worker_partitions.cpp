@@ -36,20 +36,27 @@ void Worker::emit(Step step, const Partition& partition, std::int64_t offset,
   event.detail = detail;
   const auto end = partition.status->log_end.load();
   const auto next = partition.status->position.load();
-  if (end >= 0 && next >= 0) event.lag = std::max<std::int64_t>(0, end - next);
+  if (end >= 0 && next >= 0)
+    event.lag = std::max<std::int64_t>(0, end - next);
   context_.observers.emit(event);
 }
 
 bool Worker::step(Partition& partition) {
-  if (Clock::now() < partition.not_before) return false;
+  if (Clock::now() < partition.not_before)
+    return false;
   switch (partition.phase) {
     case Partition::Phase::kAcquiring:
       // What became due after prepare_acquires() waits for the next round.
-      if (partition.log_hint && !partition.must_prove) acquire(partition);
+      if (partition.log_hint && !partition.must_prove)
+        acquire(partition);
       return true;
-    case Partition::Phase::kPositioning: position(partition); return true;
-    case Partition::Phase::kRunning: return run_some(partition);
-    case Partition::Phase::kStopped: return false;
+    case Partition::Phase::kPositioning:
+      position(partition);
+      return true;
+    case Partition::Phase::kRunning:
+      return run_some(partition);
+    case Partition::Phase::kStopped:
+      return false;
   }
   return false;
 }
@@ -90,21 +97,26 @@ void Worker::prepare_acquires() {
   std::vector<TopicPartition> names;
   for (auto& [name, partition] : partitions_) {
     partition->log_hint.reset();
-    if (partition->phase != Partition::Phase::kAcquiring || Clock::now() < partition->not_before) continue;
+    if (partition->phase != Partition::Phase::kAcquiring || Clock::now() < partition->not_before)
+      continue;
     due.push_back(partition.get());
     names.push_back(name);
-    if (partition->must_prove) to_prove.push_back({name, partition->stored + 1});
+    if (partition->must_prove)
+      to_prove.push_back({name, partition->stored + 1});
   }
-  if (due.empty()) return;
+  if (due.empty())
+    return;
   try {
     if (!to_prove.empty()) {
       const bool member =
           context_.membership->prove(to_prove, context_.commit_metadata(), kKafkaTimeout);
       for (auto* partition : due) {
-        if (!partition->must_prove) continue;
+        if (!partition->must_prove)
+          continue;
         partition->must_prove = !member;
         // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-        if (!member) partition->not_before = Clock::now() + partition->acquire_backoff.next();
+        if (!member)
+          partition->not_before = Clock::now() + partition->acquire_backoff.next();
       }
     }
     const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
@@ -132,7 +144,8 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   partition.source = positioned.source;
   partition.topic_id = positioned.topic_id;
   partition.leader_epoch = acquired.leader_epoch;
-  if (partition.stored != acquired.stored_offset) partition.attempts = 0;
+  if (partition.stored != acquired.stored_offset)
+    partition.attempts = 0;
   partition.stored = acquired.stored_offset;
   if (acquired.previous_owner != context_.owner) {
     partition.previous_owner = acquired.released ? std::nullopt : acquired.previous_backend;
@@ -149,7 +162,8 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   if (paused || (halted && !try_halted)) {
     partition.status->halted = halted;
     partition.phase = Partition::Phase::kStopped;
-    emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset, acquired.reason);
+    emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset,
+         acquired.reason);
     return;
   }
   partition.status->halted = false;
@@ -188,20 +202,25 @@ void Worker::position(Partition& partition) {
     if (++partition.failed_seeks % kMaxFailedSeeks == 0) {
       emit(Step::kWarning, partition, partition.stored,
            fmt::format("Kafka does not take the position yet: {}", error.what()));
-      if (error.code() == RD_KAFKA_RESP_ERR__STATE) context_.restart_fetch(partition.name());
+      if (error.code() == RD_KAFKA_RESP_ERR__STATE)
+        context_.restart_fetch(partition.name());
     }
   }
 }
 
 bool Worker::run_some(Partition& partition) {
   for (int i = 0; i < kTurn; ++i) {
-    if (partition.buffer.empty() && !take_more(partition)) return i > 0;
+    if (partition.buffer.empty() && !take_more(partition))
+      return i > 0;
     process(partition);
-    if (!session_ || partition.phase != Partition::Phase::kRunning) return true;
-    if (Clock::now() < partition.not_before) return true;
+    if (!session_ || partition.phase != Partition::Phase::kRunning)
+      return true;
+    if (Clock::now() < partition.not_before)
+      return true;
     if (i % 8 == 7) {
       const std::scoped_lock lock(mailbox_mutex_);
-      if (!mailbox_.empty()) return true;
+      if (!mailbox_.empty())
+        return true;
     }
   }
   return true;
@@ -223,9 +242,12 @@ bool Worker::take_more(Partition& partition) {
   }
   partition.last_taken_at = now;
   for (auto& record : records) {
-    if (partition.phase != Partition::Phase::kRunning) break;
+    if (partition.phase != Partition::Phase::kRunning)
+      break;
     switch (record.kind()) {
-      case kafka::Record::Kind::kError: stream_error(partition, record); break;
+      case kafka::Record::Kind::kError:
+        stream_error(partition, record);
+        break;
       case kafka::Record::Kind::kEndOfLog: {
         const auto end = record.offset();
         const auto previous = partition.taken;
@@ -236,7 +258,8 @@ bool Worker::take_more(Partition& partition) {
         break;
       }
       case kafka::Record::Kind::kMessage: {
-        if (!check_first(partition, record)) break;
+        if (!check_first(partition, record))
+          break;
         const auto previous = partition.taken;
         partition.taken = record.offset();
         partition.buffer.push_back({std::move(record), previous});
@@ -277,21 +300,22 @@ void Worker::process(Partition& partition) {
          fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
                      "under epoch {}: the log was truncated or the topic recreated. Nothing was "
                      "skipped. Find out what was lost, then state the position: {}",
-                     context_.options.kafka.group, partition.name().topic, partition.name().partition,
-                     item.record.offset(), *epoch, partition.stored, *partition.leader_epoch,
-                     positions_.set_command(partition.name())),
+                     context_.options.kafka.group, partition.name().topic,
+                     partition.name().partition, item.record.offset(), *epoch, partition.stored,
+                     *partition.leader_epoch, positions_.set_command(partition.name())),
          false);
     return;
   }
   const auto offset = item.record.offset();
   try {
     begin_call(partition, context_.longest_handler);
-    processor_.process(*session_,
-                       {partition.name(), partition.source, partition.topic_id, *partition.epoch,
-                        item.previous},
-                       item.record);
+    processor_.process(
+        *session_,
+        {partition.name(), partition.source, partition.topic_id, *partition.epoch, item.previous},
+        item.record);
     end_call();
-    if (const auto epoch = item.record.leader_epoch()) partition.leader_epoch = epoch;
+    if (const auto epoch = item.record.leader_epoch())
+      partition.leader_epoch = epoch;
     partition.stored = offset;
     partition.status->position = offset + 1;
     partition.status->halted = false;
@@ -345,22 +369,29 @@ void Worker::stream_error(Partition& partition, const kafka::Record& record) {
 }
 
 void Worker::acquire_again(Partition& partition, bool must_prove) {
-  if (partition.phase == Partition::Phase::kRunning) stop_fetching(partition);
+  if (partition.phase == Partition::Phase::kRunning)
+    stop_fetching(partition);
   partition.buffer.clear();
   partition.phase = Partition::Phase::kAcquiring;
   partition.must_prove = partition.must_prove || must_prove;
-  partition.not_before = Clock::now() + (must_prove ? partition.acquire_backoff.next() : milliseconds(0));
+  partition.not_before =
+      Clock::now() + (must_prove ? partition.acquire_backoff.next() : milliseconds(0));
 }
 
-void Worker::stop_fetching(Partition& partition) { context_.membership->pause(partition.name()); }
+void Worker::stop_fetching(Partition& partition) {
+  context_.membership->pause(partition.name());
+}
 
 void Worker::fail(Partition& partition, const Failure& failure) {
   using postgres::FailureClass;
   const auto offset = partition.buffer.front().record.offset();
-  if (failure.in_doubt) emit(Step::kInDoubt, partition, offset, failure.text);
+  if (failure.in_doubt)
+    emit(Step::kInDoubt, partition, offset, failure.text);
 
   switch (failure.kind) {
-    case FailureClass::kConnection: lose_session(failure.text); return;
+    case FailureClass::kConnection:
+      lose_session(failure.text);
+      return;
     case FailureClass::kFenced:
     case FailureClass::kRowMissing:
       emit(Step::kFenced, partition, offset, failure.text);
@@ -383,15 +414,17 @@ void Worker::fail(Partition& partition, const Failure& failure) {
     case FailureClass::kProgram:
       emit(Step::kFailed, partition, offset, failure.text);
       halt(partition, ledger::halt_kind::kProgram,
-           fmt::format("{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
-                       "the database or the handler; it is tried again every {} s by itself",
-                       context_.options.kafka.group, partition.name().topic, partition.name().partition,
-                       offset, failure.text, failure.sqlstate,
-                       context_.options.failures.program_error_retry.count() / 1000),
+           fmt::format(
+               "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
+               "the database or the handler; it is tried again every {} s by itself",
+               context_.options.kafka.group, partition.name().topic, partition.name().partition,
+               offset, failure.text, failure.sqlstate,
+               context_.options.failures.program_error_retry.count() / 1000),
            true);
       return;
     case FailureClass::kTransactionEnded:
-    case FailureClass::kMessage: break;
+    case FailureClass::kMessage:
+      break;
   }
 
   ++partition.attempts;
@@ -406,18 +439,20 @@ void Worker::fail(Partition& partition, const Failure& failure) {
     return;
   }
   const auto& key = processor_.last_key();
-  halt(partition, ledger::halt_kind::kMessage,
-       fmt::format("{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
-                   "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
-                   "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
-                   "FILE --topic {} --partition {} --offset {}",
-                   context_.options.kafka.group, partition.name().topic, partition.name().partition,
-                   offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
-                   ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
-                   failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
-                   partition.attempts, partition.name().topic, partition.name().partition,
-                   partition.name().topic, partition.name().partition, offset),
-       false);
+  halt(
+      partition, ledger::halt_kind::kMessage,
+      fmt::format(
+          "{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
+          "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
+          "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
+          "FILE --topic {} --partition {} --offset {}",
+          context_.options.kafka.group, partition.name().topic, partition.name().partition, offset,
+          key.empty() ? "(none)" : fmt::format("\"{}\"", key),
+          ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
+          failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
+          partition.attempts, partition.name().topic, partition.name().partition,
+          partition.name().topic, partition.name().partition, offset),
+      false);
 }
 
 void Worker::halt(Partition& partition, const char* kind, const std::string& reason,

@@ -17,7 +17,8 @@ struct DescribedStatement {
   std::size_t parameters = 0;
 };
 
-/// What runs between the claim and the advance. Immutable after construction; called by all workers.
+/// What runs between the claim and the advance. Immutable after construction; called by all
+/// workers.
 class Handler {
  public:
   virtual ~Handler() = default;

@@ -11,7 +11,8 @@ namespace pawl {
 
 std::vector<std::string> Registry::handler_names() const {
   std::vector<std::string> names;
-  for (const auto& [name, function] : handlers_) names.push_back(name);
+  for (const auto& [name, function] : handlers_)
+    names.push_back(name);
   return names;
 }
 
@@ -21,21 +22,27 @@ namespace pawl::handlers {
 namespace {
 
 postgres::Isolation parse_isolation(const std::string& text) {
-  if (text == "repeatable read") return postgres::Isolation::kRepeatableRead;
-  if (text == "serializable") return postgres::Isolation::kSerializable;
+  if (text == "repeatable read")
+    return postgres::Isolation::kRepeatableRead;
+  if (text == "serializable")
+    return postgres::Isolation::kSerializable;
   return postgres::Isolation::kReadCommitted;
 }
 
 std::string label_of(const HandlerOptions& options, std::size_t position) {
-  if (!options.name.empty()) return options.name;
-  if (!options.function.empty()) return options.function;
+  if (!options.name.empty())
+    return options.name;
+  if (!options.function.empty())
+    return options.function;
   return fmt::format("#{}", position + 1);
 }
 
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
                                       const Registry& registry) {
-  if (!options.sql.empty()) return std::make_unique<SqlHandler>(label, options.sql);
-  if (!options.function.empty()) return std::make_unique<FunctionHandler>(label, options.function);
+  if (!options.sql.empty())
+    return std::make_unique<SqlHandler>(label, options.sql);
+  if (!options.function.empty())
+    return std::make_unique<FunctionHandler>(label, options.function);
   const auto* function = registry.find_handler(options.name);
   if (function == nullptr) {
     const auto names = registry.handler_names();
@@ -54,9 +61,11 @@ Router::Router(const Options& options, const Registry& registry) {
     const auto& from = options.handlers[i];
     auto binding = std::make_unique<Binding>();
     binding->label = label_of(from, i);
-    if (!from.when.empty()) binding->when = message::Condition::parse(from.when);
+    if (!from.when.empty())
+      binding->when = message::Condition::parse(from.when);
     const auto& key = from.key ? *from.key : options.idempotency.key;
-    if (!key.empty()) binding->key_template = message::Template::parse_key(key);
+    if (!key.empty())
+      binding->key_template = message::Template::parse_key(key);
     binding->key_function = registry.find_key(from.name);
     binding->on_duplicate = registry.find_on_duplicate(from.name);
     binding->scope = from.scope.value_or(options.idempotency.scope);
@@ -66,7 +75,8 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->handler = make_handler(from, binding->label, registry);
     for (const auto& topic : from.topics) {
       auto& bound = by_topic_[topic];
-      if (bound.empty()) topics_.push_back(topic);
+      if (bound.empty())
+        topics_.push_back(topic);
       bound.push_back(binding.get());
     }
     bindings_.push_back(std::move(binding));
@@ -75,9 +85,11 @@ Router::Router(const Options& options, const Registry& registry) {
 
 const Binding* Router::route(const Message& message, message::JsonView& json) const {
   const auto bound = by_topic_.find(message.topic());
-  if (bound == by_topic_.end()) return nullptr;
+  if (bound == by_topic_.end())
+    return nullptr;
   for (const auto* binding : bound->second) {
-    if (!binding->when || binding->when->matches(message, json)) return binding;
+    if (!binding->when || binding->when->matches(message, json))
+      return binding;
   }
   return nullptr;
 }

@@ -7,7 +7,8 @@ namespace {
 
 void set(rd_kafka_conf_t* conf, const std::string& name, const std::string& value) {
   char error[512];
-  if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK) {
+  if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), error, sizeof error) !=
+      RD_KAFKA_CONF_OK) {
     throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG,
                      fmt::format("librdkafka refuses {}: {}", name, error));
   }
@@ -19,7 +20,8 @@ std::string milliseconds_text(std::chrono::milliseconds duration) {
 
 void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
   set(conf, "group.id", options.group);
-  if (!options.group_instance_id.empty()) set(conf, "group.instance.id", options.group_instance_id);
+  if (!options.group_instance_id.empty())
+    set(conf, "group.instance.id", options.group_instance_id);
   if (options.group_protocol == GroupProtocol::kConsumer) {
     set(conf, "group.protocol", "consumer");
     // Session and assignor are the broker's decision under KIP-848.
@@ -51,14 +53,16 @@ ConfHandle make_conf(const KafkaOptions& options) {
   const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
   set(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
   set(conf, "queued.min.messages", "10000");
-  set(conf, "fetch.message.max.bytes", std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
+  set(conf, "fetch.message.max.bytes",
+      std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
 
-  set(conf, "topic.metadata.refresh.interval.ms", milliseconds_text(std::max(
-                options.topic_check_interval, std::chrono::milliseconds(1000))));
+  set(conf, "topic.metadata.refresh.interval.ms",
+      milliseconds_text(std::max(options.topic_check_interval, std::chrono::milliseconds(1000))));
   set(conf, "reconnect.backoff.ms", "50");
   set(conf, "reconnect.backoff.max.ms", "1000");
 
-  for (const auto& [name, value] : options.librdkafka) set(conf, name, value);
+  for (const auto& [name, value] : options.librdkafka)
+    set(conf, name, value);
   return handle;
 }
 
@@ -68,8 +72,8 @@ Client::Client(const KafkaOptions& options, LogFunction log) : log_(std::move(lo
   auto conf = make_conf(options);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);
-  rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR |
-                                           RD_KAFKA_EVENT_OFFSET_COMMIT);
+  rd_kafka_conf_set_events(
+      conf.get(), RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_OFFSET_COMMIT);
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
   if (client_ == nullptr) {
@@ -86,7 +90,8 @@ Client::~Client() {
 
 void Client::on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
   const auto* self = static_cast<const Client*>(rd_kafka_opaque(client));
-  if (self != nullptr && self->log_) self->log_(level, facility, text);
+  if (self != nullptr && self->log_)
+    self->log_(level, facility, text);
 }
 
 }  // namespace pawl::kafka

@@ -32,7 +32,8 @@ struct CommittedOffset {
 };
 
 /// Receives librdkafka's own log lines, on its threads. `level` is syslog's, 0..7.
-using LogFunction = std::function<void(int level, const std::string& facility, const std::string& text)>;
+using LogFunction =
+    std::function<void(int level, const std::string& facility, const std::string& text)>;
 
 /// One librdkafka consumer instance, and the questions that any thread may ask it. Every call is
 /// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.

@@ -18,8 +18,8 @@ struct Deleter {
 };
 
 using ConfHandle = std::unique_ptr<rd_kafka_conf_t, Deleter<rd_kafka_conf_destroy>>;
-using ListHandle =
-    std::unique_ptr<rd_kafka_topic_partition_list_t, Deleter<rd_kafka_topic_partition_list_destroy>>;
+using ListHandle = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                   Deleter<rd_kafka_topic_partition_list_destroy>>;
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Deleter<rd_kafka_queue_destroy>>;
 using EventHandle = std::unique_ptr<rd_kafka_event_t, Deleter<rd_kafka_event_destroy>>;
 using MessageHandle = std::unique_ptr<rd_kafka_message_t, Deleter<rd_kafka_message_destroy>>;
@@ -29,7 +29,9 @@ using AdminOptionsHandle =
 using TopicCollectionHandle =
     std::unique_ptr<rd_kafka_TopicCollection_t, Deleter<rd_kafka_TopicCollection_destroy>>;
 
-inline ListHandle new_list(int size = 1) { return ListHandle(rd_kafka_topic_partition_list_new(size)); }
+inline ListHandle new_list(int size = 1) {
+  return ListHandle(rd_kafka_topic_partition_list_new(size));
+}
 
 /// A request to Kafka failed. what() names the request and librdkafka's reason.
 class KafkaError : public std::runtime_error {

@@ -8,7 +8,9 @@ namespace {
 
 constexpr auto kStable = RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED;
 
-int to_int(std::chrono::milliseconds timeout) { return static_cast<int>(timeout.count()); }
+int to_int(std::chrono::milliseconds timeout) {
+  return static_cast<int>(timeout.count());
+}
 
 AdminOptionsHandle admin_options(rd_kafka_t* client, rd_kafka_admin_op_t operation,
                                  std::chrono::milliseconds timeout) {
@@ -21,7 +23,8 @@ AdminOptionsHandle admin_options(rd_kafka_t* client, rd_kafka_admin_op_t operati
 EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout, const char* what) {
   // librdkafka answers by itself when the request times out; the margin is for its threads.
   EventHandle event(rd_kafka_queue_poll(queue, to_int(timeout) + 1000));
-  if (!event) throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no answer", what));
+  if (!event)
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no answer", what));
   if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_event_error_string(event.get())));
   }
@@ -52,9 +55,11 @@ std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
 std::map<std::string, TopicDescription> Client::describe(const std::vector<std::string>& topics,
                                                          std::chrono::milliseconds timeout) const {
   std::map<std::string, TopicDescription> described;
-  if (topics.empty()) return described;
+  if (topics.empty())
+    return described;
   std::vector<const char*> names;
-  for (const auto& topic : topics) names.push_back(topic.c_str());
+  for (const auto& topic : topics)
+    names.push_back(topic.c_str());
   const TopicCollectionHandle collection(
       rd_kafka_TopicCollection_of_topic_names(names.data(), names.size()));
   const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
@@ -68,12 +73,14 @@ std::map<std::string, TopicDescription> Client::describe(const std::vector<std::
   for (std::size_t i = 0; i < count; ++i) {
     const auto* error = rd_kafka_TopicDescription_error(descriptions[i]);
     const auto code = rd_kafka_error_code(error);
-    if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
+    if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+        code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
       continue;
     }
     const std::string name = rd_kafka_TopicDescription_name(descriptions[i]);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      throw KafkaError(code, fmt::format("describing topic {}: {}", name, rd_kafka_error_string(error)));
+      throw KafkaError(code,
+                       fmt::format("describing topic {}: {}", name, rd_kafka_error_string(error)));
     }
     std::size_t partitions = 0;
     rd_kafka_TopicDescription_partitions(descriptions[i], &partitions);
@@ -90,12 +97,15 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
     const std::vector<TopicPartition>& partitions, std::int64_t spec,
     rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const {
   std::map<TopicPartition, std::int64_t> offsets;
-  if (partitions.empty()) return offsets;
+  if (partitions.empty())
+    return offsets;
   const auto list = to_list(partitions);
-  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = spec;
+  for (int i = 0; i < list->cnt; ++i)
+    list->elems[i].offset = spec;
 
   const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout);
-  if (const ErrorHandle error{rd_kafka_AdminOptions_set_isolation_level(options.get(), isolation)}) {
+  if (const ErrorHandle error{
+          rd_kafka_AdminOptions_set_isolation_level(options.get(), isolation)}) {
     throw KafkaError(rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
   }
   const QueueHandle queue(rd_kafka_queue_new(client_));
@@ -103,12 +113,13 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
   const auto event = wait_for(queue.get(), timeout, "listing offsets");
 
   std::size_t count = 0;
-  const auto** infos = rd_kafka_ListOffsets_result_infos(
-      rd_kafka_event_ListOffsets_result(event.get()), &count);
+  const auto** infos =
+      rd_kafka_ListOffsets_result_infos(rd_kafka_event_ListOffsets_result(event.get()), &count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[i]);
     // One deleted topic must not hide the others' answers.
-    if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      continue;
     offsets[{answer->topic, answer->partition}] = answer->offset;
   }
   return offsets;
@@ -121,7 +132,8 @@ std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPar
   std::map<TopicPartition, LogRange> ranges;
   for (const auto& [partition, start] : starts) {
     const auto end = ends.find(partition);
-    if (end != ends.end()) ranges[partition] = {start, end->second};
+    if (end != ends.end())
+      ranges[partition] = {start, end->second};
   }
   return ranges;
 }
@@ -130,10 +142,11 @@ std::int64_t Client::high_watermark(const TopicPartition& partition,
                                     std::chrono::milliseconds timeout) const {
   const auto ends = list_offsets({partition}, RD_KAFKA_OFFSET_SPEC_LATEST,
                                  RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED, timeout);
-  if (!ends.empty()) return ends.begin()->second;
-  throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-                   fmt::format("Kafka tells no end of {} [{}] now", partition.topic,
-                               partition.partition));
+  if (!ends.empty())
+    return ends.begin()->second;
+  throw KafkaError(
+      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+      fmt::format("Kafka tells no end of {} [{}] now", partition.topic, partition.partition));
 }
 
 std::map<TopicPartition, std::int64_t> Client::offsets_at(
@@ -142,9 +155,11 @@ std::map<TopicPartition, std::int64_t> Client::offsets_at(
   auto offsets = list_offsets(partitions, timestamp_ms, kStable, timeout);
   std::vector<TopicPartition> beyond;
   for (const auto& [partition, offset] : offsets) {
-    if (offset < 0) beyond.push_back(partition);
+    if (offset < 0)
+      beyond.push_back(partition);
   }
-  for (const auto& [partition, end] : list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout)) {
+  for (const auto& [partition, end] :
+       list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout)) {
     offsets[partition] = end;
   }
   return offsets;
@@ -156,13 +171,15 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
   const auto list = to_list(partitions);
   const auto code = rd_kafka_committed(client_, list.get(), to_int(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    throw KafkaError(code, fmt::format("reading the group's committed offsets: {}", rd_kafka_err2str(code)));
+    throw KafkaError(
+        code, fmt::format("reading the group's committed offsets: {}", rd_kafka_err2str(code)));
   }
   for (int i = 0; i < list->cnt; ++i) {
     const auto& entry = list->elems[i];
     if (entry.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      throw KafkaError(entry.err, fmt::format("reading the committed offset of {} [{}]: {}",
-                                              entry.topic, entry.partition, rd_kafka_err2str(entry.err)));
+      throw KafkaError(entry.err,
+                       fmt::format("reading the committed offset of {} [{}]: {}", entry.topic,
+                                   entry.partition, rd_kafka_err2str(entry.err)));
     }
     CommittedOffset committed{entry.offset >= 0 ? entry.offset : -1, {}};
     if (entry.metadata != nullptr) {

@@ -3,26 +3,33 @@
 namespace pawl::kafka {
 
 Record::Record(MessageHandle message) : message_(std::move(message)) {
-  if (message_->err != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (message_->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return;
   rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(message_.get(), &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (rd_kafka_message_headers(message_.get(), &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return;
   headers_.reserve(rd_kafka_header_cnt(headers));
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
   for (std::size_t i = 0;
-       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
     Header header{name, std::nullopt};
-    if (value != nullptr) header.value = std::string_view(static_cast<const char*>(value), size);
+    if (value != nullptr)
+      header.value = std::string_view(static_cast<const char*>(value), size);
     headers_.push_back(header);
   }
 }
 
 Record::Kind Record::kind() const {
   switch (message_->err) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR: return Kind::kMessage;
-    case RD_KAFKA_RESP_ERR__PARTITION_EOF: return Kind::kEndOfLog;
-    default: return Kind::kError;
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return Kind::kMessage;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+      return Kind::kEndOfLog;
+    default:
+      return Kind::kError;
   }
 }
 
@@ -33,7 +40,8 @@ std::string Record::error_text() const {
 
 std::optional<std::int32_t> Record::leader_epoch() const {
   const auto epoch = rd_kafka_message_leader_epoch(message_.get());
-  if (epoch < 0) return std::nullopt;
+  if (epoch < 0)
+    return std::nullopt;
   return epoch;
 }
 

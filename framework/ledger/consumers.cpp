@@ -37,7 +37,8 @@ int schema_version(postgres::Session& session, const std::string& schema) {
     return static_cast<int>(integer(result.get(), 0, 0));
   } catch (const postgres::Error& error) {
     // 3F000 no such schema, 42P01 no such table.
-    if (error.sqlstate() == "3F000" || error.sqlstate() == "42P01") return 0;
+    if (error.sqlstate() == "3F000" || error.sqlstate() == "42P01")
+      return 0;
     throw;
   }
 }
@@ -45,9 +46,10 @@ int schema_version(postgres::Session& session, const std::string& schema) {
 void require_schema(postgres::Session& session, const std::string& schema) {
   const char* encoding = PQparameterStatus(session.raw(), "server_encoding");
   if (encoding != nullptr && std::string_view(encoding) != "UTF8") {
-    throw FatalError(fmt::format(
-        "the database's encoding is {}, pawl needs UTF8; create one with: createdb -E UTF8 -T template0",
-        encoding));
+    throw FatalError(
+        fmt::format("the database's encoding is {}, pawl needs UTF8; create one with: createdb -E "
+                    "UTF8 -T template0",
+                    encoding));
   }
   const int version = schema_version(session, schema);
   if (version < kOldestSchema) {
@@ -57,10 +59,11 @@ void require_schema(postgres::Session& session, const std::string& schema) {
         version, schema, kOldestSchema, kNewestSchema));
   }
   if (version > kNewestSchema) {
-    throw FatalError(fmt::format(
-        "the database has schema version {} of pawl in schema \"{}\", this program serves {} to {}; "
-        "run a newer version of this program",
-        version, schema, kOldestSchema, kNewestSchema));
+    throw FatalError(
+        fmt::format("the database has schema version {} of pawl in schema \"{}\", this program "
+                    "serves {} to {}; "
+                    "run a newer version of this program",
+                    version, schema, kOldestSchema, kNewestSchema));
   }
 }
 
@@ -81,12 +84,14 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
     found = session.exec(find, names);
   }
   if (PQntuples(found.get()) == 0) {
-    throw FatalError("pawl.database_identity is empty: the schema is damaged; restore its row from a backup");
+    throw FatalError(
+        "pawl.database_identity is empty: the schema is damaged; restore its row from a backup");
   }
   const auto known = text(found.get(), 0, 1);
   if (known != kafka_cluster_id) {
     throw FatalError(fmt::format(
-        "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster {}; "
+        "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
+        "{}; "
         "the stored offsets are not that cluster's. Correct bootstrap_servers, or give the other "
         "cluster its own name: kafka.cluster = \"...\"",
         cluster, group, known, kafka_cluster_id));

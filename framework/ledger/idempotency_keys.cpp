@@ -7,7 +7,8 @@ namespace pawl::ledger {
 namespace {
 
 constexpr const char* kClaim =
-    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset)"
+    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
+    "kafka_offset)"
     " VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)"
     " ON CONFLICT (scope_id, key) DO NOTHING"
     " RETURNING pg_current_xact_id()";
@@ -49,7 +50,8 @@ void IdempotencyKeys::fill(postgres::Parameters& parameters, const Claim& claim)
 }
 
 std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {
-  if (PQntuples(rows) == 0) return std::nullopt;
+  if (PQntuples(rows) == 0)
+    return std::nullopt;
   return text(rows, 0, 0);
 }
 
@@ -60,7 +62,8 @@ void IdempotencyKeys::fill_lookup(postgres::Parameters& parameters, ScopeId scop
 }
 
 std::optional<StoredKey> IdempotencyKeys::read(const PGresult* rows) {
-  if (PQntuples(rows) == 0) return std::nullopt;
+  if (PQntuples(rows) == 0)
+    return std::nullopt;
   StoredKey stored;
   stored.payload_hash = integer(rows, 0, 0);
   stored.topic = text(rows, 0, 1);
@@ -82,15 +85,18 @@ ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& na
     postgres::Parameters parameters;
     parameters.add_text(name);
     const auto result = session.exec(find_scope_, parameters);
-    if (PQntuples(result.get()) == 0) return std::nullopt;
+    if (PQntuples(result.get()) == 0)
+      return std::nullopt;
     return ScopeId{static_cast<std::int32_t>(integer(result.get(), 0, 0))};
   };
-  if (const auto known = find()) return *known;
+  if (const auto known = find())
+    return *known;
   postgres::Parameters parameters;
   parameters.add_text(name);
   postgres::run_transaction(session, {{&insert_scope_, std::move(parameters)}});
   const auto made = find();
-  if (!made) throw std::logic_error("an idempotency scope is missing right after it was stored");
+  if (!made)
+    throw std::logic_error("an idempotency scope is missing right after it was stored");
   return *made;
 }
 

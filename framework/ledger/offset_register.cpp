@@ -19,8 +19,7 @@ constexpr const char* kAdvance =
 
 constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integer, $4::bigint)";
 
-constexpr const char* kHalt =
-    "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
+constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
 
 constexpr const char* kStoreTopicId =
     "UPDATE pawl.processed_kafka_offsets"
@@ -40,7 +39,8 @@ constexpr const char* kOtherHolder =
     "   AND owner <> $4 AND NOT released AND owner_pid IS NOT NULL";
 
 constexpr const char* kFindTopic =
-    "SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
+    "SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND "
+    "topic = $2";
 
 // Two processes may meet a topic for the first time at once: the second waits here for the first
 // one's commit and then inserts nothing.
@@ -57,9 +57,11 @@ constexpr const char* kInsertRows =
     "    FROM unnest($3::bigint[]) WITH ORDINALITY AS p (stored, position)"
     "   WHERE EXISTS (SELECT FROM pawl.consumer_topics t"
     "                  WHERE t.consumer_id = $1::integer AND t.topic = $2"
-    "                    AND t.xmin::text = (pg_current_xact_id()::text::numeric % 4294967296)::text)"
+    "                    AND t.xmin::text = (pg_current_xact_id()::text::numeric % "
+    "4294967296)::text)"
     "), inserted AS ("
-    "  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset)"
+    "  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
+    "last_processed_offset, base_offset)"
     "  SELECT $1::integer, $2, partition, stored, stored FROM resolved"
     "  ON CONFLICT DO NOTHING"
     "  RETURNING partition, last_processed_offset)"
@@ -67,7 +69,8 @@ constexpr const char* kInsertRows =
     " SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted";
 
 constexpr const char* kAddPartition =
-    "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset)"
+    "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
+    "last_processed_offset, base_offset)"
     " VALUES ($1::integer, $2, $3::integer, -1, -1)"
     " ON CONFLICT DO NOTHING";
 
@@ -133,7 +136,8 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   }
   const auto results = postgres::run_transaction(session, {{&acquire_, std::move(parameters)}});
   const auto* rows = results.front().get();
-  if (PQntuples(rows) == 0) return std::nullopt;
+  if (PQntuples(rows) == 0)
+    return std::nullopt;
   return read_acquired(rows);
 }
 
@@ -194,7 +198,8 @@ bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicParti
   add_partition_parameters(parameters, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   parameters.add_text(topic_id);
-  const auto results = postgres::run_transaction(session, {{&store_topic_id_, std::move(parameters)}});
+  const auto results =
+      postgres::run_transaction(session, {{&store_topic_id_, std::move(parameters)}});
   return std::string_view(PQcmdTuples(results.front().get())) == "1";
 }
 
@@ -221,18 +226,20 @@ std::optional<postgres::Backend> OffsetRegister::other_holder(postgres::Session&
   add_partition_parameters(parameters, partition);
   parameters.add_text(owner);
   const auto result = session.exec(other_holder_, parameters);
-  if (PQntuples(result.get()) == 0) return std::nullopt;
+  if (PQntuples(result.get()) == 0)
+    return std::nullopt;
   return postgres::Backend{static_cast<std::int32_t>(integer(result.get(), 0, 0)),
                            text(result.get(), 0, 1)};
 }
 
 std::optional<KnownTopic> OffsetRegister::find_topic(postgres::Session& session,
-                                                   const std::string& topic) const {
+                                                     const std::string& topic) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(topic);
   const auto result = session.exec(find_topic_, parameters);
-  if (PQntuples(result.get()) == 0) return std::nullopt;
+  if (PQntuples(result.get()) == 0)
+    return std::nullopt;
   return KnownTopic{SourceId{static_cast<std::int32_t>(integer(result.get(), 0, 0))},
                     static_cast<std::int32_t>(integer(result.get(), 0, 1))};
 }
@@ -251,9 +258,11 @@ SourceId OffsetRegister::first_contact(postgres::Session& session,
   rows.add_text(fmt::format("{{{}}}", fmt::join(contact.last_processed, ",")));
   rows.add_text(contact.start_policy);
 
-  postgres::run_transaction(session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
+  postgres::run_transaction(session,
+                            {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
   const auto source = find_topic(session, contact.topic);
-  if (!source) throw std::logic_error("a topic is missing right after its first contact was stored");
+  if (!source)
+    throw std::logic_error("a topic is missing right after its first contact was stored");
   return source->id;
 }
 

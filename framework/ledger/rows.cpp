@@ -18,12 +18,14 @@ std::int64_t integer(const PGresult* rows, int row, int column) {
   const char* begin = PQgetvalue(rows, row, column);
   std::int64_t number = 0;
   const auto parsed = std::from_chars(begin, begin + std::strlen(begin), number);
-  if (parsed.ec != std::errc{}) throw std::logic_error("a column of pawl's own is not an integer");
+  if (parsed.ec != std::errc{})
+    throw std::logic_error("a column of pawl's own is not an integer");
   return number;
 }
 
 std::optional<std::int64_t> optional_integer(const PGresult* rows, int row, int column) {
-  if (is_null(rows, row, column)) return std::nullopt;
+  if (is_null(rows, row, column))
+    return std::nullopt;
   return integer(rows, row, column);
 }
 
@@ -32,39 +34,53 @@ bool boolean(const PGresult* rows, int row, int column) {
 }
 
 std::optional<std::string> bytes(const PGresult* rows, int row, int column) {
-  if (is_null(rows, row, column)) return std::nullopt;
+  if (is_null(rows, row, column))
+    return std::nullopt;
   std::size_t length = 0;
-  auto* raw = PQunescapeBytea(
-      reinterpret_cast<const unsigned char*>(PQgetvalue(rows, row, column)), &length);
-  if (raw == nullptr) throw std::bad_alloc();
+  auto* raw = PQunescapeBytea(reinterpret_cast<const unsigned char*>(PQgetvalue(rows, row, column)),
+                              &length);
+  if (raw == nullptr)
+    throw std::bad_alloc();
   std::string result(reinterpret_cast<const char*>(raw), length);
   PQfreemem(raw);
   return result;
 }
 
 PartitionState parse_state(const std::string& state) {
-  if (state == "running") return PartitionState::kRunning;
-  if (state == "paused") return PartitionState::kPaused;
-  if (state == "halted") return PartitionState::kHalted;
-  throw std::logic_error("unknown partition state '" + state + "'; this program is older than the schema");
+  if (state == "running")
+    return PartitionState::kRunning;
+  if (state == "paused")
+    return PartitionState::kPaused;
+  if (state == "halted")
+    return PartitionState::kHalted;
+  throw std::logic_error("unknown partition state '" + state +
+                         "'; this program is older than the schema");
 }
 
 const char* to_string(PartitionState state) {
   switch (state) {
-    case PartitionState::kRunning: return "running";
-    case PartitionState::kPaused: return "paused";
-    case PartitionState::kHalted: return "halted";
+    case PartitionState::kRunning:
+      return "running";
+    case PartitionState::kPaused:
+      return "paused";
+    case PartitionState::kHalted:
+      return "halted";
   }
   return "unknown";
 }
 
 const char* to_string(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kApplied: return "applied";
-    case Outcome::kDuplicate: return "duplicate";
-    case Outcome::kSkipped: return "skipped";
-    case Outcome::kUnchecked: return "unchecked";
-    case Outcome::kEndOfLog: return "end of log";
+    case Outcome::kApplied:
+      return "applied";
+    case Outcome::kDuplicate:
+      return "duplicate";
+    case Outcome::kSkipped:
+      return "skipped";
+    case Outcome::kUnchecked:
+      return "unchecked";
+    case Outcome::kEndOfLog:
+      return "end of log";
   }
   return "unknown";
 }
@@ -73,7 +89,8 @@ std::string in_schema(std::string_view text, std::string_view schema) {
   constexpr std::string_view kDefault = "pawl.";
   std::string result;
   std::size_t from = 0;
-  for (auto at = text.find(kDefault); at != std::string_view::npos; at = text.find(kDefault, from)) {
+  for (auto at = text.find(kDefault); at != std::string_view::npos;
+       at = text.find(kDefault, from)) {
     result.append(text.substr(from, at - from)).append(schema).append(".");
     from = at + kDefault.size();
   }

@@ -14,7 +14,8 @@ namespace pawl::ledger {
 [[nodiscard]] bool is_null(const PGresult* rows, int row, int column);
 [[nodiscard]] std::string text(const PGresult* rows, int row, int column);
 [[nodiscard]] std::int64_t integer(const PGresult* rows, int row, int column);
-[[nodiscard]] std::optional<std::int64_t> optional_integer(const PGresult* rows, int row, int column);
+[[nodiscard]] std::optional<std::int64_t> optional_integer(const PGresult* rows, int row,
+                                                           int column);
 [[nodiscard]] bool boolean(const PGresult* rows, int row, int column);
 /// A bytea column's bytes.
 [[nodiscard]] std::optional<std::string> bytes(const PGresult* rows, int row, int column);

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kRecord =
     "INSERT INTO pawl.skipped_messages (consumer_id, topic, partition, kafka_offset, reason,"
     "                                   record_key, record_value, headers, timestamp_ms)"
-    " VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb, $9::bigint)";
+    " VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb, "
+    "$9::bigint)";
 
 std::string base64(std::string_view bytes) {
   std::string encoded(4 * ((bytes.size() + 2) / 3), '\0');

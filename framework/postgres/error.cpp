@@ -14,7 +14,8 @@ std::string field(const PGresult* result, int code) {
 
 Error Error::from(const PGresult* result) {
   auto message = field(result, PG_DIAG_MESSAGE_PRIMARY);
-  if (message.empty()) message = PQresultErrorMessage(result);
+  if (message.empty())
+    message = PQresultErrorMessage(result);
   const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
   return {field(result, PG_DIAG_SQLSTATE),
           hint.empty() ? message : fmt::format("{} ({})", message, hint)};
@@ -22,9 +23,11 @@ Error Error::from(const PGresult* result) {
 
 Error Error::connection_lost(const std::string& what) {
   auto text = what;
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.pop_back();
   for (auto& c : text) {
-    if (c == '\n' || c == '\t') c = ' ';
+    if (c == '\n' || c == '\t')
+      c = ' ';
   }
   return {"", text.empty() ? "connection to PostgreSQL lost" : text};
 }

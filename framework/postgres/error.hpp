@@ -15,8 +15,8 @@ struct ResultDeleter {
 };
 using Result = std::unique_ptr<PGresult, ResultDeleter>;
 
-/// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint, without
-/// DETAIL and CONTEXT, which may quote row values.
+/// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint,
+/// without DETAIL and CONTEXT, which may quote row values.
 class Error : public std::runtime_error {
  public:
   Error(std::string sqlstate, const std::string& message)

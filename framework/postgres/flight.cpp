@@ -16,19 +16,23 @@ Flight::Flight(Session& session) : session_(session), raw_(session.raw()) {
 }
 
 Flight::~Flight() {
-  if (PQstatus(raw_) != CONNECTION_OK) return;
+  if (PQstatus(raw_) != CONNECTION_OK)
+    return;
   // Fails when a flight was abandoned midway (an exception between add and run): the session is
   // out of step then and must not be used again.
-  if (PQexitPipelineMode(raw_) != 1 || PQsetnonblocking(raw_, 0) != 0) session_.interrupt();
+  if (PQexitPipelineMode(raw_) != 1 || PQsetnonblocking(raw_, 0) != 0)
+    session_.interrupt();
 }
 
 void Flight::check_sent(int ok) {
-  if (ok != 1) throw Error::connection_lost(PQerrorMessage(raw_));
+  if (ok != 1)
+    throw Error::connection_lost(PQerrorMessage(raw_));
 }
 
 bool Flight::prepares(const std::string& name) const {
-  return std::any_of(expected_.begin(), expected_.end(),
-                     [&name](const Expected& e) { return e.is_prepare && e.prepared_name == name; });
+  return std::any_of(expected_.begin(), expected_.end(), [&name](const Expected& e) {
+    return e.is_prepare && e.prepared_name == name;
+  });
 }
 
 void Flight::send_prepare(const Statement& statement) {
@@ -65,13 +69,17 @@ void Flight::push() {
 void Flight::wait_for_answer() {
   while (true) {
     const int unsent = PQflush(raw_);
-    if (unsent < 0) throw Error::connection_lost(PQerrorMessage(raw_));
-    if (PQisBusy(raw_) == 0) return;
-    pollfd descriptor{PQsocket(raw_), static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN), 0};
+    if (unsent < 0)
+      throw Error::connection_lost(PQerrorMessage(raw_));
+    if (PQisBusy(raw_) == 0)
+      return;
+    pollfd descriptor{PQsocket(raw_), static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN),
+                      0};
     if (::poll(&descriptor, 1, -1) < 0 && errno != EINTR) {
       throw Error::connection_lost("poll failed on the PostgreSQL connection");
     }
-    if (PQconsumeInput(raw_) != 1) throw Error::connection_lost(PQerrorMessage(raw_));
+    if (PQconsumeInput(raw_) != 1)
+      throw Error::connection_lost(PQerrorMessage(raw_));
   }
 }
 
@@ -85,11 +93,13 @@ std::vector<Result> Flight::run() {
   try {
     check_sent(PQpipelineSync(raw_));
     auto results = read_answers(failure);
-    if (failure) throw *failure;
+    if (failure)
+      throw *failure;
     return results;
   } catch (const Error&) {
     // What the server said last ("terminating connection due to ...") tells more than the loss.
-    if (failure) throw *failure;
+    if (failure)
+      throw *failure;
     throw;
   }
 }
@@ -99,17 +109,22 @@ std::vector<Result> Flight::read_answers(std::optional<Error>& failure) {
   results.reserve(expected_.size());
   for (const auto& expected : expected_) {
     Result result(next_result());
-    if (!result) throw Error::connection_lost(PQerrorMessage(raw_));
+    if (!result)
+      throw Error::connection_lost(PQerrorMessage(raw_));
     const auto status = PQresultStatus(result.get());
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
-      if (!failure) failure = Error::from(result.get());
-      if (PQstatus(raw_) != CONNECTION_OK) throw *failure;
+      if (!failure)
+        failure = Error::from(result.get());
+      if (PQstatus(raw_) != CONNECTION_OK)
+        throw *failure;
     } else if (status == PGRES_PIPELINE_ABORTED) {
-      if (!failure) failure = Error("25P02", "the flight was aborted before this statement");
+      if (!failure)
+        failure = Error("25P02", "the flight was aborted before this statement");
     } else if (expected.is_prepare) {
       session_.remember_prepared(expected.prepared_name);
     }
-    if (!expected.is_prepare) results.push_back(std::move(result));
+    if (!expected.is_prepare)
+      results.push_back(std::move(result));
     // Each statement's results end with a null (34.5.1.2).
     while (Result extra{next_result()}) {
     }

@@ -23,13 +23,15 @@ const Statement kLocalSettings{
 
 const Statement& begin_statement(Isolation isolation) {
   static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
-  static const Statement repeatable_read{"pawl_begin_rr",
-                                         "BEGIN ISOLATION LEVEL REPEATABLE READ"};
+  static const Statement repeatable_read{"pawl_begin_rr", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
   static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
   switch (isolation) {
-    case Isolation::kReadCommitted: return read_committed;
-    case Isolation::kRepeatableRead: return repeatable_read;
-    case Isolation::kSerializable: return serializable;
+    case Isolation::kReadCommitted:
+      return read_committed;
+    case Isolation::kRepeatableRead:
+      return repeatable_read;
+    case Isolation::kSerializable:
+      return serializable;
   }
   return read_committed;
 }
@@ -65,7 +67,8 @@ Frame::~Frame() noexcept {
   close();
   // libpqxx believes a transaction to be over after any exception from commit(), the refused one of
   // a handler among them; on the server it may be open, and the next frame would continue it.
-  if (session_.alive() && session_.in_transaction()) do_abort();
+  if (session_.alive() && session_.in_transaction())
+    do_abort();
 }
 
 Result Frame::begin(const Statement& first, Parameters& parameters) {
@@ -92,21 +95,26 @@ void Frame::defer(const Statement& statement, Parameters parameters,
 }
 
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
-  if (!deferred.expect_rows) return;
+  if (!deferred.expect_rows)
+    return;
   const auto rows = row_count(result);
-  if (rows == *deferred.expect_rows) return;
+  if (rows == *deferred.expect_rows)
+    return;
   throw UnexpectedRows(fmt::format("{} touched {} rows, expect_rows demands {}; nothing was stored",
                                    deferred.label, rows, *deferred.expect_rows));
 }
 
 void Frame::flush() {
-  if (deferred_.empty()) return;
+  if (deferred_.empty())
+    return;
   auto statements = std::move(deferred_);
   deferred_.clear();
   Flight flight(session_);
-  for (auto& deferred : statements) flight.add(*deferred.statement, deferred.parameters);
+  for (auto& deferred : statements)
+    flight.add(*deferred.statement, deferred.parameters);
   const auto results = flight.run();
-  for (std::size_t i = 0; i < statements.size(); ++i) check_rows(statements[i], results[i].get());
+  for (std::size_t i = 0; i < statements.size(); ++i)
+    check_rows(statements[i], results[i].get());
 }
 
 void Frame::finish(const Statement& last, Parameters& parameters, const FinishHooks& hooks) {
@@ -126,11 +134,13 @@ void Frame::finish(const Statement& last, Parameters& parameters, const FinishHo
 void Frame::do_commit() {
   if (last_ == nullptr) {
     throw pqxx::usage_error(
-        "a handler must not commit: pawl commits key, effects and offset together after it returns");
+        "a handler must not commit: pawl commits key, effects and offset together after it "
+        "returns");
   }
   try {
     Flight flight(session_);
-    for (auto& deferred : deferred_) flight.add(*deferred.statement, deferred.parameters);
+    for (auto& deferred : deferred_)
+      flight.add(*deferred.statement, deferred.parameters);
     flight.add(*last_, *last_parameters_);
     if (hooks_->before_commit) {
       flight.push();
@@ -156,7 +166,8 @@ void Frame::do_commit() {
 
 void Frame::do_abort() {
   deferred_.clear();
-  if (!session_.alive() || PQtransactionStatus(session_.raw()) == PQTRANS_IDLE) return;
+  if (!session_.alive() || PQtransactionStatus(session_.raw()) == PQTRANS_IDLE)
+    return;
   try {
     Flight flight(session_);
     flight.add(kRollback);
@@ -167,6 +178,8 @@ void Frame::do_abort() {
   }
 }
 
-void Frame::rollback() noexcept { close(); }
+void Frame::rollback() noexcept {
+  close();
+}
 
 }  // namespace pawl::postgres

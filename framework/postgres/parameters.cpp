@@ -44,9 +44,13 @@ void Parameters::add_integer(std::int64_t number) {
   add({digits, static_cast<std::size_t>(end - digits)}, 0);
 }
 
-void Parameters::add_null() { entries_.push_back({kNull, 0, 0}); }
+void Parameters::add_null() {
+  entries_.push_back({kNull, 0, 0});
+}
 
-void Parameters::add_bytes(std::string_view bytes) { add(bytes, 1); }
+void Parameters::add_bytes(std::string_view bytes) {
+  add(bytes, 1);
+}
 
 Parameters::View Parameters::view() {
   values_.clear();

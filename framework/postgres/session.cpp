@@ -14,21 +14,30 @@ std::string to_ms(std::chrono::milliseconds duration) {
 
 PGconn* connect(const SessionSettings& settings) {
   // libpq takes whole seconds and reads 1 as 2 (PostgreSQL manual, 34.1.2).
-  const auto timeout = std::to_string(
-      std::max<std::int64_t>(2, std::chrono::ceil<std::chrono::seconds>(settings.connect_timeout).count()));
+  const auto timeout = std::to_string(std::max<std::int64_t>(
+      2, std::chrono::ceil<std::chrono::seconds>(settings.connect_timeout).count()));
   // Before "dbname" stands what the user's string may override; after it what must hold.
-  const char* const keywords[] = {"connect_timeout",     "fallback_application_name",
-                                  "keepalives_idle",     "keepalives_interval",
-                                  "keepalives_count",    "tcp_user_timeout",
-                                  "dbname",              "client_encoding",
+  const char* const keywords[] = {"connect_timeout",
+                                  "fallback_application_name",
+                                  "keepalives_idle",
+                                  "keepalives_interval",
+                                  "keepalives_count",
+                                  "tcp_user_timeout",
+                                  "dbname",
+                                  "client_encoding",
                                   nullptr};
-  const char* const values[] = {timeout.c_str(), settings.application_name.c_str(),
-                                "10",            "5",
-                                "3",             "30000",
-                                settings.url.c_str(), "UTF8",
+  const char* const values[] = {timeout.c_str(),
+                                settings.application_name.c_str(),
+                                "10",
+                                "5",
+                                "3",
+                                "30000",
+                                settings.url.c_str(),
+                                "UTF8",
                                 nullptr};
   PGconn* raw = PQconnectdbParams(keywords, values, 1);
-  if (raw == nullptr) throw Error::connection_lost("out of memory while connecting to PostgreSQL");
+  if (raw == nullptr)
+    throw Error::connection_lost("out of memory while connecting to PostgreSQL");
   if (PQstatus(raw) != CONNECTION_OK) {
     const auto error = Error::connection_lost(PQerrorMessage(raw));
     PQfinish(raw);
@@ -48,7 +57,8 @@ Session::Session(const SessionSettings& settings) : settings_(settings), raw_(co
     socket_ = PQsocket(raw_);
   }
   identify_backend();
-  if (!settings_.pooled) apply_settings();
+  if (!settings_.pooled)
+    apply_settings();
 }
 
 Session::~Session() {
@@ -58,11 +68,14 @@ Session::~Session() {
 }
 
 void Session::apply_settings() {
-  static const Statement set{"", "SELECT set_config('lock_timeout', $1, false),"
-                                 "       set_config('statement_timeout', $2, false),"
-                                 "       set_config('idle_in_transaction_session_timeout', $3, false),"
-                                 "       set_config('default_transaction_isolation', 'read committed', false),"
-                                 "       set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), false)"};
+  static const Statement set{
+      "",
+      "SELECT set_config('lock_timeout', $1, false),"
+      "       set_config('statement_timeout', $2, false),"
+      "       set_config('idle_in_transaction_session_timeout', $3, false),"
+      "       set_config('default_transaction_isolation', 'read committed', false),"
+      "       set_config('synchronous_commit', coalesce($4, "
+      "current_setting('synchronous_commit')), false)"};
   Parameters parameters;
   parameters.add_text(to_ms(settings_.lock_timeout));
   parameters.add_text(to_ms(settings_.statement_timeout));
@@ -77,12 +90,14 @@ void Session::apply_settings() {
 }
 
 void Session::identify_backend() {
-  static const Statement who{
-      "", "SELECT pg_backend_pid(), (SELECT backend_start::text FROM pg_stat_get_activity(pg_backend_pid()))"};
+  static const Statement who{"",
+                             "SELECT pg_backend_pid(), (SELECT backend_start::text FROM "
+                             "pg_stat_get_activity(pg_backend_pid()))"};
   const auto row = exec(who);
   const auto pid = static_cast<std::int32_t>(std::stol(PQgetvalue(row.get(), 0, 0)));
   behind_pooler_ = pid != PQbackendPID(raw_);
-  if (!settings_.pooled) backend_ = Backend{pid, PQgetvalue(row.get(), 0, 1)};
+  if (!settings_.pooled)
+    backend_ = Backend{pid, PQgetvalue(row.get(), 0, 1)};
 }
 
 Result Session::exec(const Statement& statement, Parameters& parameters) {
@@ -98,7 +113,8 @@ Result Session::exec(const Statement& statement) {
 }
 
 void Session::require_statement_timeout(std::chrono::milliseconds timeout) {
-  if (settings_.pooled || timeout == statement_timeout_) return;
+  if (settings_.pooled || timeout == statement_timeout_)
+    return;
   static const Statement set{"pawl_statement_timeout",
                              "SELECT set_config('statement_timeout', $1, false)"};
   Parameters parameters;
@@ -109,7 +125,8 @@ void Session::require_statement_timeout(std::chrono::milliseconds timeout) {
 
 void Session::interrupt() {
   const std::scoped_lock lock(socket_mutex_);
-  if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
+  if (socket_ >= 0)
+    ::shutdown(socket_, SHUT_RDWR);
 }
 
 }  // namespace pawl::postgres

@@ -5,22 +5,33 @@ namespace pawl::postgres {
 FailureClass classify(std::string_view state) {
   const auto in_class = [state](std::string_view prefix) { return state.starts_with(prefix); };
 
-  if (state.empty()) return FailureClass::kConnection;
-  if (state == kFencedState) return FailureClass::kFenced;
-  if (state == kOutOfOrderState) return FailureClass::kOutOfOrder;
-  if (state == kTransactionEndedState) return FailureClass::kTransactionEnded;
-  if (state == kRowMissingState) return FailureClass::kRowMissing;
+  if (state.empty())
+    return FailureClass::kConnection;
+  if (state == kFencedState)
+    return FailureClass::kFenced;
+  if (state == kOutOfOrderState)
+    return FailureClass::kOutOfOrder;
+  if (state == kTransactionEndedState)
+    return FailureClass::kTransactionEnded;
+  if (state == kRowMissingState)
+    return FailureClass::kRowMissing;
 
   // 57P01 admin shutdown ... 57P05 idle session timeout; 57014 (query canceled) is not among them.
-  if (in_class("08") || in_class("57P")) return FailureClass::kConnection;
+  if (in_class("08") || in_class("57P"))
+    return FailureClass::kConnection;
   // A former primary that is now a standby answers 25006 until the connection moves on.
-  if (state == "25006") return FailureClass::kConnection;
+  if (state == "25006")
+    return FailureClass::kConnection;
   // idle_in_transaction_session_timeout and transaction_timeout: the session is gone.
-  if (state == "25P03" || state == "25P04") return FailureClass::kConnection;
+  if (state == "25P03" || state == "25P04")
+    return FailureClass::kConnection;
   // 53400 is a limit that the statement itself ran into (temp_file_limit): the message's.
-  if (in_class("53") && state != "53400") return FailureClass::kResource;
-  if (in_class("58")) return FailureClass::kResource;
-  if (state == "40001" || state == "40P01" || state == "55P03") return FailureClass::kContention;
+  if (in_class("53") && state != "53400")
+    return FailureClass::kResource;
+  if (in_class("58"))
+    return FailureClass::kResource;
+  if (state == "40001" || state == "40P01" || state == "55P03")
+    return FailureClass::kContention;
   // 28 authorization, 3D database, 3F schema, 42 syntax/undefined/privilege, 0A unsupported,
   // 26 unknown prepared statement: the set-up is wrong, not the message.
   if (in_class("42") || in_class("3F") || in_class("3D") || in_class("28") || in_class("26") ||
@@ -32,15 +43,24 @@ FailureClass classify(std::string_view state) {
 
 std::string_view to_string(FailureClass failure) {
   switch (failure) {
-    case FailureClass::kConnection: return "connection";
-    case FailureClass::kResource: return "resource";
-    case FailureClass::kContention: return "contention";
-    case FailureClass::kProgram: return "program";
-    case FailureClass::kMessage: return "message";
-    case FailureClass::kFenced: return "fenced";
-    case FailureClass::kOutOfOrder: return "out of order";
-    case FailureClass::kTransactionEnded: return "transaction ended by the handler";
-    case FailureClass::kRowMissing: return "register row missing";
+    case FailureClass::kConnection:
+      return "connection";
+    case FailureClass::kResource:
+      return "resource";
+    case FailureClass::kContention:
+      return "contention";
+    case FailureClass::kProgram:
+      return "program";
+    case FailureClass::kMessage:
+      return "message";
+    case FailureClass::kFenced:
+      return "fenced";
+    case FailureClass::kOutOfOrder:
+      return "out of order";
+    case FailureClass::kTransactionEnded:
+      return "transaction ended by the handler";
+    case FailureClass::kRowMissing:
+      return "register row missing";
   }
   return "unknown";
 }

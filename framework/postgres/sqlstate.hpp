@@ -15,7 +15,7 @@ enum class FailureClass {
   kFenced,      ///< another owner holds the partition
   kOutOfOrder,  ///< the compare-and-set refused the step from the previous to the new offset
   kTransactionEnded,  ///< the handler ended the transaction itself
-  kRowMissing,  ///< the register row is gone
+  kRowMissing,        ///< the register row is gone
 };
 
 /// SQLSTATEs raised by pawl's own functions (migrations/0001_core.sql).

@@ -27,7 +27,8 @@ std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
     Parameters settings;
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
     flight.add(kDurable, settings);
-    for (auto& step : steps) flight.add(*step.statement, step.parameters);
+    for (auto& step : steps)
+      flight.add(*step.statement, step.parameters);
     flight.add(kCommit);
     auto results = flight.run();
     if (std::strcmp(PQcmdStatus(results.back().get()), "COMMIT") != 0) {

@@ -14,7 +14,7 @@ using pawl::test::PaymentsWorld;
 namespace {
 
 // Every step of a message's way through the frame, in order.
-constexpr std::array kSteps{"fetched",   "claimed",    "handled",   "advancing",
+constexpr std::array kSteps{"fetched",    "claimed",   "handled",  "advancing",
                             "committing", "committed", "duplicate"};
 
 }  // namespace
@@ -24,7 +24,8 @@ TEST_CASE("a process killed at any step of any message leaves balanced books") {
   // A member that died is gone after this; the survivors wait that long for its partitions.
   world.set_kafka_options("session_timeout = \"1s\"");
   const bool code_handler = GENERATE_COPY(false, true);
-  if (code_handler) world.use_handler("name = \"payment\"");
+  if (code_handler)
+    world.use_handler("name = \"payment\"");
 
   int kills = 0;
   world.produce(2000);

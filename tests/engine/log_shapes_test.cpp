@@ -26,14 +26,16 @@ class OneLog {
       : world(1), transactions_(world.broker().bootstrap(), world.topic() + "-producer") {
     world.execute("CREATE TABLE applied (n bigserial PRIMARY KEY, id text)");
     world.use_handler("sql = [\"INSERT INTO applied (id) VALUES ({header:event-id})\"]");
-    if (!config.empty()) world.broker().set_topic_config(world.topic(), config);
+    if (!config.empty())
+      world.broker().set_topic_config(world.topic(), config);
   }
 
   enum class End { kCommit, kAbort, kOpen };
 
   /// One transaction with these messages; the key of each is its first letter.
   void transaction(const std::vector<std::string>& ids, End end) {
-    if (!open_) transactions_.begin();
+    if (!open_)
+      transactions_.begin();
     for (const auto& id : ids) {
       pawl::testing::Record record;
       record.key = id.substr(0, 1);
@@ -44,11 +46,15 @@ class OneLog {
     }
     transactions_.flush();
     open_ = end == End::kOpen;
-    if (end == End::kCommit) transactions_.commit();
-    if (end == End::kAbort) transactions_.abort();
+    if (end == End::kCommit)
+      transactions_.commit();
+    if (end == End::kAbort)
+      transactions_.abort();
     pending_.insert(pending_.end(), ids.begin(), ids.end());
-    if (end == End::kCommit) expected_.insert(expected_.end(), pending_.begin(), pending_.end());
-    if (!open_) pending_.clear();
+    if (end == End::kCommit)
+      expected_.insert(expected_.end(), pending_.begin(), pending_.end());
+    if (!open_)
+      pending_.clear();
   }
 
   /// Draining ends, and exactly the committed messages were applied, in order; the register stands
@@ -77,7 +83,8 @@ class OneLog {
       std::istringstream words(line);
       std::int64_t partition = 0;
       std::int64_t offset = 0;
-      if (words >> topic >> partition >> offset && topic == world.topic()) return offset;
+      if (words >> topic >> partition >> offset && topic == world.topic())
+        return offset;
     }
     return 0;
   }
@@ -112,7 +119,8 @@ TEST_CASE("a log of nothing but aborted transactions drains, also once retention
   log.require_drained();
 }
 
-TEST_CASE("aborted messages and control records are holes; what was committed is applied in order") {
+TEST_CASE(
+    "aborted messages and control records are holes; what was committed is applied in order") {
   OneLog log;
   log.transaction({"a1", "b1"}, End::kAbort);
   log.transaction({"a2", "b2", "c2"}, End::kCommit);
@@ -151,7 +159,8 @@ TEST_CASE("a running process follows transactions and is not halted by what rete
     REQUIRE_NOTHROW(wait_until(
         [&] {
           return log.world.value("SELECT string_agg(id, ' ' ORDER BY n) FROM applied") == ids &&
-                 log.world.stored(0) == log.world.broker().last_stable_offset(log.world.topic(), 0) - 1;
+                 log.world.stored(0) ==
+                     log.world.broker().last_stable_offset(log.world.topic(), 0) - 1;
         },
         20s, ids));
   };
@@ -176,8 +185,9 @@ TEST_CASE("offsets that compaction removed are passed, before and between what i
               {"min.compaction.lag.ms", "0"},
               {"delete.retention.ms", "0"}});
   for (int round = 0; round < 10; ++round) {
-    log.transaction({fmt::format("a{}", round), fmt::format("b{}", round), fmt::format("c{}", round)},
-                    round % 3 == 1 ? End::kAbort : End::kCommit);
+    log.transaction(
+        {fmt::format("a{}", round), fmt::format("b{}", round), fmt::format("c{}", round)},
+        round % 3 == 1 ? End::kAbort : End::kCommit);
   }
   log.transaction({"d0"}, End::kCommit);
   log.transaction({"a10"}, End::kCommit);
@@ -192,8 +202,8 @@ TEST_CASE("offsets that compaction removed are passed, before and between what i
       },
       60s, "compaction");
   log.world.drain();
-  const auto applied = log.world.value(
-      "SELECT string_agg(id, ' ' ORDER BY n) FROM applied WHERE id NOT LIKE 'e%'");
+  const auto applied =
+      log.world.value("SELECT string_agg(id, ' ' ORDER BY n) FROM applied WHERE id NOT LIKE 'e%'");
   REQUIRE(applied == "b9 c9 d0 a10");
   REQUIRE(log.world.value("SELECT (array_agg(id ORDER BY n DESC))[1] FROM applied") ==
           fmt::format("e{}", more - 1));

@@ -25,7 +25,8 @@ enum class RunResult {
 class Consumer {
  public:
   /// Validates the options against the registry; throws ConfigErrors.
-  Consumer(Options options, Registry registry, std::vector<std::shared_ptr<Observer>> observers = {});
+  Consumer(Options options, Registry registry,
+           std::vector<std::shared_ptr<Observer>> observers = {});
   ~Consumer();
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;

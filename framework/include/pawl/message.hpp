@@ -40,7 +40,9 @@ class Message {
 
   /// False for a tombstone (null value); value() is empty then.
   [[nodiscard]] bool has_value() const { return fields_.value.has_value(); }
-  [[nodiscard]] std::string_view value() const { return fields_.value.value_or(std::string_view{}); }
+  [[nodiscard]] std::string_view value() const {
+    return fields_.value.value_or(std::string_view{});
+  }
 
   /// All headers in the producer's order; names may repeat.
   [[nodiscard]] std::span<const Header> headers() const { return fields_.headers; }
@@ -49,13 +51,15 @@ class Message {
   /// none or when its value is null: ask has_header() to tell these apart.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const {
     for (auto it = fields_.headers.rbegin(); it != fields_.headers.rend(); ++it) {
-      if (it->name == name) return it->value;
+      if (it->name == name)
+        return it->value;
     }
     return std::nullopt;
   }
   [[nodiscard]] bool has_header(std::string_view name) const {
     for (const auto& header : fields_.headers) {
-      if (header.name == name) return true;
+      if (header.name == name)
+        return true;
     }
     return false;
   }

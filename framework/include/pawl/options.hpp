@@ -26,7 +26,8 @@ enum class Start {
 /// How the group agrees on who owns which partition.
 enum class Assignment {
   kGroup,   ///< Kafka's group membership (subscribe)
-  kManual,  ///< exactly `manual_partitions` of every topic, without coordination (KIP-less "assign")
+  kManual,  ///< exactly `manual_partitions` of every topic, without coordination (KIP-less
+            ///< "assign")
 };
 
 enum class GroupProtocol {
@@ -47,11 +48,13 @@ struct KafkaOptions {
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
   std::int64_t start_timestamp_ms = 0;
-  /// Upper bound of fetched but unprocessed bytes per partition; a larger single record still passes.
+  /// Upper bound of fetched but unprocessed bytes per partition; a larger single record still
+  /// passes.
   std::size_t buffer_per_partition = std::size_t{1} << 20U;
   /// How often topic ids (KIP-516) and new partitions are looked for.
   milliseconds topic_check_interval{1000};
-  /// How often processed offsets are told to Kafka (for lag tools only; never read back but at first contact).
+  /// How often processed offsets are told to Kafka (for lag tools only; never read back but at
+  /// first contact).
   milliseconds commit_interval{5000};
   Assignment assignment = Assignment::kGroup;
   std::vector<std::int32_t> manual_partitions;
@@ -76,7 +79,8 @@ struct PostgresOptions {
   /// Reconnect and retry delays: exponential from initial to max, with full jitter.
   milliseconds retry_initial{50};
   milliseconds retry_max{1000};
-  /// A previous owner's session that blocks us and has been idle in transaction for longer is ended.
+  /// A previous owner's session that blocks us and has been idle in transaction for longer is
+  /// ended.
   milliseconds stalled_owner_after{10000};
   /// How often operators' changes (pause, resume, offsets set) are looked for.
   milliseconds poll_interval{1000};

@@ -41,7 +41,8 @@ void GroupOfProcesses::send_away_oldest() {
 }
 
 void GroupOfProcesses::leave_all() {
-  for (const auto& member : members_) member->kill(SIGTERM);
+  for (const auto& member : members_)
+    member->kill(SIGTERM);
   while (!members_.empty()) {
     if (members_.front()->running()) {
       leave(0);
@@ -64,7 +65,8 @@ void GroupOfProcesses::kill(std::size_t index) {
 
 bool GroupOfProcesses::all_running() {
   for (const auto& member : members_) {
-    if (!member->running()) return false;
+    if (!member->running())
+      return false;
   }
   return true;
 }
@@ -85,15 +87,19 @@ void GroupOfProcesses::wait_until_shared_by(int processes, std::chrono::millisec
 int GroupOfProcesses::count_in(const testing::ChildProcess& process, const std::string& text) {
   const auto output = process.output();
   int found = 0;
-  for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++found;
+  for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1))
+    ++found;
   return found;
 }
 
 int GroupOfProcesses::count(const std::string& text) const {
   int found = 0;
-  for (const auto& member : members_) found += count_in(*member, text);
-  for (const auto& process : leaving_) found += count_in(*process, text);
-  for (const auto& process : gone_) found += count_in(*process, text);
+  for (const auto& member : members_)
+    found += count_in(*member, text);
+  for (const auto& process : leaving_)
+    found += count_in(*process, text);
+  for (const auto& process : gone_)
+    found += count_in(*process, text);
   return found;
 }
 
@@ -104,7 +110,8 @@ std::string GroupOfProcesses::problems() const {
     std::istringstream lines(member->output());
     for (std::string line; std::getline(lines, line);) {
       for (const auto* step : {"warning", "fenced", "halted", "failed", "disconnected", "FATAL"}) {
-        if (line.find(step) != std::string::npos) found += "  " + line + "\n";
+        if (line.find(step) != std::string::npos)
+          found += "  " + line + "\n";
       }
     }
   }
