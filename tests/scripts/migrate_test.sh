@@ -659,7 +659,7 @@ case_a_role_without_the_right_to_create_schemas_can_migrate_into_an_existing_one
 mkdir -p -- "$home/scripts"
 cp -- "$root/scripts/migrate" "$home/scripts/"
 cp -R -- "$root/migrations" "$home/"
-server=$("$root/scripts/services" postgres start "$postgres" ${PAWL_TEST_POSTGRES:+--version "$PAWL_TEST_POSTGRES"})
+server=$("$root/scripts/services" postgres start "$postgres" --conf fsync=off ${PAWL_TEST_POSTGRES:+--version "$PAWL_TEST_POSTGRES"})
 
 for name in $(compgen -A function case_); do
     [[ $name == *"$only"* ]] || continue
