@@ -1,0 +1,225 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+#include "register_moves.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::occurrences;
+using pawl::test::PaymentsWorld;
+using pawl::test::RegisterMoves;
+using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
+using pawl::testing::Moment;
+using pawl::testing::PostgresProxy;
+using pawl::testing::PostgresServer;
+using pawl::testing::StopMode;
+using pawl::testing::wait_until;
+
+namespace {
+
+/// From the database's return to the first message: promised within 2 s on a machine that has time
+/// for it; the rest of this deadline is for one that has not.
+constexpr auto kBackWithin = 10s;
+
+/// The workers of one process: each has a connection and says once that it lost it.
+constexpr int kWorkers = 4;
+
+}  // namespace
+
+// Fails when an in-doubt COMMIT counts as done (before: the message is lost) or as failed without
+// asking the register (after: the next advance is out of order, and the claim finds a duplicate).
+TEST_CASE("a connection cut around COMMIT neither loses nor repeats a message") {
+  PaymentsWorld world(4);
+  const RegisterMoves moves(world);
+  if (GENERATE(false, true))
+    world.use_handler("name = \"payment\"");
+  PostgresProxy proxy(world.url());
+  world.produce(200);
+  pawl::test::ProgramOptions options;
+  options.url = proxy.url();
+  const auto process = world.start(options);
+  const ShowOnFailure show_process("process", *process);
+  for (int round = 0; round < 10; ++round) {
+    for (const auto moment : {Moment::kBefore, Moment::kAfter}) {
+      const auto cut = proxy.cut(moment, PostgresProxy::is_commit, 1 + round * 7);
+      world.produce(120);
+      cut.wait(60s);
+    }
+  }
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(moves.violations() == "");
+  REQUIRE(proxy.counts().cut == 20);
+  REQUIRE(occurrences(*process, "EVENT in_doubt") > 0);
+  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("all connections cut at once, again and again under load, leave balanced books") {
+  PaymentsWorld world(4);
+  PostgresProxy proxy(world.url());
+  pawl::test::ProgramOptions options;
+  options.url = proxy.url();
+  world.produce(200);
+  const auto process = world.start(options);
+  const ShowOnFailure show_process("process", *process);
+  for (int round = 0; round < 8; ++round) {
+    world.produce(200);
+    world.wait_until_processed(world.produced() - 150);
+    proxy.cut_all();
+  }
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a database that stalls for five seconds is waited for") {
+  PaymentsWorld world(4);
+  PostgresProxy proxy(world.url());
+  pawl::test::ProgramOptions options;
+  options.url = proxy.url();
+  world.produce(500);
+  const auto process = world.start(options);
+  const ShowOnFailure show_process("process", *process);
+  world.wait_until_processed(100);
+  proxy.stall_all_for(5s);
+  world.produce(500);
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on when it is back") {
+  const std::string synchronous = GENERATE("on", "off");
+  CAPTURE(synchronous);
+  PostgresServer server;
+  PaymentsWorld world(4, &server);
+  const RegisterMoves moves(world);
+  world.set_postgres_options(fmt::format("synchronous_commit = \"{}\"", synchronous));
+  world.produce(500);
+  const auto process = world.start();
+  const ShowOnFailure show_process("process", *process);
+  for (int round = 1; round <= 3; ++round) {
+    world.wait_until_processed(world.produced() - 400);
+    server.stop(StopMode::kImmediate);
+    wait_until([&] { return occurrences(*process, "EVENT disconnected") >= round * kWorkers; }, 30s,
+               "every worker to notice");
+    world.produce(500);
+    server.start();
+    const auto at_return = world.processed();
+    world.wait_until_processed(at_return + 1, kBackWithin);
+  }
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(moves.violations() == "");
+  // It stayed a member and kept its partitions, and did not repeat that the database is away.
+  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  REQUIRE(world.broker().stable_members(world.group()) == 1);
+  REQUIRE(occurrences(*process, "EVENT disconnected") == 3 * kWorkers);
+  stop_cleanly(*process);
+}
+
+// Fails when a position, a scope or anything else that was read before the crash is believed after
+// it.
+TEST_CASE("a database that comes back behind takes Kafka back with it") {
+  PostgresServer server;
+  PaymentsWorld world(4, &server);
+  world.produce(600);
+  const auto process = world.start();
+  const ShowOnFailure show_process("process", *process);
+  world.wait_until_processed(300);
+  server.save_copy();
+  world.wait_until_all_processed();
+  world.produce(600);
+  world.wait_until_all_processed();
+  const auto before = world.processed();
+  process->kill(SIGSTOP);  // so that the copy is seen as it was
+  server.restore_copy();
+  REQUIRE(world.processed() < before);
+  process->kill(SIGCONT);
+  world.produce(300);
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE(
+    "a database that comes back from before the first contact halts instead of beginning anew") {
+  PostgresServer server;
+  PaymentsWorld world(4, &server);
+  server.save_copy();
+  world.produce(300);
+  const auto process = world.start();
+  const ShowOnFailure show_process("process", *process);
+  world.wait_until_all_processed();
+  process->kill(SIGSTOP);
+  server.restore_copy();
+  REQUIRE(world.processed() == 0);
+  process->kill(SIGCONT);
+  process->wait_for_output("EVENT halted", 30s);
+  REQUIRE(world.processed() == 0);
+  REQUIRE(world.number("SELECT count(*) FROM ledger") == 0);
+}
+
+// Fails without the metadata that pawl commits to Kafka, or without holding it against the
+// register.
+TEST_CASE("an empty database under a group that has processed before halts and writes nothing") {
+  PaymentsWorld world(4);
+  world.produce(300);
+  const bool killed = GENERATE(false, true);
+  CAPTURE(killed);
+  {
+    const auto process = world.start();
+    const ShowOnFailure show_process("process", *process);
+    world.wait_until_all_processed();
+    if (killed) {
+      // Also a process that never came to leave has told Kafka where its positions are.
+      process->kill(SIGKILL);
+      process->wait(10s);
+    } else {
+      stop_cleanly(*process);
+    }
+  }
+  const auto ours = world.value("SELECT database_id FROM pawl.database_identity");
+
+  const PaymentsWorld other(1);  // an empty database with the same tables
+  const auto theirs = other.value("SELECT database_id FROM pawl.database_identity");
+  pawl::test::ProgramOptions options;
+  options.url = other.url();
+  options.arguments = {"--drain"};
+  const auto process = world.start(options);
+  const ShowOnFailure show_process("process", *process);
+  const auto status = process->wait(60s);
+  REQUIRE(status.code == 4);
+  REQUIRE(process->output().find(ours) != std::string::npos);
+  REQUIRE(process->output().find(theirs) != std::string::npos);
+  REQUIRE(other.number("SELECT count(*) FROM ledger") == 0);
+  REQUIRE(other.number("SELECT count(*) FROM pawl.idempotency_keys") == 0);
+  REQUIRE(other.number("SELECT count(*) FROM pawl.processed_kafka_offsets") == 0);
+
+  // In its own database the group goes on as if nothing had happened.
+  world.produce(100);
+  world.drain();
+  REQUIRE(world.imbalance() == "");
+}
+
+TEST_CASE("another Kafka cluster under the same name is refused with its reason") {
+  PaymentsWorld world(2);
+  world.produce(100);
+  world.drain();
+  pawl::testing::KafkaBroker other;
+  other.create_topic(world.topic(), 2);
+  const auto process = world.start({{"--set", "kafka.bootstrap_servers=" + other.bootstrap()}});
+  const auto status = process->wait(60s);
+  REQUIRE(status.code == 1);
+  REQUIRE(occurrences(*process, "FATAL") == 1);
+  REQUIRE(occurrences(*process, "kafka.cluster") == 1);
+  REQUIRE(world.imbalance() == "");
+}

@@ -1,0 +1,65 @@
+#include "process_watch.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <pawl/testing/wait.hpp>
+#include <sstream>
+#include <stdexcept>
+
+namespace pawl::test {
+namespace {
+
+constexpr std::size_t kShown = 20000;
+
+std::string end_of(const std::string& text) {
+  return text.size() <= kShown ? text : "[...]" + text.substr(text.size() - kShown);
+}
+
+}  // namespace
+
+void wait_until_stopped(testing::ChildProcess& process, std::chrono::milliseconds deadline) {
+  testing::wait_until(
+      [&] {
+        if (!process.running())
+          throw std::runtime_error("it ended instead:\n" + process.output());
+        std::ifstream stat(fmt::format("/proc/{}/stat", process.pid()));
+        std::stringstream text;
+        text << stat.rdbuf();
+        // The program's name stands in parentheses before the state.
+        const auto name_end = text.str().rfind(')');
+        return name_end != std::string::npos && text.str().substr(name_end + 2, 1) == "T";
+      },
+      deadline, "the process to be stopped");
+}
+
+int occurrences(const testing::ChildProcess& process, const std::string& text) {
+  const auto output = process.output();
+  int count = 0;
+  for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1))
+    ++count;
+  return count;
+}
+
+ShowOnFailure::ShowOnFailure(std::string name, const testing::ChildProcess& process)
+    : name_(std::move(name)), process_(process), exceptions_(std::uncaught_exceptions()) {}
+
+ShowOnFailure::~ShowOnFailure() {
+  if (std::uncaught_exceptions() <= exceptions_)
+    return;
+  std::cerr << "---- output of " << name_ << " ----\n" << end_of(process_.output()) << "----\n";
+}
+
+void stop_cleanly(testing::ChildProcess& process) {
+  process.kill(SIGTERM);
+  const auto status = process.wait(std::chrono::seconds(40));
+  if (status.success())
+    return;
+  throw std::runtime_error(
+      fmt::format("stopping ended with {}:\n{}", to_string(status), end_of(process.output())));
+}
+
+}  // namespace pawl::test
