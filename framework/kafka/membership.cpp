@@ -7,12 +7,14 @@
 namespace pawl::kafka {
 namespace {
 
-int to_int(std::chrono::milliseconds timeout) { return static_cast<int>(timeout.count()); }
+int to_int(std::chrono::milliseconds timeout) {
+  return static_cast<int>(timeout.count());
+}
 
 ListHandle one(const TopicPartition& partition, std::int64_t offset) {
   auto list = new_list();
-  rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)->offset =
-      offset;
+  rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)
+      ->offset = offset;
   return list;
 }
 
@@ -45,10 +47,12 @@ void check(const ErrorHandle& error, const char* what) {
 
 bool refused(const EventHandle& commit) {
   const auto code = rd_kafka_event_error(commit.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code != RD_KAFKA_RESP_ERR__NO_OFFSET;
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return code != RD_KAFKA_RESP_ERR__NO_OFFSET;
   const auto* partitions = rd_kafka_event_topic_partition_list(commit.get());
   for (int i = 0; partitions != nullptr && i < partitions->cnt; ++i) {
-    if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+    if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return true;
   }
   return false;
 }
@@ -77,7 +81,8 @@ Membership::Membership(Client& client, const KafkaOptions& options, MembershipLi
       queue_(rd_kafka_queue_get_consumer(client.raw())) {}
 
 Membership::~Membership() {
-  for (const auto& [partition, stream] : streams_) stream->close();
+  for (const auto& [partition, stream] : streams_)
+    stream->close();
 }
 
 void Membership::start(const std::vector<std::string>& topics,
@@ -99,12 +104,15 @@ void Membership::start(const std::vector<std::string>& topics,
 
 void Membership::poll(std::chrono::milliseconds timeout) {
   const EventHandle event(rd_kafka_queue_poll(queue_.get(), to_int(timeout)));
-  if (event) serve(event);
+  if (event)
+    serve(event);
 }
 
 void Membership::serve(const EventHandle& event) {
   switch (rd_kafka_event_type(event.get())) {
-    case RD_KAFKA_EVENT_REBALANCE: serve_rebalance(event); break;
+    case RD_KAFKA_EVENT_REBALANCE:
+      serve_rebalance(event);
+      break;
     case RD_KAFKA_EVENT_ERROR: {
       const bool fatal = rd_kafka_event_error_is_fatal(event.get()) != 0;
       auto code = rd_kafka_event_error(event.get());
@@ -119,21 +127,26 @@ void Membership::serve(const EventHandle& event) {
     }
     case RD_KAFKA_EVENT_FETCH:
       while (const auto* message = rd_kafka_event_message_next(event.get())) {
-        if (message->rkt == nullptr) continue;
+        if (message->rkt == nullptr)
+          continue;
         listener_.on_stray_record({rd_kafka_topic_name(message->rkt), message->partition});
       }
       break;
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
-      if (refused(event)) listener_.on_commit_refused();
+      if (refused(event))
+        listener_.on_commit_refused();
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 void Membership::serve_rebalance(const EventHandle& event) {
   auto* partitions = rd_kafka_event_topic_partition_list(event.get());
   switch (rd_kafka_event_error(event.get())) {
-    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: assign(partitions); break;
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
+      assign(partitions);
+      break;
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: {
       revocation_.reset(rd_kafka_topic_partition_list_copy(partitions));
       std::vector<TopicPartition> revoked;
@@ -179,7 +192,8 @@ void Membership::assign(const rd_kafka_topic_partition_list_t* partitions) {
 }
 
 void Membership::complete_revoke() {
-  if (!revocation_) return;
+  if (!revocation_)
+    return;
   const auto partitions = std::move(revocation_);
   unassign(partitions.get());
 }
@@ -187,7 +201,8 @@ void Membership::complete_revoke() {
 void Membership::close_streams(const rd_kafka_topic_partition_list_t* partitions) {
   for (int i = 0; i < partitions->cnt; ++i) {
     const auto stream = streams_.find({partitions->elems[i].topic, partitions->elems[i].partition});
-    if (stream == streams_.end()) continue;
+    if (stream == streams_.end())
+      continue;
     stream->second->close();
     streams_.erase(stream);
   }
@@ -206,16 +221,20 @@ void Membership::unassign(const rd_kafka_topic_partition_list_t* partitions) {
 std::vector<TopicPartition> Membership::restart_fetch(const TopicPartition& partition) {
   auto list = one(partition, 0);
   if (cooperative()) {
-    if (const ErrorHandle error{rd_kafka_incremental_unassign(client_.raw(), list.get())}) return {};
+    if (const ErrorHandle error{rd_kafka_incremental_unassign(client_.raw(), list.get())})
+      return {};
   } else {
     rd_kafka_topic_partition_list_t* raw = nullptr;
-    if (rd_kafka_assignment(client_.raw(), &raw) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    if (rd_kafka_assignment(client_.raw(), &raw) != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return {};
     list.reset(raw);
-    for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = 0;
+    for (int i = 0; i < list->cnt; ++i)
+      list->elems[i].offset = 0;
   }
   rd_kafka_pause_partitions(client_.raw(), list.get());
   if (cooperative()) {
-    if (const ErrorHandle error{rd_kafka_incremental_assign(client_.raw(), list.get())}) return {};
+    if (const ErrorHandle error{rd_kafka_incremental_assign(client_.raw(), list.get())})
+      return {};
   } else {
     rd_kafka_assign(client_.raw(), list.get());
   }
@@ -227,15 +246,21 @@ std::vector<TopicPartition> Membership::restart_fetch(const TopicPartition& part
 }
 
 void Membership::close() {
+  // librdkafka closes nothing after a fatal error: there is no membership left to end.
   const ErrorHandle error(rd_kafka_consumer_close_queue(client_.raw(), queue_.get()));
+  if (error)
+    not_closing_ = true;
 }
 
-bool Membership::closed() const { return rd_kafka_consumer_closed(client_.raw()) != 0; }
+bool Membership::closed() const {
+  return not_closing_ || rd_kafka_consumer_closed(client_.raw()) != 0;
+}
 
 void Membership::seek_and_resume(const TopicPartition& partition, std::int64_t offset,
                                  std::chrono::milliseconds timeout) {
   const auto list = one(partition, offset);
-  check(ErrorHandle(rd_kafka_seek_partitions(client_.raw(), list.get(), to_int(timeout))), "seeking");
+  check(ErrorHandle(rd_kafka_seek_partitions(client_.raw(), list.get(), to_int(timeout))),
+        "seeking");
   check(list->elems[0].err, "seeking");
   check(rd_kafka_resume_partitions(client_.raw(), list.get()), "resuming");
 }
@@ -246,7 +271,8 @@ void Membership::pause(const TopicPartition& partition) {
 }
 
 void Membership::commit_async(const std::vector<Progress>& progress, const std::string& metadata) {
-  if (progress.empty()) return;
+  if (progress.empty())
+    return;
   const auto list = with_metadata(progress, metadata);
   rd_kafka_commit(client_.raw(), list.get(), 1);
 }
@@ -266,7 +292,8 @@ bool Membership::prove(const std::vector<Progress>& progress, const std::string&
   for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < answers_list->cnt; ++i) {
     code = answers_list->elems[i].err;
   }
-  if (means_not_a_member(code)) return false;
+  if (means_not_a_member(code))
+    return false;
   check(code, "proving membership");
   return true;
 }

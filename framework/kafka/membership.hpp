@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -91,6 +91,7 @@ class Membership {
   Client& client_;
   MembershipListener& listener_;
   bool manual_;
+  bool not_closing_ = false;  ///< close() was refused
   QueueHandle queue_;
   ListHandle revocation_;  ///< handed to the listener, not yet unassigned
   std::map<TopicPartition, std::shared_ptr<PartitionStream>> streams_;  ///< of what is assigned

@@ -23,7 +23,9 @@ constexpr const char* kSqlHandler = R"toml(sql = [
   { text = "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}", expect_rows = 1 },
 ])toml";
 
-std::string account_name(int account) { return fmt::format("acc-{}", account); }
+std::string account_name(int account) {
+  return fmt::format("acc-{}", account);
+}
 
 }  // namespace
 
@@ -36,10 +38,16 @@ PaymentsWorld::PaymentsWorld(int partitions, testing::PostgresServer* server,
       topic_(broker_.new_topic("payments", partitions)),
       group_("group-" + topic_),
       handler_(kSqlHandler),
-      producer_(broker_.bootstrap()) {
+      producer_(std::make_unique<testing::KafkaProducer>(broker_.bootstrap())) {
   execute(kTables);
   execute(fmt::format("INSERT INTO accounts SELECT 'acc-' || g FROM generate_series(0, {}) g",
                       kAccounts - 1));
+}
+
+void PaymentsWorld::add_partitions(int total) {
+  broker_.add_partitions(topic_, total);
+  // A producer looks for new partitions every few minutes only.
+  producer_ = std::make_unique<testing::KafkaProducer>(broker_.bootstrap());
 }
 
 void PaymentsWorld::send(const std::string& event_id, const Payment& payment, int partition) {
@@ -49,7 +57,7 @@ void PaymentsWorld::send(const std::string& event_id, const Payment& payment, in
                              payment.amount);
   record.headers = {{"event-id", event_id}};
   record.partition = partition;
-  producer_.send(topic_, record);
+  producer_->send(topic_, record);
   ++produced_;
 }
 
@@ -60,9 +68,10 @@ void PaymentsWorld::produce(int count) {
     const auto id = fmt::format("event-{}", event);
     payments_[id] = payment;
     send(id, payment, -1);
-    if (event % 100 == 50) send(id, payment, -1);
+    if (event % 100 == 50)
+      send(id, payment, -1);
   }
-  producer_.flush();
+  producer_->flush();
 }
 
 void PaymentsWorld::produce_to_each_partition(int each) {
@@ -74,14 +83,14 @@ void PaymentsWorld::produce_to_each_partition(int each) {
     payments_[id] = payment;
     send(id, payment, i % partitions);
   }
-  producer_.flush();
+  producer_->flush();
 }
 
 void PaymentsWorld::produce_one(const std::string& event_id, int amount, int partition) {
   const Payment payment{1, amount};
   payments_[event_id] = payment;
   send(event_id, payment, partition);
-  producer_.flush();
+  producer_->flush();
 }
 
 std::string PaymentsWorld::config(const std::string& extra, const std::string& url) const {
@@ -133,7 +142,8 @@ std::string PaymentsWorld::value(const std::string& sql) const {
   pqxx::connection connection(url_);
   pqxx::nontransaction tx(connection);
   const auto rows = tx.exec(sql);
-  if (rows.empty() || rows[0][0].is_null()) return "";
+  if (rows.empty() || rows[0][0].is_null())
+    return "";
   return rows[0][0].as<std::string>();
 }
 
@@ -145,7 +155,8 @@ void PaymentsWorld::execute(const std::string& sql) const {
 
 std::int64_t PaymentsWorld::processed() const {
   return number(
-      "SELECT coalesce(sum(last_processed_offset - base_offset), 0) FROM pawl.processed_kafka_offsets");
+      "SELECT coalesce(sum(last_processed_offset - base_offset), 0) FROM "
+      "pawl.processed_kafka_offsets");
 }
 
 void PaymentsWorld::wait_until_processed(std::int64_t messages,
@@ -163,20 +174,22 @@ void PaymentsWorld::wait_until_processed(std::int64_t messages,
 
 std::optional<std::int64_t> PaymentsWorld::stored(int partition) const {
   const auto text = in_register(partition, "last_processed_offset");
-  if (text.empty()) return std::nullopt;
+  if (text.empty())
+    return std::nullopt;
   return std::stoll(text);
 }
 
 std::string PaymentsWorld::in_register(int partition, const std::string& column) const {
   return value(fmt::format(
-      "SELECT {} FROM pawl.processed_kafka_offsets WHERE topic = '{}' AND partition = {}", column, topic_,
-      partition));
+      "SELECT {} FROM pawl.processed_kafka_offsets WHERE topic = '{}' AND partition = {}", column,
+      topic_, partition));
 }
 
 std::string PaymentsWorld::imbalance() const {
   std::string found;
   const auto expect = [&](const std::string& what, std::int64_t expected, std::int64_t actual) {
-    if (expected != actual) found += fmt::format("{}: expected {}, found {}\n", what, expected, actual);
+    if (expected != actual)
+      found += fmt::format("{}: expected {}, found {}\n", what, expected, actual);
   };
   const auto unique = static_cast<std::int64_t>(payments_.size());
   std::int64_t sum = 0;
@@ -193,8 +206,9 @@ std::string PaymentsWorld::imbalance() const {
   expect("applied + duplicates", produced_,
          number("SELECT sum(applied_count + duplicate_count) FROM pawl.processed_kafka_offsets"));
   for (const auto& [account, balance] : balances) {
-    expect(account_name(account), balance,
-           number(fmt::format("SELECT balance FROM accounts WHERE id = '{}'", account_name(account))));
+    expect(
+        account_name(account), balance,
+        number(fmt::format("SELECT balance FROM accounts WHERE id = '{}'", account_name(account))));
   }
   return found;
 }

@@ -33,6 +33,9 @@ class PaymentsWorld {
   [[nodiscard]] testing::KafkaBroker& broker() { return broker_; }
   [[nodiscard]] testing::PostgresServer& server() { return server_; }
 
+  /// Raises the topic's number of partitions.
+  void add_partitions(int total);
+
   /// Produces `count` payments with new event ids, about one in a hundred sent twice.
   void produce(int count);
   /// Payments with new event ids, `each` of them to every partition there is.
@@ -42,7 +45,8 @@ class PaymentsWorld {
   [[nodiscard]] int produced() const { return produced_; }
 
   /// The config file's text; `url` empty: the world's own.
-  [[nodiscard]] std::string config(const std::string& extra = "", const std::string& url = "") const;
+  [[nodiscard]] std::string config(const std::string& extra = "",
+                                   const std::string& url = "") const;
   /// A whole [[handler]] other than the SQL one; empty restores it.
   void use_handler(std::string toml) { handler_ = std::move(toml); }
   void set_kafka_options(std::string toml) { kafka_options_ = std::move(toml); }
@@ -60,8 +64,10 @@ class PaymentsWorld {
   /// Of all partitions: how far the stored offsets are from where the counters began, added up.
   /// Equals the messages processed, without holes.
   [[nodiscard]] std::int64_t processed() const;
-  void wait_until_processed(std::int64_t messages, std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
-  void wait_until_all_processed(std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
+  void wait_until_processed(std::int64_t messages,
+                            std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
+  void wait_until_all_processed(
+      std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
     wait_until_processed(produced_, deadline);
   }
   /// Stored offset of one partition of the payments' topic; nullopt without a row.
@@ -89,7 +95,7 @@ class PaymentsWorld {
   std::string handler_;
   std::string kafka_options_;
   std::string postgres_options_;
-  testing::KafkaProducer producer_;
+  std::unique_ptr<testing::KafkaProducer> producer_;
   std::map<std::string, Payment> payments_;
   int produced_ = 0;
   int next_event_ = 0;
