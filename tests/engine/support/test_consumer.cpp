@@ -68,24 +68,31 @@ class TestObserver final : public pawl::Observer {
       case Step::kAdvancing:
       case Step::kCommitting:
       case Step::kCommitted:
-      case Step::kDuplicate: return false;
-      default: return true;
+      case Step::kDuplicate:
+        return false;
+      default:
+        return true;
     }
   }
   static void spring(Trap& trap, std::string_view step) {
-    if (trap.step != step || ++trap.seen != trap.at) return;
-    ::kill(::getpid(), trap.signal);
+    if (trap.step != step || ++trap.seen != trap.at)
+      return;
+    // To this thread, not to the process: it must not take another step before the signal acts.
+    ::raise(trap.signal);
   }
 };
 
 pawl::Registry handlers() {
   pawl::Registry registry;
   const auto pay = [](pqxx::dbtransaction& tx, const Message& message) {
-    tx.exec("INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT $2::jsonb) j (v)",
-            pqxx::params{message.header("event-id").value(), message.value()});
-    tx.exec("UPDATE accounts a SET balance = balance + (v->>'amount')::bigint, entries = entries + 1"
-            "  FROM (SELECT $1::jsonb) j (v) WHERE a.id = v->>'account'",
-            pqxx::params{message.value()});
+    tx.exec(
+        "INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT "
+        "$2::jsonb) j (v)",
+        pqxx::params{message.header("event-id").value(), message.value()});
+    tx.exec(
+        "UPDATE accounts a SET balance = balance + (v->>'amount')::bigint, entries = entries + 1"
+        "  FROM (SELECT $1::jsonb) j (v) WHERE a.id = v->>'account'",
+        pqxx::params{message.value()});
   };
   registry.handler("payment", pay);
   registry.handler("respond", [pay](pqxx::dbtransaction& tx, const Message& message) {
@@ -100,7 +107,7 @@ pawl::Registry handlers() {
     pay(tx, message);
     try {
       tx.exec("INSERT INTO ledger VALUES (NULL, NULL, NULL)");
-    } catch (const pqxx::sql_error&) {
+    } catch (const pqxx::sql_error&) {  // NOLINT(bugprone-empty-catch): what such handlers do
     }
   });
   registry.handler("raw_rollback", [pay](pqxx::dbtransaction& tx, const Message& message) {
@@ -129,13 +136,14 @@ pawl::Registry handlers() {
       pqxx::subtransaction inner(tx);
       inner.exec("INSERT INTO ledger VALUES (NULL, NULL, NULL)");
       inner.commit();
-    } catch (const pqxx::not_null_violation&) {
+    } catch (const pqxx::not_null_violation&) {  // NOLINT(bugprone-empty-catch): expected
     }
     pay(tx, message);
   });
   registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
-    if (message.header("event-id")->starts_with("poison")) throw std::runtime_error("poisoned");
+    if (message.header("event-id")->starts_with("poison"))
+      throw std::runtime_error("poisoned");
   });
   return registry;
 }
@@ -157,8 +165,10 @@ int main(int argc, char** argv) {
   app.add_option("--freeze", freeze);
   app.add_flag("--events", observer->print_all);
   CLI11_PARSE(app, argc, argv);
-  if (!kill.empty()) observer->kill.parse(kill, SIGKILL);
-  if (!freeze.empty()) observer->freeze.parse(freeze, SIGSTOP);
+  if (!kill.empty())
+    observer->kill.parse(kill, SIGKILL);
+  if (!freeze.empty())
+    observer->freeze.parse(freeze, SIGSTOP);
 
   sigset_t signals;
   ::sigemptyset(&signals);

@@ -1,0 +1,156 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+#include "register_moves.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::occurrences;
+using pawl::test::PaymentsWorld;
+using pawl::test::RegisterMoves;
+using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
+using pawl::test::wait_until_stopped;
+using pawl::testing::wait_until;
+
+// Fails without the epoch compare in pawl.advance (the old owner commits its message a second time,
+// or moves the offset back), and without ending the stalled session (nobody can take the partition
+// before idle_in_transaction_session_timeout, a minute).
+TEST_CASE(
+    "an owner stopped inside a message loses its partition and changes nothing when it wakes") {
+  PaymentsWorld world(4);
+  const RegisterMoves moves(world);
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.set_postgres_options("stalled_owner_after = \"1s\"\nlock_timeout = \"2s\"");
+  const auto* step = GENERATE("fetched", "handled", "advancing", "committing");
+  const bool code_handler = GENERATE(false, true);
+  if (code_handler)
+    world.use_handler("name = \"payment\"");
+  CAPTURE(step, code_handler);
+
+  world.produce(1000);
+  const auto zombie = world.start({{"--freeze", fmt::format("{}:200", step)}});
+  const ShowOnFailure show_zombie("zombie", *zombie);
+  wait_until_stopped(*zombie, 40s);
+  const auto zombie_id =
+      world.value("SELECT owner FROM pawl.processed_kafka_offsets WHERE owner IS NOT NULL LIMIT 1");
+
+  const auto heir = world.start();
+  const ShowOnFailure show_heir("heir", *heir);
+  world.produce(500);
+  world.wait_until_all_processed(60s);
+  const auto by_zombie = moves.made_by(zombie_id);
+  REQUIRE(world.imbalance() == "");
+
+  zombie->kill(SIGCONT);
+  // It finds out by its dead session, by the fence, or by Kafka; in each case it gives up.
+  zombie->wait_for_output("EVENT revoked", 30s);
+  REQUIRE(moves.made_by(zombie_id) == by_zombie);
+
+  // Back in the group as a member like any other, it may own partitions again.
+  wait_until([&] { return world.broker().stable_members(world.group()) == 2; }, 30s,
+             "both processes to be members");
+  world.produce(500);
+  world.wait_until_all_processed(60s);
+  stop_cleanly(*zombie);
+  stop_cleanly(*heir);
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(moves.violations() == "");
+}
+
+// Fails when advance does not compare epochs (both apply), when a fenced owner does not back off
+// (nobody gets anything done), and when owners end each other's live sessions.
+TEST_CASE("two live processes forced onto the same partitions share the work without a storm") {
+  PaymentsWorld world(2);
+  const RegisterMoves moves(world);
+  world.set_kafka_options("assignment = \"manual\"\npartitions = [0, 1]");
+  world.set_postgres_options("stalled_owner_after = \"1s\"");
+  world.produce(1000);
+  const auto one = world.start();
+  const ShowOnFailure show_one("one", *one);
+  const auto two = world.start();
+  const ShowOnFailure show_two("two", *two);
+  wait_until([&] { return moves.movers() == 2; }, 60s, "both to have processed something");
+  world.produce(2000);
+  world.wait_until_all_processed(90s);
+
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(moves.violations() == "");
+  REQUIRE(occurrences(*one, "EVENT disconnected") == 0);
+  REQUIRE(occurrences(*two, "EVENT disconnected") == 0);
+  // Taking a partition costs a seek and some locks: most of the work must be messages.
+  REQUIRE(world.number("SELECT sum(owner_epoch) FROM pawl.processed_kafka_offsets") <
+          world.produced() / 5);
+  stop_cleanly(*one);
+  stop_cleanly(*two);
+  REQUIRE(world.number("SELECT sessions_killed FROM pg_stat_database"
+                       " WHERE datname = current_database()") == 0);
+}
+
+TEST_CASE(
+    "the same key in two partitions at the same moment has one effect, the other sees the "
+    "response") {
+  PaymentsWorld world(2);
+  world.use_handler("name = \"respond\"");
+  world.set_kafka_options("assignment = \"manual\"");
+  const auto owner_of = [&](const std::string& partition, const std::string& freeze) {
+    std::vector<std::string> arguments{"--set", "kafka.partitions=[" + partition + "]"};
+    if (!freeze.empty())
+      arguments.insert(arguments.end(), {"--freeze", freeze});
+    return world.start({arguments});
+  };
+  world.produce_one("payment-1", 10, 0);
+  world.produce_one("payment-1", 10, 1);
+
+  // The first holds the claimed key in an open transaction; the second can only wait for it.
+  const auto first = owner_of("0", "handled:1");
+  const ShowOnFailure show_first("first", *first);
+  wait_until_stopped(*first, 30s);
+  const auto second = owner_of("1", "");
+  const ShowOnFailure show_second("second", *second);
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                   " AND wait_event_type = 'Lock' AND query LIKE '%idempotency_keys%'") == 1;
+      },
+      30s, "the second to wait for the first one's key");
+
+  SECTION("the first commits") {
+    first->kill(SIGCONT);
+    second->wait_for_output("RESPONSE response to payment-1 at 1", 30s);
+  }
+  SECTION("the first dies") {
+    first->kill(SIGKILL);
+    world.wait_until_processed(1, 30s);
+    const auto successor = owner_of("0", "");
+    const ShowOnFailure show_successor("successor", *successor);
+    successor->wait_for_output("RESPONSE response to payment-1 at 0", 30s);
+  }
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+}
+
+TEST_CASE("keys that race through two partitions under load have one effect each") {
+  PaymentsWorld world(2);
+  world.use_handler("name = \"respond\"");
+  world.set_kafka_options("assignment = \"manual\"");
+  for (int i = 0; i < 300; ++i) {
+    const auto id = fmt::format("race-{}", i);
+    world.produce_one(id, i + 1, 0);
+    world.produce_one(id, i + 1, 1);
+  }
+  const auto one = world.start({{"--set", "kafka.partitions=[0]"}});
+  const ShowOnFailure show_one("one", *one);
+  const auto two = world.start({{"--set", "kafka.partitions=[1]"}});
+  const ShowOnFailure show_two("two", *two);
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  stop_cleanly(*one);
+  stop_cleanly(*two);
+  REQUIRE(occurrences(*one, "RESPONSE response") + occurrences(*two, "RESPONSE response") == 300);
+}

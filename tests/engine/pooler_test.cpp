@@ -1,0 +1,115 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <signal.h>
+
+#include <pqxx/pqxx>
+
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::occurrences;
+using pawl::test::PaymentsWorld;
+using pawl::test::ProgramOptions;
+using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
+using pawl::testing::run_script;
+using pawl::testing::scripts_folder;
+
+namespace {
+
+/// A PgBouncer before a world's server, for as long as the object lives.
+class Pooler {
+ public:
+  Pooler(PaymentsWorld& world, const std::string& mode) : folder_("pgbouncer") {
+    const auto url = run_script(scripts_folder() / "services",
+                                {"pgbouncer", "start", folder_.path().string(), "--mode", mode,
+                                 "--postgres", world.server().folder().string()});
+    const auto& direct = world.url();
+    url_ = url.substr(0, url.rfind('/')) + direct.substr(direct.rfind('/'));
+  }
+  ~Pooler() {
+    try {
+      run_script(scripts_folder() / "services", {"pgbouncer", "stop", folder_.path().string()});
+    } catch (const std::exception&) {
+      // It has gone already; its folder goes now.
+    }
+  }
+  Pooler(const Pooler&) = delete;
+  Pooler& operator=(const Pooler&) = delete;
+
+  [[nodiscard]] const std::string& url() const { return url_; }
+
+ private:
+  pawl::testing::TempDir folder_;
+  std::string url_;
+};
+
+}  // namespace
+
+// In transaction pooling each transaction may meet another server process: fails with named
+// prepared statements, with session settings, and with anything else that is kept between
+// transactions.
+TEST_CASE("through PgBouncer a killed consumer leaves balanced books and nothing in the sessions") {
+  PaymentsWorld world(4);
+  const std::string mode = GENERATE("session", "transaction");
+  const bool code_handler = GENERATE(false, true);
+  CAPTURE(mode, code_handler);
+  const Pooler pooler(world, mode);
+  if (code_handler)
+    world.use_handler("name = \"payment\"");
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.set_postgres_options("pooled = true");
+  ProgramOptions options;
+  options.url = pooler.url();
+  world.produce(600);
+  const auto survivor = world.start(options);
+  const ShowOnFailure show_survivor("survivor", *survivor);
+  options.arguments = {"--kill", "handled:50"};
+  const auto victim = world.start(options);
+  const ShowOnFailure show_victim("victim", *victim);
+  // Two processes share the partitions, so the second gets work as long as there is some.
+  pawl::testing::wait_until(
+      [&] {
+        if (!victim->running())
+          return true;
+        world.produce(100);
+        return false;
+      },
+      60s, "the victim to die");
+  REQUIRE(victim->wait(1s).signal == SIGKILL);
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(occurrences(*survivor, "EVENT disconnected") == 0);
+
+  // What a stranger gets who is served by the same server processes.
+  pqxx::connection stranger(pooler.url());
+  pqxx::nontransaction tx(stranger);
+  for (const auto* setting :
+       {"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"}) {
+    CAPTURE(setting);
+    REQUIRE(tx.exec(std::string("SHOW ") + setting).one_field().as<std::string>() == "0");
+  }
+  REQUIRE(tx.exec("SELECT count(*) FROM pg_prepared_statements").one_field().as<int>() == 0);
+  stop_cleanly(*survivor);
+}
+
+TEST_CASE("a pooler is noticed when the configuration does not know of it") {
+  PaymentsWorld world(2);
+  const Pooler pooler(world, "session");
+  ProgramOptions options;
+  options.url = pooler.url();
+  world.produce(100);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("postgres.pooled = true", 30s);
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  stop_cleanly(*process);
+
+  const auto direct = world.start();
+  direct->wait_for_output("EVENT connected", 30s);
+  stop_cleanly(*direct);
+  REQUIRE(occurrences(*direct, "pooled") == 0);
+}

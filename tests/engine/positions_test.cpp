@@ -1,0 +1,319 @@
+// Positions that Kafka cannot honour: the partition halts, says what to do, and goes on from where
+// the operator says; everything else goes on meanwhile.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "group_of_processes.hpp"
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::kProtocols;
+using pawl::test::PaymentsWorld;
+using pawl::testing::wait_until;
+
+namespace {
+
+constexpr const char* kHandler = R"toml(
+[[handler]]
+topics = ["{}"]
+sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({{header:event-id}}, {{/account}}, {{/amount}}::bigint)",
+]
+)toml";
+
+/// A consumer of two topics: one whose log is damaged, with two partitions, and one beside it that
+/// must not notice.
+class DamagedLog {
+ public:
+  explicit DamagedLog(const std::string& kafka_options,
+                      pawl::testing::KafkaBroker* broker = nullptr)
+      : world(2, nullptr, broker),
+        bystander_(world.broker().new_topic("bystander", 1)),
+        producer_(world.broker().bootstrap()) {
+    // A fetch must not wait at the broker for what a stopped process is not meant to get.
+    world.set_kafka_options(kafka_options +
+                            "\n[kafka.librdkafka]\n\"fetch.wait.max.ms\" = \"10\"\n");
+    world.use_handler(
+        "sql = [\"INSERT INTO ledger (event_id, account, amount) VALUES"
+        " ({header:event-id}, {/account}, {/amount}::bigint)\"]");
+  }
+
+  void start() { process_ = world.start({.extra_config = fmt::format(kHandler, bystander_)}); }
+  void stop() {
+    process_->kill(SIGTERM);
+    const auto status = process_->wait(40s);
+    INFO(process_->output());
+    REQUIRE(status.success());
+    // The watch-dog found no partition that had stopped being read.
+    REQUIRE(process_->output().find("seeking again") == std::string::npos);
+  }
+  pawl::testing::ChildProcess& process() { return *process_; }
+
+  /// Event ids are "TAG-PARTITION-0", "TAG-PARTITION-1", ...
+  void send(const std::string& tag, int partition, int count) {
+    send_to(world.topic(), tag, partition, count);
+  }
+  void send_to(const std::string& topic, const std::string& tag, int partition, int count) {
+    for (int i = 0; i < count; ++i) {
+      pawl::testing::Record record;
+      record.value = R"({"account":"acc-1","amount":1})";
+      record.headers = {{"event-id", fmt::format("{}-{}-{}", tag, partition, i)}};
+      record.partition = partition;
+      producer_.send(topic, record);
+    }
+    producer_.flush();
+  }
+  void recreate(const std::string& tag, int count) {
+    world.broker().delete_topic(world.topic());
+    world.broker().create_topic(world.topic(), 2);
+    for (int p = 0; p < 2; ++p)
+      send(tag, p, count);
+  }
+
+  [[nodiscard]] std::int64_t entries(const std::string& tag, int partition) const {
+    return world.number(
+        fmt::format("SELECT count(*) FROM ledger WHERE event_id LIKE '{}-{}-%'", tag, partition));
+  }
+  void wait_for_entries(const std::string& tag, int partition, std::int64_t count) {
+    try {
+      wait_until([&] { return entries(tag, partition) >= count; }, 25s,
+                 fmt::format("{} messages of {} [{}] to be applied", count, tag, partition));
+    } catch (const pawl::testing::Timeout& timeout) {
+      throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
+    }
+    REQUIRE(entries(tag, partition) == count);
+  }
+
+  /// The other topic's consumption is alive.
+  void require_bystander() {
+    const auto tag = fmt::format("bystander{}", ++bystander_rounds_);
+    send_to(bystander_, tag, 0, 5);
+    wait_for_entries(tag, 0, 5);
+  }
+
+  /// The partition stands in the register as halted for its position; the reason names everything
+  /// that an operator needs, `facts` among it.
+  void require_halt(int partition, const std::vector<std::string>& facts) {
+    try {
+      wait_until([&] { return world.in_register(partition, "state") == "halted"; }, 25s,
+                 fmt::format("partition {} to halt", partition));
+    } catch (const pawl::testing::Timeout& timeout) {
+      throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
+    }
+    REQUIRE(world.in_register(partition, "halt_kind") == "position");
+    const auto reason = world.in_register(partition, "state_reason");
+    INFO(reason);
+    const auto where = fmt::format("{} {} [{}]", world.group(), world.topic(), partition);
+    REQUIRE(reason.find(where) != std::string::npos);
+    REQUIRE(reason.find(fmt::format("pawl offsets set --config FILE --topic {} --partition {}",
+                                    world.topic(), partition)) != std::string::npos);
+    REQUIRE(reason.find("stored offset") != std::string::npos);
+    REQUIRE(reason.find(world.in_register(partition, "last_processed_offset")) !=
+            std::string::npos);
+    for (const auto& fact : facts)
+      REQUIRE(reason.find(fact) != std::string::npos);
+  }
+
+  /// A restart changes nothing about the halt.
+  void require_halt_survives_restart(int partition) {
+    const auto since = world.in_register(partition, "state_since");
+    const auto reason = world.in_register(partition, "state_reason");
+    stop();
+    start();
+    process().wait_for_output(fmt::format("EVENT halted {} {}", world.topic(), partition), 30s);
+    require_bystander();
+    REQUIRE(world.in_register(partition, "state") == "halted");
+    REQUIRE(world.in_register(partition, "state_since") == since);
+    REQUIRE(world.in_register(partition, "state_reason") == reason);
+  }
+
+  /// Removes all but the last five of twenty new records of partition 0 before the running process
+  /// has fetched them; returns the log's new start. Their tag is "TAG" and the number of the try.
+  struct Overtaken {
+    std::string tag;
+    std::int64_t start;
+  };
+  Overtaken overtake(const std::string& tag) {
+    // A fetch that was under way when the process was stopped may bring them all: once more.
+    for (int attempt = 0;; ++attempt) {
+      const auto with_number = fmt::format("{}{}", tag, attempt);
+      process_->kill(SIGSTOP);
+      pawl::test::wait_until_stopped(*process_, 10s);
+      send(with_number, 0, 20);
+      const auto high = world.broker().watermarks(world.topic(), 0).high;
+      world.broker().delete_records(world.topic(), 0, high - 5);
+      process_->kill(SIGCONT);
+      bool halted = false;
+      wait_until(
+          [&] {
+            halted = world.in_register(0, "state") == "halted";
+            return halted || world.stored(0) == high - 1;
+          },
+          25s, "the partition to halt or to have fetched everything before\n" + process_->output());
+      if (halted)
+        return {with_number, high - 5};
+    }
+  }
+
+  /// What `pawl offsets set` does.
+  void set_offset(int partition, std::int64_t last_processed) {
+    world.execute(fmt::format(
+        "SELECT pawl.operator_change(consumer_id, topic, partition, {}, 'running', 'set', 'test')"
+        "  FROM pawl.processed_kafka_offsets WHERE topic = '{}' AND partition = {}",
+        last_processed, world.topic(), partition));
+  }
+
+  PaymentsWorld world;
+
+ private:
+  std::string bystander_;
+  pawl::testing::KafkaProducer producer_;
+  std::unique_ptr<pawl::testing::ChildProcess> process_;
+  int bystander_rounds_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("retention that overtook the stored offset halts that partition alone") {
+  const auto protocol = GENERATE(from_range(kProtocols));
+  const bool running = GENERATE(false, true);
+  INFO(protocol.name << (running ? ", while running" : ", before the start"));
+  DamagedLog log(protocol.config);
+  auto& broker = log.world.broker();
+  log.start();
+  for (int p = 0; p < 2; ++p)
+    log.send("before", p, 10);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("before", p, 10);
+
+  std::int64_t start = 0;
+  std::string tag = "after";
+  if (running) {
+    const auto overtaken = log.overtake("after");
+    start = overtaken.start;
+    tag = overtaken.tag;
+  } else {
+    log.stop();
+    log.send("after", 0, 20);
+    start = broker.watermarks(log.world.topic(), 0).high - 5;
+    broker.delete_records(log.world.topic(), 0, start);
+    log.start();
+  }
+  log.send("after", 1, 20);
+
+  log.require_halt(0, {fmt::format("begins at {}", start)});
+  log.wait_for_entries("after", 1, 20);
+  log.require_bystander();
+  log.require_halt_survives_restart(0);
+
+  const auto before = log.entries(tag, 0);
+  log.set_offset(0, start - 1);
+  log.wait_for_entries(tag, 0, before + 5);
+  REQUIRE(log.world.in_register(0, "state") == "running");
+  log.send("later", 0, 5);
+  log.wait_for_entries("later", 0, 5);
+  log.stop();
+}
+
+TEST_CASE("an operator's position is taken by the process that met the halt, without a restart") {
+  const auto protocol = GENERATE(from_range(kProtocols));
+  INFO(protocol.name);
+  DamagedLog log(protocol.config);
+  log.start();
+  for (int p = 0; p < 2; ++p)
+    log.send("before", p, 10);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("before", p, 10);
+
+  for (const auto* round : {"first", "second", "third"}) {
+    const auto [tag, start] = log.overtake(round);
+    log.require_halt(0, {fmt::format("begins at {}", start)});
+    // Beside the halted one the others are untouched, also while its fetcher is started anew.
+    log.send(round, 1, 10);
+    log.wait_for_entries(round, 1, 10);
+    // First to where the log has nothing either: it halts again and keeps listening.
+    const auto before = log.entries(tag, 0);
+    log.set_offset(0, start - 3);
+    log.require_halt(0, {fmt::format("stored offset is {}", start - 3)});
+    log.set_offset(0, start - 1);
+    log.wait_for_entries(tag, 0, before + 5);
+    log.require_bystander();
+  }
+  log.stop();
+}
+
+TEST_CASE("a topic deleted and created again halts, however long its new log is") {
+  const auto protocol = GENERATE(from_range(kProtocols));
+  const bool running = GENERATE(false, true);
+  // Longer than the old one is what Kafka's own clients do not notice: they go on mid-log.
+  const int count = protocol.name == kProtocols.front().name ? GENERATE(0, 3, 200) : 200;
+  INFO(protocol.name << (running ? ", while running, " : ", before the start, ") << count);
+  DamagedLog log(protocol.config);
+  log.start();
+  for (int p = 0; p < 2; ++p)
+    log.send("old", p, 10);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("old", p, 10);
+  const auto old_id = log.world.broker().topic_id(log.world.topic());
+
+  if (!running)
+    log.stop();
+  log.recreate("new", count);
+  if (!running)
+    log.start();
+
+  for (int p = 0; p < 2; ++p) {
+    log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
+  }
+  log.require_bystander();
+  log.require_halt_survives_restart(0);
+  for (int p = 0; p < 2; ++p)
+    log.set_offset(p, -1);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("new", p, count);
+  for (int p = 0; p < 2; ++p)
+    log.send("later", p, 5);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("later", p, 5);
+  log.stop();
+}
+
+TEST_CASE("a log that ends before the stored offset halts") {
+  const bool running = GENERATE(false, true);
+  INFO((running ? "while running" : "before the start"));
+  pawl::testing::KafkaBroker broker;
+  DamagedLog log(kProtocols.front().config, &broker);
+  log.start();
+  for (int p = 0; p < 2; ++p)
+    log.send("old", p, 10);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("old", p, 10);
+
+  if (!running)
+    log.stop();
+  broker.stop();
+  // The same topic, but its first partition's disk was lost.
+  const auto folder = broker.folder() / "data" / (log.world.topic() + "-0");
+  REQUIRE(std::filesystem::remove(folder / "00000000000000000000.log"));
+  std::filesystem::remove(folder / "leader-epoch-checkpoint");
+  broker.start();
+  if (!running)
+    log.start();
+
+  log.require_halt(0, {"stored offset is 9", "ends at 0"});
+  log.require_bystander();
+  log.send("new", 1, 5);
+  log.wait_for_entries("new", 1, 5);
+  log.require_halt_survives_restart(0);
+  log.set_offset(0, -1);
+  log.send("new", 0, 5);
+  log.wait_for_entries("new", 0, 5);
+  log.stop();
+}
