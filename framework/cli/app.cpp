@@ -17,16 +17,17 @@
 namespace pawl {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kBegin =
     "Begin with:\n"
     "  {0} check --config FILE           is everything in place? says all that is not\n"
     "  {0} run --config FILE             consume until SIGTERM or SIGINT\n"
     "  {0} offsets show --config FILE    where it stands\n"
-    "Each subcommand explains itself: {0} SUBCOMMAND --help\n"
-    "\n"
+    "Each subcommand explains itself: {0} SUBCOMMAND --help\n";
+
+constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0         done: the command succeeded; run: stopped as asked, or drained\n"
-    "  1         failed; the reason is on stderr\n"
+    "  1         failed; the reason is on stderr (of check: on stdout)\n"
     "  2         the command line or the configuration is wrong; nothing was changed\n"
     "  4         run --drain: at the end, but at least one partition is halted\n"
     "  5         run: stopped, but what was in hand was abandoned after shutdown_timeout;\n"
@@ -97,13 +98,15 @@ int App::main(int argc, char** argv) {
   try {
     cli::Commands commands({name_, registry_});
     CLI::App root{"Applies each Kafka message to PostgreSQL exactly once in effect.", name_};
-    root.footer(fmt::format(kFooter, name_));
     root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
     cli::add_run(root, commands);
     cli::add_check(root, commands);
     cli::add_offsets(root, commands);
     cli::add_partitions(root, commands);
     cli::add_version(root, commands);
+    // Set last: subcommands would inherit it.
+    root.footer(fmt::format(kBegin, name_) + '\n' + kExitCodes);
+    root.get_subcommand("run")->footer(kExitCodes);
     return parse_and_run(root, commands, argc, argv);
   } catch (const ConfigErrors& errors) {
     for (const auto& problem : errors.problems())

@@ -25,7 +25,7 @@ std::shared_ptr<PartitionArguments> add_partition_arguments(CLI::App& command, b
   auto arguments = std::make_shared<PartitionArguments>();
   command.add_option("--topic", arguments->topic, "The topic")->required()->type_name("TOPIC");
   auto* partition = command.add_option("--partition", arguments->partition, "One partition of it")
-                        ->check(CLI::NonNegativeNumber)
+                        ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
                         ->type_name("P");
   if (with_all) {
     command.add_flag("--all", arguments->all, "All partitions of it");

@@ -48,11 +48,8 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
   return kDone;
 }
 
-kafka::Record next_record(const Options& options, const ledger::KnownConsumer& consumer,
-                          const ledger::RegisterRow& row) {
-  const auto client = make_client(options);
-  require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
-  auto record = kafka::fetch_one(*client, row.partition, row.stored_offset + 1, kFetchTimeout);
+kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
+  auto record = kafka::fetch_one(client, row.partition, row.stored_offset + 1, kFetchTimeout);
   if (!record) {
     throw BadCall(fmt::format("{} is at its end: there is no message behind offset {} to skip",
                               name_of(row.partition), row.stored_offset));
@@ -69,7 +66,10 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
     throw BadCall(fmt::format("--offset {}: {} is past it already, its stored offset is {}", offset,
                               name_of(row.partition), row.stored_offset));
   }
-  const auto record = next_record(options, consumer, row);
+  // Outlives the record: a client does not end while one of its messages is held.
+  const auto client = make_client(options);
+  require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
+  const auto record = next_record(*client, row);
   if (record.offset() != offset) {
     throw BadCall(fmt::format(
         "--offset {}: the next message of {} is at offset {}; only that one can be skipped", offset,
@@ -117,7 +117,7 @@ void add_partitions(CLI::App& parser, Commands& commands) {
   const auto reason = std::make_shared<std::string>("skipped by an operator");
   command->add_option("--offset", *offset, "Its offset, as the halt names it")
       ->required()
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
       ->type_name("N");
   command->add_option("--reason", *reason, "Kept beside the message")->type_name("TEXT");
   commands.set_action(command, [config, chosen, offset, reason] {

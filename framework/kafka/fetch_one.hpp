@@ -13,7 +13,8 @@ namespace pawl::kafka {
 /// Reads the first record at or behind an offset, as a consumer of committed data sees it, without
 /// joining the group. Nullopt: the log ends before there is one. Throws KafkaError, also when the
 /// offset lies outside of the log or nothing comes within `timeout`. For a client that nobody else
-/// uses: it assigns the partition, and unassigns it in the end.
+/// uses: it assigns the partition, and unassigns it in the end. The record must go before the
+/// client, which waits for it in its destructor.
 std::optional<Record> fetch_one(const Client& client, const TopicPartition& partition,
                                 std::int64_t offset, std::chrono::milliseconds timeout);
 
