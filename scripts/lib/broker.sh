@@ -61,7 +61,7 @@ kafka_answers() { # PORT
 }
 
 kafka_await() { # DIR PORT LOG_OFFSET
-    local end=$((SECONDS + 60))
+    local end=$((SECONDS + 180)) # a busy machine takes its time
     while ((SECONDS < end)); do
         read_service "$1" || return 1
         tail -c "+$(($3 + 1))" "$1/service.log" | grep -q 'Kafka Server started' &&
