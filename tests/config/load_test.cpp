@@ -225,7 +225,7 @@ TEST_CASE("a start may be a time, with or without quotes") {
   CHECK(options.kafka.start_timestamp_ms == 1769860800000);
 }
 
-TEST_CASE("--set comes after the file, the last one counts") {
+TEST_CASE("an override comes after the file, the last one counts") {
   const Options options = load(request(
       kRequired, {"kafka.group=other", "kafka.group = another", "consumer.workers=8",
                   "postgres.pooled=true", "postgres.schema=\"quoted\"", "kafka.partitions=[1, 2]",
