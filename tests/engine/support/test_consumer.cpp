@@ -151,6 +151,11 @@ pawl::Registry handlers() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // First of all: a test may ask it to stop before it has read its arguments.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   pawl::config::LoadRequest request;
   auto observer = std::make_shared<TestObserver>();
   std::string config;
@@ -170,10 +175,6 @@ int main(int argc, char** argv) {
   if (!freeze.empty())
     observer->freeze.parse(freeze, SIGSTOP);
 
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {
     request.path = config;
     auto options = pawl::config::load(request);
