@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A private Kafka: one node, broker and controller in one (KRaft). Sourced by scripts/services.
 
-kafka_home=$(find "$deps" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)
+kafka_home=$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)
 
 kafka_java() { # JVM OPTIONS AND CLASS...
     [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
