@@ -201,8 +201,8 @@ BEGIN
         RAISE EXCEPTION 'no register row for % [%]', p_topic, p_partition
             USING ERRCODE = 'PW004', HINT = 'The row was deleted while the partition was owned.';
     ELSIF held.owner_epoch <> p_epoch THEN
-        RAISE EXCEPTION 'fenced: % [%] was acquired by % (epoch %, ours %)',
-                        p_topic, p_partition, coalesce(held.owner, 'an operator'), held.owner_epoch, p_epoch
+        RAISE EXCEPTION 'fenced: % [%] has owner epoch %, and ours is %: acquired by % or changed by an operator',
+                        p_topic, p_partition, held.owner_epoch, p_epoch, coalesce(held.owner, 'nobody')
             USING ERRCODE = 'PW001';
     ELSE
         RAISE EXCEPTION 'out of order: % [%] stands at offset %, not %, and cannot move to %',
@@ -259,6 +259,7 @@ $$;
 
 -- An operator's change is an acquire: it raises the epoch, so the running owner is fenced, acquires
 -- again and finds the new position or state. p_offset NULL keeps the position, p_state NULL the state.
+-- The owner stays in the row: it is how the owner recognises its partitions when it looks for commands.
 CREATE FUNCTION pawl.operator_change(
     p_consumer_id integer, p_topic text, p_partition integer,
     p_offset bigint, p_state text, p_action text, p_reason text)
@@ -267,6 +268,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
     held pawl.processed_kafka_offsets%ROWTYPE;
 BEGIN
+    IF p_state NOT IN ('running', 'paused') THEN
+        RAISE EXCEPTION 'an operator makes a partition running or paused, not %', p_state
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Only its owner halts it (pawl.halt).';
+    END IF;
     SELECT * INTO held
       FROM pawl.processed_kafka_offsets r
      WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition

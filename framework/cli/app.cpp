@@ -117,7 +117,7 @@ int App::main(int argc, char** argv) {
   } catch (const postgres::Error& error) {
     return fail(explain(error), cli::kFailed);
   } catch (const kafka::KafkaError& error) {
-    return fail(fmt::format("Kafka: {}; check kafka.bootstrap_servers and [kafka.librdkafka]",
+    return fail(fmt::format("Kafka: {}; if brokers do answer there, look at [kafka.librdkafka]",
                             error.what()),
                 cli::kFailed);
   } catch (const std::exception& error) {

@@ -194,8 +194,8 @@ void Check::check_kafka() {
     findings_.wrong(error.what());
   } catch (const kafka::KafkaError& error) {
     findings_.wrong(
-        fmt::format("Kafka: {}; check kafka.bootstrap_servers ({}) and [kafka.librdkafka]",
-                    error.what(), options_.kafka.bootstrap_servers));
+        fmt::format("Kafka at {}: {}; if brokers do answer there, look at [kafka.librdkafka]",
+                    options_.kafka.bootstrap_servers, error.what()));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/config_arguments.hpp"
 
 #include "config/load.hpp"
+#include "kafka/client.hpp"
 
 namespace pawl::cli {
 
@@ -8,6 +9,7 @@ Options ConfigArguments::load() const {
   config::LoadRequest request;
   request.path = file;
   request.overrides = overrides;
+  request.property_problem = kafka::property_problem;
   return config::load(request);
 }
 

@@ -149,6 +149,29 @@ bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) 
   });
 }
 
+/// What librdkafka itself says of its properties, where validate() has no objection.
+void check_properties(const Options& options, const LoadRequest& request,
+                      std::vector<Problem>& problems) {
+  if (!request.property_problem)
+    return;
+  for (const auto& [name, value] : options.kafka.librdkafka) {
+    const std::string option = "kafka.librdkafka." + name;
+    const bool refused =
+        std::any_of(problems.begin(), problems.end(),
+                    [&option](const Problem& problem) { return problem.option == option; });
+    if (refused)
+      continue;
+    std::string what = request.property_problem(name, value);
+    if (what.empty())
+      continue;
+    Problem problem;
+    problem.option = option;
+    problem.what = std::move(what);
+    problem.fix = "see CONFIGURATION.md of librdkafka";
+    problems.push_back(std::move(problem));
+  }
+}
+
 /// Every handler inherits a wrong default; it is wrong once.
 bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
   return !problem.also.empty() &&
@@ -199,7 +222,9 @@ Options load(const LoadRequest& request) {
   Options options = read_options(root, findings);
   if (!unreadable) {
     const std::vector<Problem> causes = findings.problems;
-    for (Problem& problem : validate(options)) {
+    std::vector<Problem> found = validate(options);
+    check_properties(options, request, found);
+    for (Problem& problem : found) {
       if (is_consequence(problem, causes))
         continue;
       attribute(problem, findings, name_of(request));

@@ -26,6 +26,10 @@ struct LoadRequest {
   std::vector<std::string> overrides;
   /// Whence ${NAME} comes.
   EnvironmentLookup environment = process_environment;
+  /// Says what is wrong with a property of [kafka.librdkafka]; empty: nothing, or not asked. This
+  /// room does not know librdkafka (kafka::property_problem does).
+  std::function<std::string(const std::string& name, const std::string& value)> property_problem =
+      {};
 };
 
 /// The options of conf/reference.toml, the user's file over it, and the overrides over both.

@@ -41,10 +41,10 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
     throw PermanentError(
         "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
   }
-  const auto key = derive_key(hand);
-  if (key) {
-    key_ = *key;
-    return apply_claimed(session, hand, *key);
+  const auto derived = derive_key(hand);
+  if (const auto* key = std::get_if<Key>(&derived)) {
+    key_ = key->text;
+    return apply_claimed(session, hand, key->text);
   }
   switch (hand.binding->missing_key) {
     case MissingKey::kProcess:
@@ -57,26 +57,30 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   throw PermanentError(
       fmt::format("handler {}: the message has no idempotency key ({}); correct the producer or "
                   "idempotency.key, or choose idempotency.missing_key",
-                  hand.binding->label,
-                  hand.binding->key_function != nullptr ? "its key function returned none"
-                  : hand.binding->key_template ? "nothing at " + hand.binding->key_template->text()
-                                               : "none is configured"));
+                  hand.binding->label, std::get<NoKey>(derived).why));
 }
 
-std::optional<std::string> MessageProcessor::derive_key(const InHand& hand) const {
+std::variant<MessageProcessor::Key, MessageProcessor::NoKey> MessageProcessor::derive_key(
+    const InHand& hand) const {
   if (hand.binding->key_function != nullptr) {
     auto raw = (*hand.binding->key_function)(hand.message);
     if (!raw)
-      return std::nullopt;
-    return message::make_idempotency_key(std::move(*raw));
+      return NoKey{"its key function returned none"};
+    if (auto key = message::make_idempotency_key(std::move(*raw)))
+      return Key{*std::move(key)};
+    return NoKey{"its key function returned an empty one"};
   }
   if (!hand.binding->key_template)
-    return std::nullopt;
-  auto rendered = hand.binding->key_template->render_key(hand.message, hand.json);
+    return NoKey{"none is configured"};
+  const auto& pattern = *hand.binding->key_template;
+  auto rendered = pattern.render_key(hand.message, hand.json);
   if (auto* text = std::get_if<message::KeyText>(&rendered)) {
-    return message::make_idempotency_key(std::move(text->text));
+    // A rendered key is never empty.
+    return Key{message::make_idempotency_key(std::move(text->text)).value()};
   }
-  return std::nullopt;
+  const auto& missing = std::get<message::Missing>(rendered);
+  return NoKey{fmt::format("nothing at {{{}}}, column {} of {}", missing.source, missing.column,
+                           pattern.text())};
 }
 
 ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "engine/context.hpp"
 #include "kafka/record.hpp"
@@ -46,7 +47,14 @@ class MessageProcessor {
     const handlers::Binding* binding = nullptr;
   };
 
-  std::optional<std::string> derive_key(const InHand& hand) const;
+  struct Key {
+    std::string text;
+  };
+  struct NoKey {
+    std::string why;  ///< what has nothing, for error texts
+  };
+
+  std::variant<Key, NoKey> derive_key(const InHand& hand) const;
   ledger::ScopeId scope_of(postgres::Session& session, const InHand& hand);
   ledger::Outcome apply_claimed(postgres::Session& session, const InHand& hand,
                                 const std::string& key);

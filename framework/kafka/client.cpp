@@ -68,6 +68,24 @@ ConfHandle make_conf(const KafkaOptions& options) {
 
 }  // namespace
 
+std::string property_problem(const std::string& name, const std::string& value) {
+  const ConfHandle conf(rd_kafka_conf_new());
+  char error[512];
+  switch (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error)) {
+    case RD_KAFKA_CONF_UNKNOWN:
+      return "librdkafka has no such property";
+    case RD_KAFKA_CONF_INVALID: {
+      // Its text may quote the value.
+      std::string text = error;
+      if (!value.empty() && text.find(value) != std::string::npos)
+        text = "it is not a value of this property";
+      return "librdkafka refuses the value: " + text;
+    }
+    default:
+      return {};
+  }
+}
+
 Client::Client(const KafkaOptions& options, LogFunction log) : log_(std::move(log)) {
   auto conf = make_conf(options);
   rd_kafka_conf_set_opaque(conf.get(), this);

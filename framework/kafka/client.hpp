@@ -35,6 +35,10 @@ struct CommittedOffset {
 using LogFunction =
     std::function<void(int level, const std::string& facility, const std::string& text)>;
 
+/// What librdkafka says against a property of its CONFIGURATION.md, without its value (which may be
+/// a password); empty: nothing.
+[[nodiscard]] std::string property_problem(const std::string& name, const std::string& value);
+
 /// One librdkafka consumer instance, and the questions that any thread may ask it. Every call is
 /// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.
 class Client {
