@@ -1,0 +1,129 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("check finds everything in place and changes nothing") {
+  Site site(2);
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("Everything is in place") &&
+                              ContainsSubstring("topic " + site.topic + ", 2 partitions") &&
+                              ContainsSubstring("statement 2"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+}
+
+TEST_CASE("check says everything that is wrong at once") {
+  Site site;
+  site.sql("DROP TABLE ledger");
+  site.sql("ALTER TABLE accounts DROP COLUMN entries");
+  site.more =
+      "[[handler]]\n"
+      "topics = [\"no-such-topic\"]\n"
+      "function = \"app.no_such_function\"\n";
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("statement 1: relation \"ledger\" does not exist"));
+  CHECK_THAT(outcome.out, ContainsSubstring("statement 2: column \"entries\""));
+  CHECK_THAT(outcome.out, ContainsSubstring("app.no_such_function"));
+  CHECK_THAT(outcome.out, ContainsSubstring("topic no-such-topic does not exist"));
+  CHECK_THAT(outcome.out, ContainsSubstring("4 things are wrong"));
+}
+
+TEST_CASE("check finds rights that are missing, of pawl's tables and of the handlers'") {
+  Site site;
+  const auto role = "weak_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql("GRANT USAGE ON SCHEMA pawl TO " + role);
+  site.sql("GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO " + role);
+  site.sql("GRANT SELECT, UPDATE ON accounts TO " + role);
+  site.url.replace(site.url.find("postgres@"), 9, role + "@");
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.offset_history") &&
+                              ContainsSubstring("UPDATE on pawl.processed_kafka_offsets") &&
+                              ContainsSubstring("scripts/migrate grants"));
+  CHECK_THAT(outcome.out, ContainsSubstring("statement 1: permission denied for table ledger"));
+  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler #1, statement 2"));
+}
+
+TEST_CASE(
+    "check finds a right on a function that is missing, though it is called with parameters") {
+  Site site;
+  site.sql("CREATE SCHEMA app");
+  site.sql(
+      "CREATE FUNCTION app.apply(topic text, \"partition\" integer, \"offset\" bigint, key bytea,"
+      " value bytea, headers jsonb, timestamp_ms bigint) RETURNS void STRICT LANGUAGE sql AS ''");
+  site.sql("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA app FROM PUBLIC");
+  const auto role = "weak_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql("GRANT USAGE ON SCHEMA pawl, app TO " + role);
+  site.sql("GRANT ALL ON ALL TABLES IN SCHEMA pawl, public TO " + role);
+  site.url.replace(site.url.find("postgres@"), 9, role + "@");
+  const auto other = KafkaBroker::shared().new_topic("function", 1);
+  site.more = "[[handler]]\ntopics = [\"" + other + "\"]\nfunction = \"app.apply\"\n";
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("permission denied for function apply") &&
+                              ContainsSubstring("1 thing is wrong"));
+}
+
+TEST_CASE("check names the migration command when the schema is missing, and still asks Kafka") {
+  Site site;
+  site.url = PostgresServer::shared().create_empty_database("cli");
+  const auto outcome = site.run({"check"});
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out,
+             ContainsSubstring("scripts/migrate up") && ContainsSubstring("topic " + site.topic));
+}
+
+TEST_CASE("check says when neither server answers, with the password hidden") {
+  Site site;
+  site.url = "postgresql://user:hunter2@127.0.0.1:9/nothing";
+  site.bootstrap = "127.0.0.1:9";
+  const auto outcome = site.run({"check"});
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("postgres.url") &&
+                              ContainsSubstring("kafka.bootstrap_servers") &&
+                              !ContainsSubstring("hunter2"));
+  CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));
+}
+
+TEST_CASE("check finds a database that is not UTF8") {
+  Site site;
+  auto& server = PostgresServer::shared();
+  const auto name = "latin_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  const auto admin = server.url();
+  {
+    ChildProcess psql("psql",
+                      {"--no-psqlrc", "--quiet", "--dbname", admin, "--command",
+                       "CREATE DATABASE " + name +
+                           " ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"});
+    REQUIRE(psql.wait(kDeadline).success());
+  }
+  site.url = server.url(name);
+  const auto outcome = site.run({"check"});
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("encoding is LATIN1"));
+}
+
+TEST_CASE("check finds a configuration that is wrong, and a wrong or lost database") {
+  Site site;
+  const auto config = site.run({"check", "--set", "kafka.grup=x"});
+  CHECK(config.code == 1);
+  CHECK_THAT(config.out, ContainsSubstring("group"));
+
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("TRUNCATE pawl.consumers CASCADE");
+  const auto lost = site.run({"check"});
+  CHECK(lost.code == 1);
+  CHECK_THAT(lost.out, ContainsSubstring("has no offset of it"));
+}

@@ -1,0 +1,125 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// For command lines that need no servers.
+Outcome invoke(const std::vector<std::string>& arguments) {
+  const TempDir folder("cli");
+  const auto out = folder.path() / "out";
+  const auto err = folder.path() / "err";
+  ChildProcess child(PAWL_PROGRAM, arguments,
+                     {.environment = {}, .output = out, .errors = err, .working_directory = {}});
+  const auto status = child.wait(kDeadline);
+  return {status.code.value_or(-1), read_file(out), read_file(err)};
+}
+
+}  // namespace
+
+TEST_CASE("without arguments there is a page that helps, and exit code 0") {
+  const auto outcome = invoke({});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("pawl run --config FILE") &&
+                              ContainsSubstring("offsets") && ContainsSubstring("partitions") &&
+                              ContainsSubstring("check") && ContainsSubstring("Exit codes"));
+  CHECK(outcome.err.empty());
+  CHECK(invoke({"--help"}).out == outcome.out);
+}
+
+TEST_CASE("a group of commands without one of them shows what there is") {
+  const auto outcome = invoke({"offsets"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("show") && ContainsSubstring("reset"));
+}
+
+TEST_CASE("every command explains itself") {
+  const auto words = GENERATE(
+      std::vector<std::string>{"run"}, std::vector<std::string>{"check"},
+      std::vector<std::string>{"offsets", "show"}, std::vector<std::string>{"offsets", "set"},
+      std::vector<std::string>{"offsets", "reset"}, std::vector<std::string>{"partitions", "pause"},
+      std::vector<std::string>{"partitions", "resume"},
+      std::vector<std::string>{"partitions", "skip"});
+  auto arguments = words;
+  arguments.emplace_back("--help");
+  const auto outcome = invoke(arguments);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("--config") && ContainsSubstring("--set"));
+  for (const auto& word : words)
+    CHECK_THAT(outcome.out, ContainsSubstring(word));
+}
+
+TEST_CASE("a wrong command line is told clearly, with exit code 2 and nothing on stdout") {
+  const auto arguments = GENERATE(std::vector<std::string>{"rnu"}, std::vector<std::string>{"run"},
+                                  std::vector<std::string>{"run", "--config"},
+                                  std::vector<std::string>{"run", "--nonsense"},
+                                  std::vector<std::string>{"offsets", "sohw"},
+                                  std::vector<std::string>{"offsets", "set", "--config", "x",
+                                                           "--topic", "t", "--partition", "-1"},
+                                  std::vector<std::string>{"offsets", "set", "--config", "x",
+                                                           "--topic", "t", "--partition", "one"},
+                                  std::vector<std::string>{"partitions", "skip", "--config", "x",
+                                                           "--topic", "t", "--partition", "0"});
+  const auto outcome = invoke(arguments);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, ContainsSubstring("pawl") && ContainsSubstring("--help"));
+}
+
+TEST_CASE("a configuration that is missing or wrong is told with its place, exit code 2") {
+  const auto missing = invoke({"run", "--config", "no/such/file.toml"});
+  CHECK(missing.code == 2);
+  CHECK_THAT(missing.err, ContainsSubstring("no/such/file.toml"));
+
+  const TempDir folder("cli");
+  const auto path = folder.path() / "wrong.toml";
+  write_file(path, "[kafka]\nbootstrap_server = \"x\"\n");
+  const auto wrong = invoke({"run", "--config", path.string()});
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, ContainsSubstring("wrong.toml:2") &&
+                            ContainsSubstring("bootstrap_servers") &&
+                            ContainsSubstring("kafka.group"));
+}
+
+TEST_CASE("a handler that no code registered is told by its name, exit code 2") {
+  const TempDir folder("cli");
+  const auto path = folder.path() / "code.toml";
+  write_file(path,
+             "[kafka]\nbootstrap_servers = \"127.0.0.1:9\"\ngroup = \"g\"\n"
+             "[postgres]\nurl = \"postgresql://127.0.0.1:9/x\"\n"
+             "[idempotency]\nkey = \"{key}\"\n"
+             "[[handler]]\nname = \"payment\"\ntopics = [\"t\"]\n");
+  const auto outcome = invoke({"run", "--config", path.string()});
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("\"payment\""));
+}
+
+TEST_CASE("a property that librdkafka refuses is told by its name, exit code 2") {
+  const TempDir folder("cli");
+  const auto path = folder.path() / "property.toml";
+  write_file(path,
+             "[kafka]\nbootstrap_servers = \"127.0.0.1:9\"\ngroup = \"g\"\n"
+             "[kafka.librdkafka]\n\"security.protocol\" = \"nonsense\"\n\"no.such\" = \"1\"\n"
+             "[postgres]\nurl = \"postgresql://127.0.0.1:9/x\"\n"
+             "[idempotency]\nkey = \"{key}\"\n"
+             "[[handler]]\ntopics = [\"t\"]\nsql = [\"SELECT 1\"]\n");
+  const auto outcome = invoke({"run", "--config", path.string()});
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("property.toml:5: ") &&
+                              ContainsSubstring("kafka.librdkafka.security.protocol") &&
+                              ContainsSubstring("property.toml:6: ") &&
+                              ContainsSubstring("no such property"));
+}
+
+TEST_CASE("version names the program, its libraries and the schema that it serves") {
+  const auto outcome = invoke({"version"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("libpqxx") && ContainsSubstring("librdkafka") &&
+                              ContainsSubstring("libpq ") && ContainsSubstring("schema"));
+  CHECK_THAT(invoke({"--version"}).out, ContainsSubstring("pawl"));
+}

@@ -1,0 +1,261 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const std::string kHistory =
+    "SELECT string_agg(action || ' ' || coalesce(from_offset::text, '-') || '>' ||"
+    " to_offset, ', ' ORDER BY history_id) FROM pawl.offset_history";
+
+}  // namespace
+
+TEST_CASE("offsets show prints stored, end, lag and state, as a table and as JSON") {
+  Site site(2);
+  site.pay_many(0, "e", 10);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.pay_many(0, "later", 4);
+
+  const auto table = site.run({"offsets", "show"});
+  INFO(table.out << table.err);
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, ContainsSubstring("TOPIC") && ContainsSubstring("LAG") &&
+                            ContainsSubstring(site.topic) && ContainsSubstring("running"));
+
+  const auto json = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
+  REQUIRE(json.at("partitions").size() == 2);
+  const auto& first = json.at("partitions")[0];
+  CHECK(first.at("topic") == site.topic);
+  CHECK(first.at("partition") == 0);
+  CHECK(first.at("stored") == 9);
+  CHECK(first.at("end") == 14);
+  CHECK(first.at("lag") == 4);
+  CHECK(first.at("state") == "running");
+  CHECK(first.at("owner").is_null());
+  CHECK(first.at("applied") == 10);
+  CHECK(json.at("partitions")[1].at("stored") == -1);
+  CHECK(json.at("kafka_problem").is_null());
+}
+
+TEST_CASE("offsets show tells why a partition is halted, and its owner while one runs") {
+  Site site;
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
+  const auto table = site.run({"offsets", "show"});
+  CHECK_THAT(table.out, ContainsSubstring("halted") && ContainsSubstring("offset 0"));
+  const auto json = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
+  CHECK(json.at("partitions")[0].at("owner").get<std::string>().find(
+            std::to_string(child->pid())) != std::string::npos);
+  CHECK(json.at("partitions")[0].at("halt_kind") == "message");
+}
+
+TEST_CASE("offsets show works while Kafka is down, with the ends unknown") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.bootstrap = "127.0.0.1:9";
+  const auto outcome = site.run({"offsets", "show", "--json"});
+  CHECK(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json.at("partitions")[0].at("stored") == 2);
+  CHECK(json.at("partitions")[0].at("end").is_null());
+  CHECK_FALSE(json.at("kafka_problem").is_null());
+  CHECK_THAT(outcome.err, ContainsSubstring("Kafka does not answer"));
+}
+
+TEST_CASE(
+    "offsets set moves a stopped consumer back; what is delivered again has no second effect") {
+  Site site;
+  site.pay_many(0, "e", 10);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+
+  const auto dry = site.run(
+      {"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "4", "--dry-run"});
+  INFO(dry.out << dry.err);
+  CHECK(dry.code == 0);
+  CHECK_THAT(dry.out, ContainsSubstring("6 offsets are delivered again") &&
+                          ContainsSubstring("Nothing was changed"));
+  CHECK(site.stored(0) == 9);
+
+  const auto set = site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to",
+                             "4", "--reason", "why not"});
+  CHECK(set.code == 0);
+  CHECK(site.stored(0) == 3);
+  CHECK(site.sql(kHistory) == "first contact ->-1, offsets set 9>3");
+  CHECK(site.sql("SELECT reason FROM pawl.offset_history ORDER BY history_id DESC") == "why not");
+
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.stored(0) == 9);
+  CHECK(site.sql("SELECT balance FROM accounts WHERE id = 'a'") == "10");
+  CHECK(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "6");
+}
+
+TEST_CASE("offsets set moves a running consumer, which is fenced and goes on from there") {
+  Site site;
+  site.pay_many(0, "e", 10);
+  const auto child = site.start();
+  site.wait_for_stored(0, 9);
+  const auto epoch = site.sql("SELECT owner_epoch FROM pawl.processed_kafka_offsets");
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "earliest"}).code == 0);
+  site.wait_for_sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets", "10");
+  site.wait_for_stored(0, 9);
+  CHECK(std::stol(site.sql("SELECT owner_epoch FROM pawl.processed_kafka_offsets")) >=
+        std::stol(epoch) + 2);
+  site.pay_many(0, "later", 1);
+  site.wait_for_stored(0, 10);
+  CHECK(site.sql("SELECT balance FROM accounts WHERE id = 'a'") == "11");
+}
+
+TEST_CASE("offsets set past a message that halts ends the halt, and says that it is left out") {
+  Site site;
+  site.pay(0, "bad", "a", "\"no number\"");
+  site.pay(0, "good", "a", "1");
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
+  const auto set =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1"});
+  CHECK(set.code == 0);
+  CHECK_THAT(set.out,
+             ContainsSubstring("1 offsets are LEFT OUT") && ContainsSubstring("the halt ends"));
+  site.wait_for_stored(0, 1);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+  CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "running");
+}
+
+TEST_CASE("offsets set --to-timestamp goes to the first record at or after it") {
+  Site site;
+  KafkaProducer producer(site.bootstrap);
+  for (int i = 0; i < 5; ++i) {
+    producer.send(site.topic, {.key = "a",
+                               .value = R"({"account": "a", "amount": 1})",
+                               .headers = {{"event-id", "t" + std::to_string(i)}},
+                               .partition = 0,
+                               .timestamp_ms = 1'700'000'000'000 + i * 1000});
+  }
+  producer.flush();
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to-timestamp",
+                  "2023-11-14T22:13:22Z"})
+            .code == 0);  // 1700000002
+  CHECK(site.stored(0) == 1);
+  const auto bad =
+      site.run({"offsets", "set", "--topic", site.topic, "--all", "--to-timestamp", "yesterday"});
+  CHECK(bad.code == 2);
+  CHECK_THAT(bad.err, ContainsSubstring("RFC 3339"));
+}
+
+TEST_CASE("offsets set refuses a position outside of the log, unless forced") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto refused =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1000"});
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("0 to 3") && ContainsSubstring("--force"));
+  CHECK(site.stored(0) == 2);
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1000",
+                  "--force"})
+            .code == 0);
+  CHECK(site.stored(0) == 999);
+}
+
+TEST_CASE("before the first run, offsets set stores first contact for all partitions and says so") {
+  Site site(3);
+  for (int p = 0; p < 3; ++p)
+    site.pay_many(p, "e" + std::to_string(p) + "-", 10);
+  const auto set =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "1", "--to", "7"});
+  INFO(set.out << set.err);
+  CHECK(set.code == 0);
+  CHECK_THAT(set.out, ContainsSubstring("first contact: kafka.start decides"));
+  CHECK(site.stored(0) == -1);
+  CHECK(site.stored(1) == 6);
+  CHECK(site.stored(2) == -1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "23");
+}
+
+TEST_CASE(
+    "a consumer that halts on kafka.start = \"halt\" begins when offsets set --all says where") {
+  Site site(2);
+  site.kafka_lines = "start = \"halt\"\n";
+  site.pay_many(0, "e", 10);
+  const auto child = site.start({"--set", "failures.program_error_retry=500ms"});
+  child->wait_for_output("HALTED", kDeadline);
+  CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets") == "0");
+  const auto one =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "5"});
+  CHECK(one.code == 2);
+  CHECK_THAT(one.err, ContainsSubstring("--all"));
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "latest"}).code == 0);
+  site.wait_for_stored(0, 9);
+  site.pay_many(0, "later", 2);
+  site.wait_for_stored(0, 11);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
+}
+
+TEST_CASE("offsets reset puts all partitions back to kafka.start") {
+  Site site(2);
+  site.kafka_lines = "start = \"earliest\"\n";
+  for (int p = 0; p < 2; ++p)
+    site.pay_many(p, "e" + std::to_string(p) + "-", 5);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"offsets", "reset", "--topic", site.topic}).code == 0);
+  CHECK(site.stored(0) == -1);
+  CHECK(site.stored(1) == -1);
+  CHECK(site.run({"offsets", "reset", "--topic", site.topic, "--partition", "1", "--to", "latest"})
+            .code == 0);
+  CHECK(site.stored(0) == -1);
+  CHECK(site.stored(1) == 4);
+}
+
+TEST_CASE("offsets set explains what does not exist") {
+  Site site;
+  const auto topic = site.run({"offsets", "set", "--topic", "no-such", "--all", "--to", "0"});
+  CHECK(topic.code == 2);
+  CHECK_THAT(topic.err, ContainsSubstring("no handler") && ContainsSubstring(site.topic));
+  const auto partition =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "9", "--to", "0"});
+  CHECK(partition.code == 2);
+  CHECK_THAT(partition.err, ContainsSubstring("0 to 0"));
+  const auto target = site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "soon"});
+  CHECK(target.code == 2);
+  CHECK_THAT(target.err, ContainsSubstring("earliest"));
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--to", "0"}).code == 2);
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--all"}).code == 2);
+  CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+}
+
+TEST_CASE("offsets set needs --force and an offset while Kafka is down") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.bootstrap = "127.0.0.1:9";
+  const auto refused = site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "1"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, ContainsSubstring("--force"));
+  CHECK(site.stored(0) == 2);
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "1", "--force"}).code ==
+        0);
+  CHECK(site.stored(0) == 0);
+}
+
+TEST_CASE("a partition that appeared after first contact can be set before it is consumed") {
+  Site site;
+  site.pay_many(0, "e", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  KafkaBroker::shared().add_partitions(site.topic, 2);
+  site.pay_many(1, "f", 5);
+  CHECK(site.run({"offsets", "set", "--topic", site.topic, "--partition", "1", "--to", "3"}).code ==
+        0);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.stored(1) == 4);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "3");
+}

@@ -1,0 +1,143 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("a paused partition stops while others go on, stays paused over a restart, and resumes") {
+  Site site(2);
+  site.pay_many(0, "a", 1);
+  site.pay_many(1, "b", 1);
+  auto child = site.start();
+  site.wait_for_stored(0, 0);
+  site.wait_for_stored(1, 0);
+  CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "0", "--reason",
+                  "maintenance"})
+            .code == 0);
+  child->wait_for_output("paused by an operator: maintenance", kDeadline);
+  site.pay_many(0, "a-later", 2);
+  site.pay_many(1, "b-later", 2);
+  site.wait_for_stored(1, 2);
+  CHECK(site.stored(0) == 0);
+
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  child = site.start();
+  child->wait_for_output("paused by an operator", kDeadline);
+  site.pay_many(1, "b-last", 1);
+  site.wait_for_stored(1, 3);
+  CHECK(site.stored(0) == 0);
+
+  const auto resume = site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"});
+  CHECK(resume.code == 0);
+  CHECK_THAT(resume.out, ContainsSubstring("was paused, is running"));
+  site.wait_for_stored(0, 2);
+  CHECK(site.sql("SELECT string_agg(action, ',' ORDER BY history_id) FROM pawl.offset_history"
+                 " WHERE action IN ('pause', 'resume')") == "pause,resume");
+}
+
+TEST_CASE("pause --all and resume --all are about every partition of the topic") {
+  Site site(3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--all"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'paused'") ==
+        "3");
+  const auto again = site.run({"partitions", "pause", "--topic", site.topic, "--all"});
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out, ContainsSubstring("is paused already"));
+  CHECK(site.run({"partitions", "resume", "--topic", site.topic, "--all"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==
+        "3");
+}
+
+TEST_CASE("resume lets the running process try a halted message again, once its cause is gone") {
+  Site site;
+  site.pay(0, "e0", "stranger", "1");
+  site.sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
+  site.sql("ALTER TABLE ledger DROP CONSTRAINT known");
+  const auto resume = site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"});
+  CHECK(resume.code == 0);
+  CHECK_THAT(resume.out, ContainsSubstring("was halted, is running"));
+  site.wait_for_stored(0, 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+  CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
+}
+
+TEST_CASE("skip leaves out the message that halts, keeps it whole, and the consumer goes on") {
+  Site site;
+  const std::string payload("not json \0 at all", 17);
+  {
+    KafkaProducer producer(site.bootstrap);
+    producer.send(site.topic, {.key = std::string("k\0y", 3),
+                               .value = payload,
+                               .headers = {{"event-id", "bad"}, {"empty", std::nullopt}},
+                               .partition = 0});
+    producer.flush();
+  }
+  site.pay_many(0, "good", 2);
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
+
+  const auto wrong =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "1"});
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, ContainsSubstring("is at offset 0"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
+
+  const auto skip = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
+                              "--offset", "0", "--reason", "ticket 7"});
+  INFO(skip.out << skip.err);
+  CHECK(skip.code == 0);
+  site.wait_for_stored(0, 2);
+  CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "running");
+  CHECK(site.sql("SELECT skipped_count FROM pawl.processed_kafka_offsets") == "1");
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
+  CHECK(site.sql("SELECT encode(record_value, 'hex') FROM pawl.skipped_messages") ==
+        "6e6f74206a736f6e2000206174"
+        "20616c6c");
+  CHECK(site.sql("SELECT encode(record_key, 'hex') FROM pawl.skipped_messages") == "6b0079");
+  CHECK(site.sql("SELECT headers->0->>'name' FROM pawl.skipped_messages") == "event-id");
+  CHECK(site.sql("SELECT headers->1->>'value' FROM pawl.skipped_messages").empty());
+  CHECK(site.sql("SELECT reason || ' ' || kafka_offset FROM pawl.skipped_messages") ==
+        "ticket 7 0");
+  CHECK(site.sql("SELECT action FROM pawl.offset_history ORDER BY history_id DESC") == "skip");
+}
+
+TEST_CASE("skip refuses what is past already, what is not there yet, and what has no row") {
+  Site site(2);
+  const auto none =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK(none.code == 1);
+  CHECK_THAT(none.err, ContainsSubstring("knows no consumer"));
+  site.pay_many(0, "e", 2);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto past =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "1"});
+  CHECK(past.code == 2);
+  CHECK_THAT(past.err, ContainsSubstring("past it already"));
+  const auto end =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "2"});
+  CHECK(end.code == 2);
+  CHECK_THAT(end.err, ContainsSubstring("at its end"));
+  const auto row =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "7", "--offset", "0"});
+  CHECK(row.code == 1);
+  CHECK_THAT(row.err, ContainsSubstring("offsets show"));
+  CHECK(site.stored(0) == 1);
+}
+
+TEST_CASE("a paused partition stays paused when its next message is skipped") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.pay_many(0, "e", 2);
+  CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--all"}).code == 0);
+  CHECK(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0"})
+            .code == 0);
+  CHECK(site.stored(0) == 0);
+  CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");
+}

@@ -1,0 +1,146 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE(
+    "run --drain applies every message once, ends with 0, and a second run finds nothing to do") {
+  Site site(3);
+  for (int p = 0; p < 3; ++p)
+    site.pay_many(p, "e" + std::to_string(p) + "-", 50);
+  site.pay(1, "e1-0", "a", "1");  // a producer's duplicate
+
+  const auto first = site.run({"run", "--drain"});
+  INFO(first.err);
+  CHECK(first.code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "150");
+  CHECK(site.sql("SELECT balance FROM accounts WHERE id = 'a'") == "150");
+  CHECK(site.sql("SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets") == "1");
+  CHECK(site.stored(1) == 50);
+
+  const auto second = site.run({"run", "--drain"});
+  CHECK(second.code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "150");
+}
+
+TEST_CASE("run says what it starts, where, with which guarantee, and never the password") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  site.url += site.url.find('?') == std::string::npos ? "?password=hunter2" : "&password=hunter2";
+  const auto outcome = site.run({"run", "--drain"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring(site.group) && ContainsSubstring(site.topic) &&
+                              ContainsSubstring(site.bootstrap) &&
+                              ContainsSubstring("one effect per key") &&
+                              ContainsSubstring(site.topic + " [0]"));
+  CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));
+  CHECK(outcome.out.empty());
+}
+
+TEST_CASE("a log in JSON is one object a line, also for what needs escaping") {
+  Site site;
+  site.more = "[log]\nformat = \"json\"\nlevel = \"debug\"\n";
+  site.pay(0, "quote\" backslash\\ line\nend", "a", "1");
+  site.pay(0, "broken", "a", "\"no number\"");
+  const auto outcome = site.run({"run", "--drain", "--set", "failures.max_attempts=1"});
+  CHECK(outcome.code == 4);
+
+  std::istringstream lines(outcome.err);
+  std::map<std::string, nlohmann::json> by_event;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    CHECK(object.at("ts").get<std::string>().ends_with("Z"));
+    CHECK(object.contains("level"));
+    CHECK(object.at("group") == site.group);
+    by_event[object.at("event")] = object;
+  }
+  CHECK(by_event.contains("starting"));
+  CHECK(by_event.at("committed").at("key") == "quote\" backslash\\ line\nend");
+  CHECK(by_event.at("acquired").at("topic") == site.topic);
+  CHECK(by_event.at("halted").at("level") == "error");
+  CHECK(by_event.at("halted").at("partition") == 0);
+  CHECK(by_event.at("failed").at("offset") == 1);
+  CHECK(by_event.contains("ended"));
+}
+
+TEST_CASE("neither payloads nor keys are in the log at its default level, except a halt's key") {
+  Site site;
+  site.pay(0, "the-event-id", "account-of-somebody", "1");
+  const auto outcome = site.run({"run", "--drain"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err,
+             !ContainsSubstring("the-event-id") && !ContainsSubstring("account-of-somebody"));
+}
+
+TEST_CASE("run --drain ends with 4 when a partition is halted, and finishes the others") {
+  Site site(2);
+  site.pay(0, "good", "a", "1");
+  site.pay(0, "bad", "a", "\"no number\"");
+  site.pay(0, "behind", "a", "1");
+  site.pay_many(1, "e", 20);
+  const auto outcome = site.run({"run", "--drain", "--set", "failures.max_attempts=2", "--set",
+                                 "failures.retry_initial=10ms"});
+  CHECK(outcome.code == 4);
+  CHECK(site.stored(0) == 0);
+  CHECK(site.stored(1) == 19);
+  CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "halted");
+  CHECK_THAT(outcome.err, ContainsSubstring("HALTED") && ContainsSubstring("offset 1") &&
+                              ContainsSubstring("partitions resume") &&
+                              ContainsSubstring("partitions skip"));
+}
+
+TEST_CASE("the option --set overrides the configuration, also for a group of its own") {
+  Site site;
+  site.pay_many(0, "e", 2);
+  const auto other = "other-" + site.group;
+  CHECK(site.run({"run", "--drain", "--set", "kafka.group=" + other}).code == 0);
+  CHECK(site.sql("SELECT group_id FROM pawl.consumers") == other);
+}
+
+TEST_CASE("run ends with 1 and the command to run when the schema is missing") {
+  Site site;
+  site.url = PostgresServer::shared().create_empty_database("cli");
+  const auto outcome = site.run({"run"});
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.err, ContainsSubstring("scripts/migrate up"));
+}
+
+TEST_CASE("an outage of PostgreSQL is told once, not once a worker, and so is its end") {
+  PostgresServer server;
+  Site site(4);
+  site.url = server.create_database("outage");
+  site.sql("CREATE TABLE ledger (event_id text PRIMARY KEY, account text, amount bigint)");
+  site.sql(
+      "CREATE TABLE accounts (id text PRIMARY KEY, balance bigint DEFAULT 0, entries bigint "
+      "DEFAULT 0)");
+  for (int p = 0; p < 4; ++p)
+    site.pay_many(p, "e" + std::to_string(p) + "-", 5);
+  const auto child = site.start();
+  site.wait_for_sql("SELECT count(*) FROM ledger", "20");
+
+  server.stop(StopMode::kImmediate);
+  child->wait_for_output("PostgreSQL is away", kDeadline);
+  server.start();
+  child->wait_for_output("PostgreSQL is back", kDeadline);
+  site.pay_many(0, "later-", 5);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "25");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+
+  const auto log = child->output();
+  const auto count = [&log](const std::string& text) {
+    int found = 0;
+    for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1))
+      ++found;
+    return found;
+  };
+  INFO(log);
+  CHECK(count("PostgreSQL is away") == 1);
+  CHECK(count("PostgreSQL is back") == 1);
+}

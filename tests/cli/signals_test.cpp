@@ -1,0 +1,87 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("SIGTERM and SIGINT finish the message in hand, release the partition and end with 0") {
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  Site site;
+  // The handler's first run takes its time, so that the signal finds it in hand.
+  site.sql(
+      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$ BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$");
+  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  site.pay_many(0, "e", 1);
+  const auto child = site.start();
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+      " AND wait_event = 'PgSleep'",
+      "1");
+  child->kill(signal);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  CHECK(site.stored(0) == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+  CHECK(site.sql("SELECT released FROM pawl.processed_kafka_offsets") == "t");
+  CHECK_THAT(child->output(), ContainsSubstring(signal == SIGINT ? "SIGINT" : "SIGTERM"));
+}
+
+TEST_CASE("a second signal ends at once with 128 + its number, and nothing is half done") {
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  Site site;
+  site.sql(
+      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$");
+  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  site.pay_many(0, "e", 1);
+  const auto child = site.start();
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+      " AND wait_event = 'PgSleep'",
+      "1");
+  child->kill(SIGTERM);
+  child->wait_for_output("SIGTERM", kDeadline);
+  child->kill(signal);
+  CHECK(child->wait(10s) == ExitStatus{.code = 128 + signal, .signal = {}});
+  CHECK(site.stored(0) == -1);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
+}
+
+TEST_CASE("beyond shutdown_timeout the message in hand is abandoned: exit 5, nothing half done") {
+  Site site;
+  site.sql(
+      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$");
+  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  site.pay_many(0, "e", 1);
+  const auto child = site.start({"--set", "consumer.shutdown_timeout=1s"});
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+      " AND wait_event = 'PgSleep'",
+      "1");
+  child->kill(SIGTERM);
+  const auto status = child->wait(15s);
+  // Interrupted early enough it may still leave in order.
+  CHECK((status == ExitStatus{.code = 5, .signal = {}} ||
+         status == ExitStatus{.code = 0, .signal = {}}));
+  CHECK(site.stored(0) == -1);
+}
+
+TEST_CASE("a consumer that waits for servers that are down stops on a signal") {
+  Site site;
+  const bool database_is_down = GENERATE(true, false);
+  if (database_is_down) {
+    site.url = "postgresql://postgres@127.0.0.1:9/nothing";
+  } else {
+    site.bootstrap = "127.0.0.1:9";
+  }
+  const auto child = site.start();
+  child->wait_for_output("waiting for", kDeadline);
+  child->kill(SIGTERM);
+  CHECK(child->wait(20s) == ExitStatus{.code = 0, .signal = {}});
+}

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <pawl/testing/testing.hpp>
+#include <string>
+#include <vector>
+
+namespace pawl::testing {
+
+/// What a program that has ended left behind.
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, const std::string& text);
+
+/// A database with the README's tables, a topic, a consumer group and a configuration, on the
+/// servers that all tests share; and the program to run with them.
+class Site {
+ public:
+  explicit Site(int partitions = 1);
+
+  std::string bootstrap;
+  std::string url;
+  std::string topic;
+  std::string group;
+
+  /// Lines for [kafka] and for the end of the configuration. Set before config() is called.
+  std::string kafka_lines;
+  std::string postgres_lines;
+  std::string more;
+
+  /// Writes the configuration and returns its path.
+  std::filesystem::path config();
+
+  /// `pawl ARGUMENTS... --config FILE`, to its end.
+  Outcome run(std::vector<std::string> arguments);
+  /// The same with the arguments alone.
+  Outcome run_bare(const std::vector<std::string>& arguments);
+  /// `pawl run --config FILE ARGUMENTS...` beside the test.
+  std::unique_ptr<ChildProcess> start(const std::vector<std::string>& arguments = {});
+
+  /// A payment with an event id of its own.
+  void pay(int partition, const std::string& event_id, const std::string& account,
+           const std::string& amount);
+  /// `count` payments of 1 to account "a", with the event ids PREFIX0, PREFIX1, ...
+  void pay_many(int partition, const std::string& prefix, int count);
+
+  /// The first column of the first row, "" when there is none or when it is NULL.
+  std::string sql(const std::string& query) const;
+  long stored(int partition) const;
+  /// Waits until the register stands at this offset.
+  void wait_for_stored(int partition, long offset) const;
+  void wait_for_sql(const std::string& query, const std::string& expected) const;
+
+ private:
+  std::filesystem::path new_file(const std::string& name);
+
+  TempDir folder_{"cli"};
+  int files_ = 0;
+};
+
+/// The deadline of every wait in these tests: generous, for a machine that is busy.
+inline constexpr std::chrono::seconds kDeadline{60};
+
+}  // namespace pawl::testing
