@@ -21,6 +21,13 @@ Failure from_sqlstate(const std::string& sqlstate, std::string text) {
   return failure;
 }
 
+/// libpqxx passes on the server's whole report. Its first line is the primary message; DETAIL and
+/// CONTEXT behind it may quote values of rows, which must not reach a log.
+std::string primary_message(const char* what) {
+  const std::string_view text(what);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 std::string one_line(const char* what) {
   std::string text(what);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
@@ -45,7 +52,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   } catch (const pqxx::broken_connection& e) {
     return {FailureClass::kConnection, false, false, "", one_line(e.what())};
   } catch (const pqxx::sql_error& e) {
-    failure = from_sqlstate(e.sqlstate(), one_line(e.what()));
+    failure = from_sqlstate(e.sqlstate(), primary_message(e.what()));
   } catch (const PermanentError& e) {
     failure = {FailureClass::kMessage, true, false, "", e.what()};
   } catch (const std::exception& e) {

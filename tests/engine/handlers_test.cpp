@@ -169,6 +169,21 @@ TEST_CASE(
   stop_cleanly(*process);
 }
 
+// DETAIL of a violated constraint quotes the row: "Key (event_id)=(secret-of-a-row) already exists."
+TEST_CASE("what PostgreSQL quotes from rows is neither in the halt nor in the events") {
+  PaymentsWorld world(1);
+  if (GENERATE(false, true))
+    world.use_handler("name = \"payment\"");
+  world.execute("INSERT INTO ledger VALUES ('e-1', 'acc-1', 5)");
+  world.produce_one("e-1", 5, 0);
+  const auto process = drain(world, 4);
+  const auto reason = in_register(world, 0, "state_reason");
+  INFO(reason << process->output());
+  REQUIRE(reason.find("ledger_pkey") != std::string::npos);
+  REQUIRE(reason.find("already exists") == std::string::npos);
+  REQUIRE(process->output().find("already exists") == std::string::npos);
+}
+
 TEST_CASE("a handler may use subtransactions") {
   PaymentsWorld world(2);
   world.use_handler("name = \"subtransaction\"");
