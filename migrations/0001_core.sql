@@ -36,12 +36,14 @@ COMMENT ON TABLE pawl.consumer_topics IS
     'Topics whose start positions are resolved, for all partitions at once; partitions that appear later start at 0.';
 
 -- The offset register. One row is updated with every message, so nothing but the primary key is
--- indexed and most of a page stays free for HOT updates (PostgreSQL manual, "Heap-Only Tuples").
+-- indexed, most of a page stays free for HOT updates (PostgreSQL manual, "Heap-Only Tuples"), and the
+-- functions below keep the rules that CHECK constraints would cost every message to check again:
+-- state is running, paused or halted; halt_kind is not null while halted only.
 CREATE TABLE pawl.processed_kafka_offsets (
     consumer_id           integer NOT NULL REFERENCES pawl.consumers,
     topic                 text COLLATE "C" NOT NULL,
-    partition             integer NOT NULL CHECK (partition >= 0),
-    last_processed_offset bigint NOT NULL CHECK (last_processed_offset >= -1),
+    partition             integer NOT NULL,
+    last_processed_offset bigint NOT NULL,
     owner_epoch           bigint NOT NULL DEFAULT 0,
     owner                 text,
     owner_pid             integer,
@@ -50,8 +52,8 @@ CREATE TABLE pawl.processed_kafka_offsets (
     acquired_at           timestamptz,
     topic_id              text,
     leader_epoch          integer,
-    state                 text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'paused', 'halted')),
-    halt_kind             text CHECK ((halt_kind IS NOT NULL) = (state = 'halted')),
+    state                 text NOT NULL DEFAULT 'running',
+    halt_kind             text,
     state_reason          text,
     state_since           timestamptz NOT NULL DEFAULT now(),
     base_offset           bigint NOT NULL,
@@ -157,13 +159,13 @@ BEGIN
 END
 $$;
 
--- The last step of every message's transaction: a compare-and-set that RAISES unless exactly this
--- owner moves exactly from the offset it believes in, inside the transaction that claimed the key.
--- Raising matters: an "UPDATE 0" would not stop the COMMIT that was sent behind it.
-CREATE FUNCTION pawl.advance(
+-- Says why the last step of a message's transaction moved nothing, always by raising: the statement
+-- that pawl sends there (framework/ledger/advance_text.cpp) calls it unless exactly this owner moved
+-- exactly from the offset it believes in, inside the transaction that claimed the key. Raising
+-- matters: an "UPDATE 0" would not stop the COMMIT that was sent behind it.
+CREATE FUNCTION pawl.refuse_advance(
     p_consumer_id integer, p_topic text, p_partition integer,
-    p_epoch bigint, p_previous bigint, p_new bigint,
-    p_transaction xid8, p_outcome text, p_leader_epoch integer, p_timestamp_ms bigint)
+    p_epoch bigint, p_previous bigint, p_new bigint, p_transaction xid8)
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -173,26 +175,6 @@ BEGIN
         RAISE EXCEPTION 'the transaction that claimed the key has ended before the offset was stored'
             USING ERRCODE = 'PW003',
                   HINT = 'A handler must not send COMMIT, ROLLBACK or BEGIN; use savepoints (pqxx::subtransaction).';
-    END IF;
-    UPDATE pawl.processed_kafka_offsets r
-       SET last_processed_offset = p_new,
-           applied_count = r.applied_count + (p_outcome IN ('applied', 'unchecked'))::integer,
-           duplicate_count = r.duplicate_count + (p_outcome = 'duplicate')::integer,
-           skipped_count = r.skipped_count + (p_outcome = 'skipped')::integer,
-           unchecked_count = r.unchecked_count + (p_outcome = 'unchecked')::integer,
-           leader_epoch = coalesce(p_leader_epoch, r.leader_epoch),
-           last_timestamp_ms = coalesce(p_timestamp_ms, r.last_timestamp_ms),
-           state = CASE r.state WHEN 'halted' THEN 'running' ELSE r.state END,
-           halt_kind = NULL,
-           state_reason = CASE r.state WHEN 'halted' THEN NULL ELSE r.state_reason END,
-           state_since = CASE r.state WHEN 'halted' THEN clock_timestamp() ELSE r.state_since END,
-           updated_at = clock_timestamp()
-     WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition
-       AND r.owner_epoch = p_epoch
-       AND r.last_processed_offset = p_previous
-       AND p_new > p_previous;
-    IF FOUND THEN
-        RETURN;
     END IF;
     SELECT * INTO held
       FROM pawl.processed_kafka_offsets r

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ledger/advance_text.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -12,10 +13,6 @@ constexpr const char* kAcquire =
     "SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,"
     "       previous_owner, previous_pid, previous_backend_start::text"
     "  FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)";
-
-constexpr const char* kAdvance =
-    "SELECT pawl.advance($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6::bigint,"
-    "                    $7::xid8, $8, $9::integer, $10::bigint)";
 
 constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integer, $4::bigint)";
 
@@ -103,7 +100,7 @@ Acquired read_acquired(const PGresult* rows) {
 OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       acquire_(statement("acquire", kAcquire, schema)),
-      advance_(statement("advance", kAdvance, schema)),
+      advance_{"pawl_advance", advance_text(schema)},
       release_(statement("release", kRelease, schema)),
       halt_(statement("halt", kHalt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),

@@ -1,5 +1,6 @@
 #include "ledger/operator_commands.hpp"
 
+#include "ledger/advance_text.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -8,12 +9,6 @@ namespace {
 
 constexpr const char* kChange =
     "SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7)";
-
-// The owner's own compare-and-set, made with the epoch that the operator has seen: it raises when
-// anybody has moved or acquired the partition since.
-constexpr const char* kAdvance =
-    "SELECT pawl.advance($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6::bigint,"
-    "                    NULL, 'skipped', NULL, $7::bigint)";
 
 postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartition& partition) {
   postgres::Parameters parameters;
@@ -37,7 +32,7 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
     : consumer_(consumer),
       skipped_(schema, consumer),
       change_{"pawl_operator_change", in_schema(kChange, schema)},
-      advance_{"pawl_operator_advance", in_schema(kAdvance, schema)} {}
+      advance_{"pawl_operator_advance", advance_text(schema)} {}
 
 std::int64_t OperatorCommands::change(postgres::Session& session,
                                       const OperatorChange& change) const {
@@ -56,10 +51,15 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
 
 void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip,
                             const Message& message) const {
+  // The owner's own compare-and-set, made with the epoch that the operator has seen: it raises when
+  // anybody has moved or acquired the partition since.
   auto advance = partition_parameters(consumer_, skip.partition);
   advance.add_integer(static_cast<std::int64_t>(skip.epoch));
   advance.add_integer(skip.stored_offset);
   advance.add_integer(message.offset());
+  advance.add_null();
+  advance.add_text(to_string(Outcome::kSkipped));
+  advance.add_null();
   if (message.timestamp_ms() >= 0) {
     advance.add_integer(message.timestamp_ms());
   } else {

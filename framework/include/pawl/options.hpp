@@ -164,7 +164,7 @@ enum class Unmatched { kFail, kSkip };
 
 struct EngineOptions {
   /// Worker threads, each with one PostgreSQL connection, 1..256.
-  std::uint32_t workers = 4;
+  std::uint32_t workers = 8;
   milliseconds shutdown_timeout{30000};
   Unmatched unmatched = Unmatched::kFail;
   /// End once every partition has reached the end it had at start.
