@@ -64,7 +64,7 @@ CREATE TABLE pawl.processed_kafka_offsets (
     last_timestamp_ms     bigint,
     updated_at            timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (consumer_id, topic, partition)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON COLUMN pawl.processed_kafka_offsets.last_processed_offset IS
     'Every message of the partition at or below it is applied, a duplicate, or recorded; -1: none yet.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.owner_epoch IS
@@ -159,40 +159,53 @@ BEGIN
 END
 $$;
 
--- Says why the last step of a message's transaction moved nothing, always by raising: the statement
--- that pawl sends there (framework/ledger/advance_text.cpp) calls it unless exactly this owner moved
--- exactly from the offset it believes in, inside the transaction that claimed the key. Raising
--- matters: an "UPDATE 0" would not stop the COMMIT that was sent behind it.
+-- Says why the last step of a message's transaction must not move the row, always by raising: the
+-- statement that pawl sends there (framework/ledger/advance_text.cpp) calls it unless exactly this
+-- owner moves exactly from the offset it believes in, inside the transaction that claimed the key.
+-- Raising matters: an "UPDATE 0" would not stop the COMMIT that was sent behind it.
 CREATE FUNCTION pawl.refuse_advance(
-    p_consumer_id integer, p_topic text, p_partition integer,
-    p_epoch bigint, p_previous bigint, p_new bigint, p_transaction xid8)
-RETURNS void
+    held pawl.processed_kafka_offsets, p_epoch bigint, p_previous bigint, p_new bigint, p_transaction xid8)
+RETURNS bigint
 LANGUAGE plpgsql AS $$
-DECLARE
-    held pawl.processed_kafka_offsets%ROWTYPE;
 BEGIN
     IF p_transaction IS NOT NULL AND p_transaction IS DISTINCT FROM pg_current_xact_id_if_assigned() THEN
         RAISE EXCEPTION 'the transaction that claimed the key has ended before the offset was stored'
             USING ERRCODE = 'PW003',
                   HINT = 'A handler must not send COMMIT, ROLLBACK or BEGIN; use savepoints (pqxx::subtransaction).';
-    END IF;
-    SELECT * INTO held
-      FROM pawl.processed_kafka_offsets r
-     WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'no register row for % [%]', p_topic, p_partition
-            USING ERRCODE = 'PW004', HINT = 'The row was deleted while the partition was owned.';
     ELSIF held.owner_epoch <> p_epoch THEN
         RAISE EXCEPTION 'fenced: % [%] has owner epoch %, and ours is %: acquired by % or changed by an operator',
-                        p_topic, p_partition, held.owner_epoch, p_epoch, coalesce(held.owner, 'nobody')
+                        held.topic, held.partition, held.owner_epoch, p_epoch, coalesce(held.owner, 'nobody')
             USING ERRCODE = 'PW001';
     ELSE
         RAISE EXCEPTION 'out of order: % [%] stands at offset %, not %, and cannot move to %',
-                        p_topic, p_partition, held.last_processed_offset, p_previous, p_new
+                        held.topic, held.partition, held.last_processed_offset, p_previous, p_new
             USING ERRCODE = 'PW002';
     END IF;
 END
 $$;
+
+-- A row that is owned must not vanish: its owner's next message would find nothing to compare with.
+CREATE FUNCTION pawl.keep_owned_rows()
+RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        PERFORM FROM pawl.processed_kafka_offsets r WHERE NOT r.released;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+    ELSIF OLD.released THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'rows of the offset register are owned and cannot be removed'
+        USING ERRCODE = 'PW007',
+              HINT = 'Stop the consumer. If its processes died, set released = true where you know it.';
+END
+$$;
+CREATE TRIGGER keep_owned_rows BEFORE DELETE ON pawl.processed_kafka_offsets
+    FOR EACH ROW EXECUTE FUNCTION pawl.keep_owned_rows();
+CREATE TRIGGER keep_owned_rows_truncate BEFORE TRUNCATE ON pawl.processed_kafka_offsets
+    FOR EACH STATEMENT EXECUTE FUNCTION pawl.keep_owned_rows();
 
 -- Marks a clean hand-over. Changes nothing when somebody else has acquired meanwhile.
 CREATE FUNCTION pawl.release(p_consumer_id integer, p_topic text, p_partition integer, p_epoch bigint)

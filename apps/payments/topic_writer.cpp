@@ -9,6 +9,7 @@ namespace payments {
 namespace {
 
 constexpr int kTimeoutMs = 30'000;
+constexpr int kFullQueueMs = 100;
 
 using TopicHandle = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
@@ -116,19 +117,26 @@ void TopicWriter::send(const Event& event) {
   fields[2].vtype = RD_KAFKA_VTYPE_TOPIC;
   fields[2].u.cstr = topic_.c_str();
   fields[3].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
-  fields[3].u.i = RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_BLOCK;
+  fields[3].u.i = RD_KAFKA_MSG_F_COPY;
   fields[4].vtype = RD_KAFKA_VTYPE_PARTITION;
   fields[4].u.i32 = event.partition.value_or(RD_KAFKA_PARTITION_UA);
   fields[5].vtype = RD_KAFKA_VTYPE_HEADER;
   fields[5].u.header.name = "event-id";
   fields[5].u.header.val = event.id.data();
   fields[5].u.header.size = static_cast<ssize_t>(event.id.size());
-  const std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>> error(
-      rd_kafka_produceva(kafka_.get(), fields.data(), fields.size()));
-  if (error)
-    fail("producing to topic " + topic_, rd_kafka_error_code(error.get()));
-  rd_kafka_poll(kafka_.get(), 0);
-  require_delivered();
+  while (true) {
+    const std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>> error(
+        rd_kafka_produceva(kafka_.get(), fields.data(), fields.size()));
+    const auto code = error ? rd_kafka_error_code(error.get()) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    // Only polling makes room in a full queue: RD_KAFKA_MSG_F_BLOCK would wait for it forever.
+    const bool full = code == RD_KAFKA_RESP_ERR__QUEUE_FULL;
+    rd_kafka_poll(kafka_.get(), full ? kFullQueueMs : 0);
+    require_delivered();
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+      return;
+    if (!full)
+      fail("producing to topic " + topic_, code);
+  }
 }
 
 void TopicWriter::flush() {

@@ -54,6 +54,7 @@ struct AssignedPartition {
   ledger::SourceId source{};
   std::string topic_id;
   std::int64_t stored = -1;  ///< as committed by us since
+  bool row_halted = false;   ///< the row's state, until the next message is behind
   std::optional<std::int32_t> leader_epoch;
   std::optional<kafka::LogRange> log_hint;  ///< asked for many partitions at once, a moment ago
   std::optional<postgres::Backend> previous_owner;  ///< another process' session, may hold locks

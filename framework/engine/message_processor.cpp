@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -25,15 +27,47 @@ void MessageProcessor::emit_step(Step what, const InHand& hand) const {
     emit(what, hand);
 }
 
-Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
-                                  const kafka::Record& record) {
-  key_.clear();
+MessageProcessor::InHand& MessageProcessor::look_at(std::size_t slot, const MessageStep& step,
+                                                    const kafka::Record& record) {
   const auto message = record.view(step.partition.topic, step.topic_id);
-  message::JsonView json(reader_, message);
-  InHand hand{step, record, message, json};
+  return hands_[slot].emplace(step, record, message, readers_[slot]);
+}
+
+MessageProcessor::InHand& MessageProcessor::take_in_hand(const MessageStep& step,
+                                                         const kafka::Record& record) {
+  const auto other = 1 - current_;
+  if (started_ && hands_[other] && hands_[other]->record == &record) {
+    current_ = other;
+    hands_[current_]->step = &step;
+  } else {
+    settle();
+    look_at(current_, step, record);
+  }
+  return *hands_[current_];
+}
+
+void MessageProcessor::settle() noexcept {
+  started_.reset();
+}
+
+void MessageProcessor::study(InHand& hand) const {
+  hand.binding = context_.router.route(hand.message, hand.json);
+  if (hand.binding != nullptr)
+    hand.key = derive_key(hand);
+  hand.studied = true;
+}
+
+Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
+                                  const kafka::Record& record, std::optional<Upcoming> next) {
+  key_.clear();
+  next_.reset();
+  if (next)
+    next_.emplace(*next);
+  auto& hand = take_in_hand(step, record);
   emit_step(Step::kFetched, hand);
 
-  hand.binding = context_.router.route(message, json);
+  if (!hand.studied)
+    study(hand);
   if (hand.binding == nullptr) {
     if (context_.options.consumer.unmatched == Unmatched::kSkip) {
       return skip(session, hand, "no handler's condition matches");
@@ -41,8 +75,7 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
     throw PermanentError(
         "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
   }
-  const auto derived = derive_key(hand);
-  if (const auto* key = std::get_if<Key>(&derived)) {
+  if (const auto* key = std::get_if<Key>(&hand.key)) {
     key_ = key->text;
     return apply_claimed(session, hand, key->text);
   }
@@ -57,11 +90,31 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   throw PermanentError(
       fmt::format("handler {}: the message has no idempotency key ({}); correct the producer or "
                   "idempotency.key, or choose idempotency.missing_key",
-                  hand.binding->label, std::get<NoKey>(derived).why));
+                  hand.binding->label, std::get<NoKey>(hand.key).why));
 }
 
-std::variant<MessageProcessor::Key, MessageProcessor::NoKey> MessageProcessor::derive_key(
-    const InHand& hand) const {
+std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
+  if (!next_)
+    return std::nullopt;
+  try {
+    auto& hand = look_at(1 - current_, next_->step, next_->record);
+    study(hand);
+    if (hand.binding == nullptr || !std::holds_alternative<Key>(hand.key))
+      return std::nullopt;
+    const auto scope = scopes_.find(scope_name(hand));
+    if (scope == scopes_.end())
+      return std::nullopt;
+    next_claim_.clear();
+    fill_claim(next_claim_, scope->second, hand);
+    return postgres::NextStart{context_.keys.claim_statement(), next_claim_, hand.binding->frame};
+  } catch (const std::exception&) {
+    // It is said when that message is in hand.
+    return std::nullopt;
+  }
+}
+
+std::variant<MessageProcessor::NoKey, MessageProcessor::Key> MessageProcessor::derive_key(
+    InHand& hand) const {
   if (hand.binding->key_function != nullptr) {
     auto raw = (*hand.binding->key_function)(hand.message);
     if (!raw)
@@ -83,12 +136,19 @@ std::variant<MessageProcessor::Key, MessageProcessor::NoKey> MessageProcessor::d
                            pattern.text())};
 }
 
-ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {
+const std::string& MessageProcessor::scope_name(const InHand& hand) {
+  if (!hand.binding->scope.empty())
+    return hand.binding->scope;
   // Two topics' ids never collide unless somebody asks for it by naming a scope.
   const auto& kafka = context_.options.kafka;
-  const auto& name = hand.binding->scope.empty()
-                         ? fmt::format("{}/{}/{}", kafka.cluster, kafka.group, hand.message.topic())
-                         : hand.binding->scope;
+  scope_name_.clear();
+  fmt::format_to(std::back_inserter(scope_name_), "{}/{}/{}", kafka.cluster, kafka.group,
+                 hand.message.topic());
+  return scope_name_;
+}
+
+ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {
+  const auto& name = scope_name(hand);
   const auto known = scopes_.find(name);
   if (known != scopes_.end())
     return known->second;
@@ -97,16 +157,29 @@ ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InH
   return scope;
 }
 
-Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand& hand,
+void MessageProcessor::fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
+                                  const InHand& hand) const {
+  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
+  context_.keys.fill(parameters,
+                     {scope, std::get<Key>(hand.key).text, message::payload_hash(value),
+                      hand.step->source, hand.message.partition(), hand.message.offset()});
+}
+
+Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
                                         const std::string& key) {
   const auto scope = scope_of(session, hand);
   postgres::Frame frame(session, hand.binding->frame);
-
-  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
-  postgres::Parameters parameters;
-  context_.keys.fill(parameters, {scope, key, message::payload_hash(value), hand.step.source,
-                                  hand.message.partition(), hand.message.offset()});
-  const auto answer = frame.begin(context_.keys.claim_statement(), parameters);
+  const auto claim = [&] {
+    if (started_) {
+      auto started = *std::move(started_);
+      started_.reset();
+      return frame.proceed(std::move(started));
+    }
+    postgres::Parameters parameters;
+    fill_claim(parameters, scope, hand);
+    return frame.begin(context_.keys.claim_statement(), parameters);
+  };
+  const auto answer = claim();
   emit_step(Step::kClaimed, hand);
 
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
@@ -126,7 +199,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, const InHand
 }
 
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
-                                       const InHand& hand) {
+                                       InHand& hand) {
   try {
     return hand.binding->handler->apply(frame, hand.message, hand.json);
   } catch (const std::exception& error) {
@@ -139,7 +212,7 @@ Response MessageProcessor::run_handler(postgres::Session& session, postgres::Fra
   }
 }
 
-Outcome MessageProcessor::apply_unchecked(postgres::Session& session, const InHand& hand) {
+Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand) {
   postgres::Frame frame(session, hand.binding->frame);
   postgres::Parameters none;
   const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
@@ -206,23 +279,27 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
                               const std::string& transaction, Outcome outcome) {
   ledger::Advance advance;
-  advance.epoch = hand.step.epoch;
-  advance.previous = hand.step.previous;
+  advance.epoch = hand.step->epoch;
+  advance.previous = hand.step->previous;
   advance.next = hand.message.offset();
   advance.transaction = transaction;
   advance.outcome = outcome;
-  advance.leader_epoch = hand.record.leader_epoch();
+  advance.halted = hand.step->halted;
+  advance.leader_epoch = hand.record->leader_epoch();
   if (hand.message.timestamp_ms() >= 0)
     advance.timestamp_ms = hand.message.timestamp_ms();
   postgres::Parameters parameters;
-  context_.offsets.fill(parameters, hand.step.partition, advance);
+  context_.offsets.fill(parameters, hand.step->partition, advance);
 
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
     hooks.before_commit = [&] { emit(Step::kAdvancing, hand); };
     hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
   }
-  frame.finish(context_.offsets.advance_statement(), parameters, hooks);
+  auto started =
+      frame.finish(context_.offsets.advance_statement(advance), parameters, hooks, prepare_next());
+  if (started)
+    started_.emplace(*std::move(started));
 
   switch (outcome) {
     case Outcome::kDuplicate:

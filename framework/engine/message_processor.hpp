@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +23,13 @@ struct MessageStep {
   const std::string& topic_id;
   ledger::OwnerEpoch epoch{};
   std::int64_t previous = -1;  ///< offset of the predecessor as fetched
+  bool halted = false;         ///< the register has the partition as halted at this message
+};
+
+/// The message that is processed right after the one in hand. Its record is not moved until then.
+struct Upcoming {
+  MessageStep step;
+  const kafka::Record& record;
 };
 
 /// Takes one message through the frame: key, claim, handler, advance, COMMIT. One per worker; used
@@ -29,8 +38,13 @@ class MessageProcessor {
  public:
   explicit MessageProcessor(Context& context);
 
+  /// With `next` the claim of that message may travel behind this one's COMMIT; the caller
+  /// processes it next on this session, or calls settle().
   ledger::Outcome process(postgres::Session& session, const MessageStep& step,
-                          const kafka::Record& record);
+                          const kafka::Record& record, std::optional<Upcoming> next = std::nullopt);
+
+  /// Gives up what was begun for the next message, if anything: the session is free for other use.
+  void settle() noexcept;
 
   /// The idempotency key of the message processed last, for error texts; may be empty.
   [[nodiscard]] const std::string& last_key() const { return key_; }
@@ -39,14 +53,6 @@ class MessageProcessor {
   void forget() { scopes_.clear(); }
 
  private:
-  struct InHand {
-    const MessageStep& step;
-    const kafka::Record& record;
-    const Message& message;
-    message::JsonView& json;
-    const handlers::Binding* binding = nullptr;
-  };
-
   struct Key {
     std::string text;
   };
@@ -54,12 +60,32 @@ class MessageProcessor {
     std::string why;  ///< what has nothing, for error texts
   };
 
-  std::variant<Key, NoKey> derive_key(const InHand& hand) const;
+  struct InHand {
+    InHand(const MessageStep& its_step, const kafka::Record& its_record, const Message& view,
+           message::JsonReader& reader)
+        : step(&its_step), record(&its_record), message(view), json(reader, view) {}
+
+    const MessageStep* step;
+    const kafka::Record* record;
+    Message message;
+    message::JsonView json;
+    const handlers::Binding* binding = nullptr;
+    std::variant<NoKey, Key> key;
+    bool studied = false;  ///< binding and key are found
+  };
+
+  InHand& look_at(std::size_t slot, const MessageStep& step, const kafka::Record& record);
+  InHand& take_in_hand(const MessageStep& step, const kafka::Record& record);
+  void study(InHand& hand) const;
+  std::variant<NoKey, Key> derive_key(InHand& hand) const;
+  void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
+                  const InHand& hand) const;
+  const std::string& scope_name(const InHand& hand);
+  std::optional<postgres::NextStart> prepare_next();
   ledger::ScopeId scope_of(postgres::Session& session, const InHand& hand);
-  ledger::Outcome apply_claimed(postgres::Session& session, const InHand& hand,
-                                const std::string& key);
-  Response run_handler(postgres::Session& session, postgres::Frame& frame, const InHand& hand);
-  ledger::Outcome apply_unchecked(postgres::Session& session, const InHand& hand);
+  ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, const std::string& key);
+  Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand);
+  ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);
   ledger::Outcome skip(postgres::Session& session, const InHand& hand, const std::string& reason);
@@ -69,9 +95,17 @@ class MessageProcessor {
   void emit_step(Step what, const InHand& hand) const;
 
   Context& context_;
-  message::JsonReader reader_;
   std::map<std::string, ledger::ScopeId> scopes_;
+  std::string scope_name_;
   std::string key_;
+
+  // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
+  std::array<message::JsonReader, 2> readers_;
+  std::array<std::optional<InHand>, 2> hands_;
+  std::size_t current_ = 0;  ///< index of the message in hand
+  std::optional<Upcoming> next_;
+  postgres::Parameters next_claim_;
+  std::optional<postgres::StartedTransaction> started_;  ///< for hands_[1 - current_]
 };
 
 }  // namespace pawl::engine

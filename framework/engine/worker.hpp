@@ -90,7 +90,7 @@ class Worker {
   bool run_some(Partition& partition);
   bool take_more(Partition& partition);
   bool check_first(Partition& partition, const kafka::Record& record);
-  void process(Partition& partition);
+  void process(Partition& partition, bool more_follows);
   void end_of_log(Partition& partition, const Partition::Item& item);
   void stream_error(Partition& partition, const kafka::Record& record);
   void fail(Partition& partition, const Failure& failure);

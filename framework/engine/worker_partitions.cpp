@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKafkaTimeout{3000};
 /// Messages of one partition before the worker looks at the next.
 constexpr int kTurn = 32;
+/// And messages before it looks into its mailbox.
+constexpr int kBetweenLooks = 8;
 constexpr std::size_t kTake = 64;
 /// A seek on a partition whose fetcher is starting answers "erroneous state" for a moment.
 constexpr std::uint32_t kMaxFailedSeeks = 40;
@@ -159,6 +161,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   const bool try_halted =
       halted && tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
   partition.one_try_only = try_halted;
+  partition.row_halted = halted;
   if (paused || (halted && !try_halted)) {
     partition.status->halted = halted;
     partition.phase = Partition::Phase::kStopped;
@@ -212,12 +215,13 @@ bool Worker::run_some(Partition& partition) {
   for (int i = 0; i < kTurn; ++i) {
     if (partition.buffer.empty() && !take_more(partition))
       return i > 0;
-    process(partition);
+    const bool look_up = i % kBetweenLooks == kBetweenLooks - 1;
+    process(partition, !look_up);
     if (!session_ || partition.phase != Partition::Phase::kRunning)
       return true;
     if (Clock::now() < partition.not_before)
       return true;
-    if (i % 8 == 7) {
+    if (look_up) {
       const std::scoped_lock lock(mailbox_mutex_);
       if (!mailbox_.empty())
         return true;
@@ -288,7 +292,7 @@ bool Worker::check_first(Partition& partition, const kafka::Record& record) {
   return true;
 }
 
-void Worker::process(Partition& partition) {
+void Worker::process(Partition& partition, bool more_follows) {
   const auto& item = partition.buffer.front();
   if (item.record.kind() == kafka::Record::Kind::kEndOfLog) {
     end_of_log(partition, item);
@@ -296,6 +300,7 @@ void Worker::process(Partition& partition) {
   }
   if (const auto epoch = item.record.leader_epoch();
       epoch && partition.leader_epoch && *epoch < *partition.leader_epoch) {
+    processor_.settle();
     halt(partition, ledger::halt_kind::kPosition,
          fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
                      "under epoch {}: the log was truncated or the topic recreated. Nothing was "
@@ -309,14 +314,21 @@ void Worker::process(Partition& partition) {
   const auto offset = item.record.offset();
   try {
     begin_call(partition, context_.longest_handler);
-    processor_.process(
-        *session_,
-        {partition.name(), partition.source, partition.topic_id, *partition.epoch, item.previous},
-        item.record);
+    const auto step_of = [&partition](const Partition::Item& message) {
+      return MessageStep{partition.name(), partition.source, partition.topic_id,
+                         *partition.epoch, message.previous, partition.row_halted};
+    };
+    std::optional<Upcoming> next;
+    if (more_follows && partition.buffer.size() > 1 &&
+        partition.buffer[1].record.kind() == kafka::Record::Kind::kMessage) {
+      next.emplace(Upcoming{step_of(partition.buffer[1]), partition.buffer[1].record});
+    }
+    processor_.process(*session_, step_of(item), item.record, next);
     end_call();
     if (const auto epoch = item.record.leader_epoch())
       partition.leader_epoch = epoch;
     partition.stored = offset;
+    partition.row_halted = false;
     partition.status->position = offset + 1;
     partition.status->halted = false;
     partition.attempts = 0;
@@ -325,6 +337,7 @@ void Worker::process(Partition& partition) {
     partition.buffer.pop_front();
   } catch (...) {
     end_call();
+    processor_.settle();
     fail(partition, explain(std::current_exception(), session_->alive()));
   }
 }
@@ -340,8 +353,10 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       advance.previous = item.previous;
       advance.next = end - 1;
       advance.outcome = ledger::Outcome::kEndOfLog;
+      advance.halted = partition.row_halted;
       context_.offsets.advance_alone(*session_, partition.name(), advance);
       partition.stored = end - 1;
+      partition.row_halted = false;
       partition.status->position = end;
     } catch (...) {
       fail(partition, explain(std::current_exception(), session_->alive()));
@@ -473,6 +488,7 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
     }
     return;
   }
+  partition.row_halted = true;
   if (!partition.status->halted.exchange(true) || !retry_later) {
     emit(Step::kHalted, partition, partition.stored, reason);
   }

@@ -2,12 +2,22 @@
 
 #include <string>
 
+#include "ledger/types.hpp"
+
 namespace pawl::ledger {
 
-/// The compare-and-set of the offset register, which RAISES PW001 to PW004 unless it moves exactly
-/// one row (docs/design.md, "The offset register"). Parameters: $1 consumer, $2 topic, $3
-/// partition, $4 epoch, $5 previous offset, $6 new offset, $7 id of the transaction that claimed
-/// the key or NULL, $8 outcome, $9 leader epoch or NULL, $10 timestamp in ms or NULL.
-[[nodiscard]] std::string advance_text(const std::string& schema);
+/// What one kind of advance sets. Each is a statement of its own: what a message does not need
+/// would cost the server time with every message.
+struct AdvanceKind {
+  Outcome outcome = Outcome::kApplied;
+  bool claimed = true;  ///< within the transaction that claimed the key, which $7 names
+  bool halted = false;  ///< the row says that the partition is halted: it goes on
+};
+
+/// The compare-and-set of the offset register, which RAISES PW001 to PW003 unless it moves the row
+/// (docs/design.md, "The offset register"). Parameters: $1 consumer, $2 topic, $3 partition,
+/// $4 epoch, $5 previous offset, $6 new offset, $7 transaction id (NULL when not claimed), $8
+/// leader epoch or NULL, $9 timestamp in ms or NULL.
+[[nodiscard]] std::string advance_text(const std::string& schema, const AdvanceKind& kind);
 
 }  // namespace pawl::ledger

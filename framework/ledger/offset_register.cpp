@@ -75,6 +75,22 @@ postgres::Statement statement(const char* name, const char* text, const std::str
   return {fmt::format("pawl_{}", name), in_schema(text, schema)};
 }
 
+std::map<std::pair<Outcome, bool>, postgres::Statement> advance_statements(
+    const std::string& schema) {
+  std::map<std::pair<Outcome, bool>, postgres::Statement> statements;
+  for (const auto outcome : {Outcome::kApplied, Outcome::kDuplicate, Outcome::kSkipped,
+                             Outcome::kUnchecked, Outcome::kEndOfLog}) {
+    for (const bool halted : {false, true}) {
+      auto name = fmt::format("pawl_advance_{}{}", to_string(outcome), halted ? "_halted" : "");
+      const bool claimed = outcome != Outcome::kEndOfLog;
+      statements.emplace(
+          std::pair(outcome, halted),
+          postgres::Statement{std::move(name), advance_text(schema, {outcome, claimed, halted})});
+    }
+  }
+  return statements;
+}
+
 Acquired read_acquired(const PGresult* rows) {
   Acquired acquired;
   acquired.epoch = OwnerEpoch{integer(rows, 0, 0)};
@@ -100,7 +116,7 @@ Acquired read_acquired(const PGresult* rows) {
 OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       acquire_(statement("acquire", kAcquire, schema)),
-      advance_{"pawl_advance", advance_text(schema)},
+      advance_(advance_statements(schema)),
       release_(statement("release", kRelease, schema)),
       halt_(statement("halt", kHalt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
@@ -149,7 +165,6 @@ void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition
   } else {
     parameters.add_text(advance.transaction);
   }
-  parameters.add_text(to_string(advance.outcome));
   const auto add_optional = [&parameters](const auto& number) {
     if (number) {
       parameters.add_integer(*number);
@@ -165,7 +180,11 @@ void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartit
                                    const Advance& advance) const {
   postgres::Parameters parameters;
   fill(parameters, partition, advance);
-  postgres::run_transaction(session, {{&advance_, std::move(parameters)}});
+  postgres::run_transaction(session, {{&advance_statement(advance), std::move(parameters)}});
+}
+
+const postgres::Statement& OffsetRegister::advance_statement(const Advance& advance) const {
+  return advance_.at({advance.outcome, advance.halted});
 }
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ledger/types.hpp"
@@ -19,6 +21,7 @@ struct Advance {
   std::int64_t next = -1;
   std::string transaction;  ///< id of the transaction that claimed the key; empty: unchecked
   Outcome outcome = Outcome::kApplied;
+  bool halted = false;  ///< the row says that the partition is halted
   std::optional<std::int32_t> leader_epoch;
   std::optional<std::int64_t> timestamp_ms;
 };
@@ -55,7 +58,7 @@ class OffsetRegister {
   std::optional<Acquired> acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::string& owner) const;
 
-  [[nodiscard]] const postgres::Statement& advance_statement() const { return advance_; }
+  [[nodiscard]] const postgres::Statement& advance_statement(const Advance& advance) const;
   void fill(postgres::Parameters& parameters, const TopicPartition& partition,
             const Advance& advance) const;
 
@@ -97,7 +100,7 @@ class OffsetRegister {
 
   ConsumerId consumer_;
   postgres::Statement acquire_;
-  postgres::Statement advance_;
+  std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
   postgres::Statement release_;
   postgres::Statement halt_;
   postgres::Statement store_topic_id_;

@@ -32,7 +32,7 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
     : consumer_(consumer),
       skipped_(schema, consumer),
       change_{"pawl_operator_change", in_schema(kChange, schema)},
-      advance_{"pawl_operator_advance", advance_text(schema)} {}
+      advance_{"pawl_operator_advance", advance_text(schema, {Outcome::kSkipped, false, true})} {}
 
 std::int64_t OperatorCommands::change(postgres::Session& session,
                                       const OperatorChange& change) const {
@@ -58,7 +58,6 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   advance.add_integer(skip.stored_offset);
   advance.add_integer(message.offset());
   advance.add_null();
-  advance.add_text(to_string(Outcome::kSkipped));
   advance.add_null();
   if (message.timestamp_ms() >= 0) {
     advance.add_integer(message.timestamp_ms());

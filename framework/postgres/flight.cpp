@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 namespace pawl::postgres {
 
@@ -89,37 +90,47 @@ PGresult* Flight::next_result() {
 }
 
 std::vector<Result> Flight::run() {
-  std::optional<Error> failure;
+  auto answers = run_each();
+  if (answers.failure)
+    throw *answers.failure;
+  return std::move(answers.results);
+}
+
+Answers Flight::run_each() {
+  Answers answers;
   try {
     check_sent(PQpipelineSync(raw_));
-    auto results = read_answers(failure);
-    if (failure)
-      throw *failure;
-    return results;
+    read_answers(answers);
+    return answers;
   } catch (const Error&) {
     // What the server said last ("terminating connection due to ...") tells more than the loss.
-    if (failure)
-      throw *failure;
+    if (answers.failure)
+      throw *answers.failure;
     throw;
   }
 }
 
-std::vector<Result> Flight::read_answers(std::optional<Error>& failure) {
-  std::vector<Result> results;
+void Flight::read_answers(Answers& answers) {
+  auto& results = answers.results;
+  auto& failure = answers.failure;
   results.reserve(expected_.size());
+  const auto fail = [&](Error error) {
+    if (failure)
+      return;
+    failure = std::move(error);
+    answers.failed_at = results.size();
+  };
   for (const auto& expected : expected_) {
     Result result(next_result());
     if (!result)
       throw Error::connection_lost(PQerrorMessage(raw_));
     const auto status = PQresultStatus(result.get());
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
-      if (!failure)
-        failure = Error::from(result.get());
+      fail(Error::from(result.get()));
       if (PQstatus(raw_) != CONNECTION_OK)
         throw *failure;
     } else if (status == PGRES_PIPELINE_ABORTED) {
-      if (!failure)
-        failure = Error("25P02", "the flight was aborted before this statement");
+      fail(Error("25P02", "the flight was aborted before this statement"));
     } else if (expected.is_prepare) {
       session_.remember_prepared(expected.prepared_name);
     }
@@ -134,7 +145,6 @@ std::vector<Result> Flight::read_answers(std::optional<Error>& failure) {
     throw Error::connection_lost(PQerrorMessage(raw_));
   }
   expected_.clear();
-  return results;
 }
 
 }  // namespace pawl::postgres

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,13 @@
 #include "postgres/statement.hpp"
 
 namespace pawl::postgres {
+
+/// What the server answered to a flight.
+struct Answers {
+  std::vector<Result> results;   ///< one a statement, in order, also of those that failed
+  std::optional<Error> failure;  ///< of the first statement that failed; the rest was skipped
+  std::size_t failed_at = 0;     ///< its index in results; meaningless without a failure
+};
 
 /// Statements that travel to the server together and are answered together: one round trip
 /// (PostgreSQL manual, 34.5 "Pipeline Mode"). After the first that fails the server skips the rest.
@@ -34,6 +42,10 @@ class Flight {
   /// ROLLBACK when a transaction is open).
   std::vector<Result> run();
 
+  /// As run(), but leaves it to the caller what a statement's failure means. Throws Error only when
+  /// the connection breaks.
+  Answers run_each();
+
  private:
   struct Expected {
     bool is_prepare;
@@ -41,7 +53,7 @@ class Flight {
   };
 
   [[nodiscard]] bool prepares(const std::string& name) const;
-  std::vector<Result> read_answers(std::optional<Error>& failure);
+  void read_answers(Answers& answers);
   void send_prepare(const Statement& statement);
   void check_sent(int ok);
   PGresult* next_result();

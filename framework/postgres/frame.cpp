@@ -21,13 +21,15 @@ const Statement kLocalSettings{
     " set_config('idle_in_transaction_session_timeout', $3, true),"
     " set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)"};
 
-const Statement& begin_statement(Isolation isolation) {
+const Statement& begin_statement(Isolation isolation, bool pooled) {
+  // The session's default, which Session has set where the session is ours.
+  static const Statement plain{"pawl_begin_default", "BEGIN"};
   static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
   static const Statement repeatable_read{"pawl_begin_rr", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
   static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
   switch (isolation) {
     case Isolation::kReadCommitted:
-      return read_committed;
+      return pooled ? read_committed : plain;
     case Isolation::kRepeatableRead:
       return repeatable_read;
     case Isolation::kSerializable:
@@ -58,7 +60,25 @@ std::uint64_t row_count(const PGresult* result) {
   return std::strtoull(affected, nullptr, 10);
 }
 
+void roll_back(Session& session) noexcept {
+  try {
+    if (!session.alive() || PQtransactionStatus(session.raw()) == PQTRANS_IDLE)
+      return;
+    Flight flight(session);
+    flight.add(kRollback);
+    flight.run();
+  } catch (const std::exception&) {
+    // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
+    session.interrupt();
+  }
+}
+
 }  // namespace
+
+StartedTransaction::~StartedTransaction() {
+  if (session_ != nullptr)
+    roll_back(*session_);
+}
 
 Frame::Frame(Session& session, const FrameSettings& settings)
     : pqxx::dbtransaction(session.connection()), session_(session), settings_(settings) {}
@@ -67,7 +87,7 @@ Frame::~Frame() noexcept {
   close();
   // libpqxx believes a transaction to be over after any exception from commit(), the refused one of
   // a handler among them; on the server it may be open, and the next frame would continue it.
-  if (session_.alive() && session_.in_transaction())
+  if (!started_next_ && session_.alive() && session_.in_transaction())
     do_abort();
 }
 
@@ -75,7 +95,7 @@ Result Frame::begin(const Statement& first, Parameters& parameters) {
   session_.require_statement_timeout(settings_.statement_timeout);
   register_transaction();
   Flight flight(session_);
-  flight.add(begin_statement(settings_.isolation));
+  flight.add(begin_statement(settings_.isolation, session_.pooled()));
   if (session_.pooled()) {
     auto local = local_settings(session_.settings(), settings_);
     flight.add(kLocalSettings, local);
@@ -83,6 +103,14 @@ Result Frame::begin(const Statement& first, Parameters& parameters) {
   flight.add(first, parameters);
   auto results = flight.run();
   return std::move(results.back());
+}
+
+Result Frame::proceed(StartedTransaction started) {
+  register_transaction();
+  started.session_ = nullptr;
+  if (const auto* error = std::get_if<Error>(&started.answer_))
+    throw *error;
+  return std::get<Result>(std::move(started.answer_));
 }
 
 Result Frame::exec(const Statement& statement, Parameters& parameters) {
@@ -117,7 +145,9 @@ void Frame::flush() {
     check_rows(statements[i], results[i].get());
 }
 
-void Frame::finish(const Statement& last, Parameters& parameters, const FinishHooks& hooks) {
+std::optional<StartedTransaction> Frame::finish(const Statement& last, Parameters& parameters,
+                                                const FinishHooks& hooks,
+                                                std::optional<NextStart> next) {
   // Row counts must be known before COMMIT is sent.
   for (const auto& deferred : deferred_) {
     if (deferred.expect_rows) {
@@ -128,7 +158,19 @@ void Frame::finish(const Statement& last, Parameters& parameters, const FinishHo
   last_ = &last;
   last_parameters_ = &parameters;
   hooks_ = &hooks;
+  if (next)
+    next_.emplace(*next);
   commit();
+  return std::move(started_);
+}
+
+bool Frame::can_start_next() const {
+  // What has to be prepared or set first would only make the flight longer; and a pooler hands out
+  // connections by transaction.
+  return next_ && !session_.pooled() &&
+         next_->settings.statement_timeout == session_.statement_timeout() &&
+         session_.is_prepared(next_->first.name) &&
+         session_.is_prepared(begin_statement(next_->settings.isolation, false).name);
 }
 
 void Frame::do_commit() {
@@ -137,6 +179,7 @@ void Frame::do_commit() {
         "a handler must not commit: pawl commits key, effects and offset together after it "
         "returns");
   }
+  bool moved = false;
   try {
     Flight flight(session_);
     for (auto& deferred : deferred_)
@@ -151,10 +194,29 @@ void Frame::do_commit() {
       flight.push();
       hooks_->commit_sent();
     }
-    const auto results = flight.run();
-    if (std::strcmp(PQcmdStatus(results.back().get()), "COMMIT") != 0) {
+    // No Sync in between: what is behind a COMMIT that fails is skipped by the server.
+    const bool start_next = can_start_next();
+    if (start_next) {
+      flight.add(begin_statement(next_->settings.isolation, false));
+      flight.add(next_->first, next_->parameters);
+    }
+    auto answers = flight.run_each();
+    auto& results = answers.results;
+    const auto commit_at = results.size() - (start_next ? 3 : 1);
+    if (answers.failure && answers.failed_at <= commit_at)
+      throw *answers.failure;
+    if (std::strcmp(PQcmdStatus(results[commit_at].get()), "COMMIT") != 0) {
       throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
     }
+    if (start_next) {
+      started_next_ = true;
+      if (answers.failure) {
+        started_.emplace(session_, *std::move(answers.failure));
+      } else {
+        started_.emplace(session_, std::move(results.back()));
+      }
+    }
+    moved = std::strcmp(PQcmdTuples(results[commit_at - 1].get()), "0") != 0;
   } catch (const Error& error) {
     if (error.failure() == FailureClass::kConnection || !session_.alive()) {
       throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()));
@@ -162,20 +224,18 @@ void Frame::do_commit() {
     do_abort();
     throw;
   }
+  if (!moved) {
+    throw Error(
+        std::string(kRowMissingState),
+        "the message is applied and its key is stored, but the row of its partition's offset "
+        "is gone: somebody removed it although it was owned");
+  }
 }
 
 void Frame::do_abort() {
   deferred_.clear();
-  if (!session_.alive() || PQtransactionStatus(session_.raw()) == PQTRANS_IDLE)
-    return;
-  try {
-    Flight flight(session_);
-    flight.add(kRollback);
-    flight.run();
-  } catch (const std::exception&) {
-    // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
-    session_.interrupt();
-  }
+  if (!started_next_)
+    roll_back(session_);
 }
 
 void Frame::rollback() noexcept {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <pqxx/dbtransaction>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "postgres/error.hpp"
@@ -28,6 +30,33 @@ struct FinishHooks {
   std::function<void()> commit_sent;    ///< COMMIT too; its answer is not read yet
 };
 
+/// The first statement of the frame to come, to travel behind the COMMIT of the frame before.
+struct NextStart {
+  const Statement& first;
+  Parameters& parameters;
+  FrameSettings settings;
+};
+
+/// A transaction that was begun behind the COMMIT of the one before: the next frame of its session
+/// continues it, and unless one does it is rolled back. The session serves nothing else meanwhile.
+class StartedTransaction {
+ public:
+  StartedTransaction(Session& session, std::variant<Result, Error> answer)
+      : session_(&session), answer_(std::move(answer)) {}
+  ~StartedTransaction();
+  StartedTransaction(StartedTransaction&& other) noexcept
+      : session_(std::exchange(other.session_, nullptr)), answer_(std::move(other.answer_)) {}
+  StartedTransaction(const StartedTransaction&) = delete;
+  StartedTransaction& operator=(const StartedTransaction&) = delete;
+  StartedTransaction& operator=(StartedTransaction&&) = delete;
+
+ private:
+  friend class Frame;
+
+  Session* session_;  // null once a frame continues it
+  std::variant<Result, Error> answer_;
+};
+
 /// The one transaction of one message. A pqxx::dbtransaction, so that handlers use libpqxx as they
 /// know it; but BEGIN travels with the first statement and COMMIT with the last, and every answer
 /// is checked, including COMMIT's tag (a COMMIT of an aborted transaction answers ROLLBACK).
@@ -40,6 +69,10 @@ class Frame final : public pqxx::dbtransaction {
   /// BEGIN and `first` in one flight; returns the answer to `first`. Call once, before all else.
   Result begin(const Statement& first, Parameters& parameters);
 
+  /// Instead of begin(): the transaction is open already. Throws Error when its first statement
+  /// failed.
+  Result proceed(StartedTransaction started);
+
   /// One statement of ours now, in a round trip of its own.
   Result exec(const Statement& statement, Parameters& parameters);
 
@@ -51,8 +84,13 @@ class Frame final : public pqxx::dbtransaction {
   void flush();
 
   /// The deferred statements, `last` and COMMIT in one flight. Throws InDoubt when the connection
-  /// breaks meanwhile, Error for anything that the server refused (nothing is stored then).
-  void finish(const Statement& last, Parameters& parameters, const FinishHooks& hooks);
+  /// breaks meanwhile, Error for anything that the server refused (nothing is stored then), and
+  /// PW004 when `last` touched no row: all but that is stored.
+  /// `next` is sent along where the session can; what was begun so is returned, and what failed in
+  /// it is the next frame's to say.
+  std::optional<StartedTransaction> finish(const Statement& last, Parameters& parameters,
+                                           const FinishHooks& hooks,
+                                           std::optional<NextStart> next = std::nullopt);
 
   /// Rolls back now; never throws. A session that cannot even do that is dead.
   void rollback() noexcept;
@@ -68,6 +106,7 @@ class Frame final : public pqxx::dbtransaction {
   void do_commit() override;
   void do_abort() override;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
+  [[nodiscard]] bool can_start_next() const;
 
   Session& session_;
   FrameSettings settings_;
@@ -75,6 +114,9 @@ class Frame final : public pqxx::dbtransaction {
   const Statement* last_ = nullptr;
   Parameters* last_parameters_ = nullptr;
   const FinishHooks* hooks_ = nullptr;
+  std::optional<NextStart> next_;
+  std::optional<StartedTransaction> started_;
+  bool started_next_ = false;  ///< the session's transaction is no more ours
 };
 
 }  // namespace pawl::postgres

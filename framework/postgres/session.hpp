@@ -71,6 +71,8 @@ class Session {
   /// Makes statement_timeout hold for the session's next transactions; costs a round trip only
   /// when it changes. Through a pooler frames carry it instead.
   void require_statement_timeout(std::chrono::milliseconds timeout);
+  /// What holds for the session's next transaction; meaningless through a pooler.
+  [[nodiscard]] std::chrono::milliseconds statement_timeout() const { return statement_timeout_; }
 
   /// Breaks whatever call is waiting on this connection; the session is dead afterwards.
   /// The only member that other threads may call.

@@ -169,7 +169,8 @@ TEST_CASE(
   stop_cleanly(*process);
 }
 
-// DETAIL of a violated constraint quotes the row: "Key (event_id)=(secret-of-a-row) already exists."
+// DETAIL of a violated constraint quotes the row: "Key (event_id)=(secret-of-a-row) already
+// exists."
 TEST_CASE("what PostgreSQL quotes from rows is neither in the halt nor in the events") {
   PaymentsWorld world(1);
   if (GENERATE(false, true))

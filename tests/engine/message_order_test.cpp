@@ -1,10 +1,14 @@
 // What stands between the fetch and the offset: a message that was lost or overtaken on its way
 // from Kafka's client to the frame cannot be passed over, whoever lost it.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <fmt/format.h>
 
 #include <memory>
+#include <pqxx/connection>
+#include <pqxx/transaction>
 #include <vector>
 
 #include "config/load.hpp"
@@ -16,6 +20,8 @@
 using namespace std::chrono_literals;
 using pawl::kafka::Record;
 using pawl::test::PaymentsWorld;
+
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -30,8 +36,8 @@ pawl::Options options_of(const PaymentsWorld& world) {
 /// handed over and which predecessor it claims.
 class ByHand {
  public:
-  ByHand()
-      : world(1),
+  explicit ByHand(const std::string& postgres_options = "")
+      : world(world_with(postgres_options)),
         options_(options_of(world)),
         router_(options_, registry_),
         observers_({}),
@@ -54,18 +60,36 @@ class ByHand {
   void use_epoch(pawl::ledger::OwnerEpoch epoch) { epoch_ = epoch; }
 
   void apply(std::int64_t previous, std::size_t offset) {
-    processor_.process(session_, {partition_, source_, topic_id_, epoch_, previous},
-                       records_.at(offset));
+    processor_.process(session_, step(previous), records_.at(offset));
   }
+  /// Applies `offset`, and lets the claim of the one behind it travel along.
+  void apply_and_start_next(std::int64_t previous, std::size_t offset) {
+    processor_.process(session_, step(previous), records_.at(offset),
+                       pawl::engine::Upcoming{step(previous + 1), records_.at(offset + 1)});
+  }
+  void settle() { processor_.settle(); }
+  bool in_transaction() const { return session_.in_transaction(); }
   /// Applies it; the SQLSTATE with which that was refused, "" when it was not.
-  std::string refusal(std::int64_t previous, std::size_t offset) {
+  std::string refusal(std::int64_t previous, std::size_t offset, bool start_next = false) {
     try {
-      apply(previous, offset);
+      if (start_next) {
+        apply_and_start_next(previous, offset);
+      } else {
+        apply(previous, offset);
+      }
     } catch (const pawl::postgres::Error& error) {
       return error.sqlstate();
     }
     return "";
   }
+
+  /// As another process would, behind our back.
+  void fence() {
+    pawl::postgres::Session other(pawl::engine::session_settings(options_));
+    REQUIRE(context_->offsets.acquire(other, partition_, "another"));
+  }
+
+  void require_stored(std::int64_t offset) { REQUIRE(world.stored(0) == offset); }
 
   /// The register and everything that stands or falls with it.
   void require_applied_up_to(std::int64_t offset) {
@@ -79,6 +103,16 @@ class ByHand {
   PaymentsWorld world;
 
  private:
+  static PaymentsWorld world_with(const std::string& postgres_options) {
+    PaymentsWorld world(1);
+    world.set_postgres_options(postgres_options);
+    return world;
+  }
+
+  pawl::engine::MessageStep step(std::int64_t previous) const {
+    return {partition_, source_, topic_id_, epoch_, previous};
+  }
+
   std::unique_ptr<pawl::engine::Context> make_context() {
     auto registration =
         pawl::ledger::register_consumer(session_, options_.postgres.schema, options_.kafka.cluster,
@@ -159,4 +193,116 @@ TEST_CASE("a message of an older generation is refused") {
   frame.use_epoch(newer);
   frame.apply(0, 1);
   frame.require_applied_up_to(1);
+}
+
+// A claim sent along with the COMMIT before it: each of the two may fail, stall or be given up
+// alone.
+TEST_CASE("the claim of the next message travels behind COMMIT, and is that message's own") {
+  ByHand frame;
+  frame.apply_and_start_next(-1, 0);
+  REQUIRE(frame.in_transaction());
+  frame.require_applied_up_to(0);
+
+  SECTION("the next message goes on from it") {
+    frame.apply_and_start_next(0, 1);
+    frame.require_applied_up_to(1);
+    frame.apply(1, 2);
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.require_applied_up_to(2);
+  }
+  SECTION("it is given up") {
+    frame.settle();
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.apply(0, 1);
+    frame.require_applied_up_to(1);
+  }
+  SECTION("another message comes instead") {
+    REQUIRE(frame.refusal(0, 0) == kOutOfOrder);
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.apply(0, 1);
+    frame.require_applied_up_to(1);
+  }
+  SECTION("the next message turns out to be a duplicate") {
+    frame.settle();
+    frame.world.execute(
+        "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
+        " kafka_offset) SELECT scope_id, 'message-2', 0, source_id, 0, 7"
+        " FROM pawl.idempotency_keys");
+    frame.apply_and_start_next(0, 1);
+    // The payload is another one, which the frame of that message says, not the one before.
+    frame.require_stored(1);
+    REQUIRE_THROWS_WITH(frame.apply(1, 2), ContainsSubstring("ANOTHER payload"));
+    frame.require_stored(1);
+    REQUIRE_FALSE(frame.in_transaction());
+  }
+  SECTION("somebody else takes the partition meanwhile") {
+    const auto older = frame.epoch();
+    frame.fence();
+    REQUIRE(frame.epoch() == older);
+    REQUIRE(frame.refusal(0, 1) == kFenced);
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.require_applied_up_to(0);
+  }
+}
+
+TEST_CASE("a COMMIT that is refused takes the claim behind it along") {
+  ByHand frame;
+  frame.apply(-1, 0);
+  SECTION("the advance is refused") {
+    REQUIRE(frame.refusal(-1, 1, true) == kOutOfOrder);
+  }
+  SECTION("the transaction fails at COMMIT") {
+    frame.world.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE unique_violation; END $$");
+    frame.world.execute(
+        "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON ledger"
+        " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()");
+    REQUIRE(frame.refusal(0, 1, true) == "23505");
+    frame.world.execute("DROP TRIGGER at_commit ON ledger");
+  }
+  REQUIRE_FALSE(frame.in_transaction());
+  frame.require_applied_up_to(0);
+  frame.apply(0, 1);
+  frame.apply(1, 2);
+  frame.require_applied_up_to(2);
+}
+
+TEST_CASE("a claim that cannot be had behind COMMIT leaves the message before it committed") {
+  ByHand frame("lock_timeout = \"100ms\"");
+  frame.apply(-1, 0);
+  {
+    pqxx::connection other(frame.world.url());
+    pqxx::work holder(other);
+    holder.exec(
+        "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
+        " kafka_offset) SELECT scope_id, 'message-2', 0, source_id, 0, 7"
+        " FROM pawl.idempotency_keys");
+    frame.apply_and_start_next(0, 1);
+    frame.require_applied_up_to(1);
+    REQUIRE(frame.refusal(1, 2) == "55P03");
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.require_applied_up_to(1);
+  }
+  frame.apply(1, 2);
+  frame.require_applied_up_to(2);
+}
+
+// The compare has no row to raise in when there is none; so an owned row must stay.
+TEST_CASE("the register's row of a partition that is owned cannot be removed") {
+  ByHand frame;
+  frame.apply(-1, 0);
+  REQUIRE_THROWS_WITH(frame.world.execute("DELETE FROM pawl.processed_kafka_offsets"),
+                      ContainsSubstring("owned"));
+  REQUIRE_THROWS_WITH(frame.world.execute("TRUNCATE pawl.processed_kafka_offsets"),
+                      ContainsSubstring("owned"));
+  frame.apply(0, 1);
+  frame.require_applied_up_to(1);
+
+  // Whoever insists is not left in the dark: the message's effect is there once, and it says so.
+  frame.world.execute("UPDATE pawl.processed_kafka_offsets SET released = true");
+  frame.world.execute("DELETE FROM pawl.processed_kafka_offsets");
+  REQUIRE(frame.refusal(1, 2) == "PW004");
+  REQUIRE(frame.world.number("SELECT count(*) FROM ledger") == 3);
+  REQUIRE(frame.world.number("SELECT count(*) FROM pawl.idempotency_keys") == 3);
 }

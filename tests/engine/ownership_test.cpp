@@ -74,7 +74,15 @@ TEST_CASE("two live processes forced onto the same partitions share the work wit
   const ShowOnFailure show_one("one", *one);
   const auto two = world.start();
   const ShowOnFailure show_two("two", *two);
-  wait_until([&] { return moves.movers() == 2; }, 60s, "both to have processed something");
+  // There is work until both got some, however fast the first is.
+  wait_until(
+      [&] {
+        if (moves.movers() == 2)
+          return true;
+        world.produce(100);
+        return false;
+      },
+      60s, "both to have processed something");
   world.produce(2000);
   world.wait_until_all_processed(90s);
 
