@@ -28,7 +28,8 @@ void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
   } else {
     set(conf, "partition.assignment.strategy", options.assignor);
     set(conf, "session.timeout.ms", milliseconds_text(options.session_timeout));
-    const auto heartbeat = std::min(options.session_timeout / 4, std::chrono::milliseconds(3000));
+    // Members learn of a rebalance by their heartbeat's answer: a planned hand-over stalls for one.
+    const auto heartbeat = std::min(options.session_timeout / 4, std::chrono::milliseconds(500));
     set(conf, "heartbeat.interval.ms", milliseconds_text(heartbeat));
   }
 }
