@@ -13,7 +13,6 @@ namespace {
 
 /// Once per connection, so that a message costs no parsing and no planning.
 void prepare(pqxx::connection& connection) {
-  connection.prepare("enter", "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)");
   connection.prepare("add",
                      "UPDATE accounts SET balance = balance + $2, entries = entries + 1"
                      " WHERE id = $1 RETURNING balance");
@@ -34,7 +33,9 @@ std::optional<std::string> event_id(const pawl::Message& message) {
 /// balance.
 std::string apply(pqxx::dbtransaction& tx, const pawl::Message& message) {
   const auto payment = payments::Payment::parse(message.value());
-  tx.exec(pqxx::prepped{"enter"}, pqxx::params{event_id(message), payment.account, payment.amount});
+  // Nothing to read from this one: it travels with the offset and the COMMIT.
+  pawl::defer(tx, "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
+              pqxx::params{event_id(message), payment.account, payment.amount});
   const auto added = tx.exec(pqxx::prepped{"add"}, pqxx::params{payment.account, payment.amount});
   if (added.empty()) {
     // Money must not vanish into an UPDATE of nothing; the ledger's row is rolled back with it.

@@ -119,7 +119,13 @@ Result Frame::exec(const Statement& statement, Parameters& parameters) {
 
 void Frame::defer(const Statement& statement, Parameters parameters,
                   std::optional<std::uint64_t> expect_rows, std::string label) {
-  deferred_.push_back({&statement, std::move(parameters), expect_rows, std::move(label)});
+  deferred_.push_back({nullptr, &statement, std::move(parameters), expect_rows, std::move(label)});
+}
+
+void Frame::defer(std::string_view sql, Parameters parameters) {
+  auto statement = session_.by_text(sql);
+  const auto* address = statement.get();
+  deferred_.push_back({std::move(statement), address, std::move(parameters), std::nullopt, {}});
 }
 
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <pqxx/dbtransaction>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -80,6 +82,9 @@ class Frame final : public pqxx::dbtransaction {
   void defer(const Statement& statement, Parameters parameters,
              std::optional<std::uint64_t> expect_rows, std::string label);
 
+  /// The same for a statement of the application's, known by its text.
+  void defer(std::string_view sql, Parameters parameters);
+
   /// Sends the deferred statements and checks their row counts: throws Error, UnexpectedRows.
   void flush();
 
@@ -97,6 +102,7 @@ class Frame final : public pqxx::dbtransaction {
 
  private:
   struct Deferred {
+    std::shared_ptr<const Statement> owned;  ///< null: ours, which outlive the frame
     const Statement* statement;
     Parameters parameters;
     std::optional<std::uint64_t> expect_rows;

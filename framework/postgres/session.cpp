@@ -8,6 +8,8 @@
 namespace pawl::postgres {
 namespace {
 
+constexpr std::size_t kMaxByText = 256;
+
 std::string to_ms(std::chrono::milliseconds duration) {
   return fmt::format("{}ms", duration.count());
 }
@@ -110,6 +112,17 @@ Result Session::exec(const Statement& statement, Parameters& parameters) {
 Result Session::exec(const Statement& statement) {
   Parameters none;
   return exec(statement, none);
+}
+
+std::shared_ptr<const Statement> Session::by_text(std::string_view sql) {
+  const auto known = by_text_.find(sql);
+  if (known != by_text_.end())
+    return known->second;
+  if (by_text_.size() >= kMaxByText)
+    return std::make_shared<const Statement>(Statement{"", std::string(sql)});
+  auto statement = std::make_shared<const Statement>(
+      Statement{fmt::format("pawl_text_{}", by_text_.size()), std::string(sql)});
+  return by_text_.emplace(std::string(sql), std::move(statement)).first->second;
 }
 
 void Session::require_statement_timeout(std::chrono::milliseconds timeout) {

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <pqxx/connection>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -78,6 +80,10 @@ class Session {
   /// The only member that other threads may call.
   void interrupt();
 
+  /// A statement of the application's, prepared under a name of ours when it is first used. Shared
+  /// by its uses; beyond 256 texts (somebody writes values into them) none is kept.
+  std::shared_ptr<const Statement> by_text(std::string_view sql);
+
   [[nodiscard]] bool is_prepared(const std::string& name) const { return prepared_.contains(name); }
   void remember_prepared(const std::string& name) { prepared_.insert(name); }
 
@@ -92,6 +98,7 @@ class Session {
   bool behind_pooler_ = false;
   std::chrono::milliseconds statement_timeout_{0};
   std::unordered_set<std::string> prepared_;
+  std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 
   std::mutex socket_mutex_;
   int socket_ = -1;  // guarded by socket_mutex_

@@ -104,8 +104,9 @@ const std::string kGood = R"({"account":"acc-1","amount":5})";
 // Without the raising advance: libpqxx' commit() returns normally after a swallowed error, and the
 // advance would commit alone after a raw ROLLBACK; the message would be lost silently.
 TEST_CASE("a handler that breaks its transaction halts, with nothing stored") {
-  const std::string handler = GENERATE("swallows_error", "raw_rollback", "raw_rollback_begin",
-                                       "calls_commit", "calls_abort");
+  const std::string handler =
+      GENERATE("swallows_error", "raw_rollback", "raw_rollback_begin", "calls_commit",
+               "calls_abort", "defers_failing", "defers_rollback", "defers_in_subtransaction");
   CAPTURE(handler);
   PaymentsWorld world(2);
   world.use_handler(fmt::format("name = \"{}\"", handler));
@@ -183,6 +184,24 @@ TEST_CASE("what PostgreSQL quotes from rows is neither in the halt nor in the ev
   REQUIRE(reason.find("ledger_pkey") != std::string::npos);
   REQUIRE(reason.find("already exists") == std::string::npos);
   REQUIRE(process->output().find("already exists") == std::string::npos);
+}
+
+TEST_CASE("deferred statements run in their order, behind what the handler executed itself") {
+  PaymentsWorld world(2);
+  world.use_handler("name = \"deferred\"");
+  if (GENERATE(false, true))
+    world.set_postgres_options("pooled = true");
+  world.produce(200);
+  world.drain();
+  REQUIRE(world.imbalance() == "");
+}
+
+TEST_CASE("deferred statements with values in their text are not kept without bound") {
+  PaymentsWorld world(1);
+  world.use_handler("name = \"deferred_texts\"");
+  world.produce(300);
+  world.drain();
+  REQUIRE(world.imbalance() == "");
 }
 
 TEST_CASE("a handler may use subtransactions") {

@@ -3,6 +3,7 @@
 /// Everything a program that consumes with pawl needs.
 #include "pawl/app.hpp"
 #include "pawl/consumer.hpp"
+#include "pawl/defer.hpp"
 #include "pawl/errors.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/message.hpp"

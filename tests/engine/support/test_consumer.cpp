@@ -140,6 +140,40 @@ pawl::Registry handlers() {
     }
     pay(tx, message);
   });
+  // Right only when what is deferred runs in its order and after what is executed.
+  registry.handler("deferred", [](pqxx::dbtransaction& tx, const Message& message) {
+    const auto id = message.header("event-id").value();
+    pawl::defer(tx, "UPDATE ledger SET amount = ($2::jsonb->>'amount')::bigint WHERE event_id = $1",
+                pqxx::params{id, message.value()});
+    pawl::defer(tx,
+                "UPDATE accounts SET balance = balance + l.amount, entries = entries + 1"
+                "  FROM ledger l WHERE l.event_id = $1 AND accounts.id = l.account",
+                pqxx::params{id});
+    tx.exec("INSERT INTO ledger VALUES ($1, $2::jsonb->>'account', 0)",
+            pqxx::params{id, message.value()});
+  });
+  // Values in the text: each is a statement of its own.
+  registry.handler("deferred_texts", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    pawl::defer(tx, "SELECT " + std::to_string(message.offset()), {});
+    pawl::defer(tx, "SELECT -" + std::to_string(message.offset()), {});
+  });
+  registry.handler("defers_failing", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    pawl::defer(tx, "INSERT INTO ledger VALUES ($1, $2, $3)",
+                pqxx::params{nullptr, pqxx::binary_cast(std::string("x")), 1});
+  });
+  registry.handler("defers_rollback", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    pawl::defer(tx, "ROLLBACK", {});
+  });
+  registry.handler("defers_in_subtransaction",
+                   [pay](pqxx::dbtransaction& tx, const Message& message) {
+                     pay(tx, message);
+                     pqxx::subtransaction inner(tx);
+                     pawl::defer(inner, "SELECT 1", {});
+                     inner.commit();
+                   });
   registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
     if (message.header("event-id")->starts_with("poison"))
