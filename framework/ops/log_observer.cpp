@@ -310,8 +310,7 @@ void LogObserver::tick() {
     lock.unlock();
     try {
       serve();
-    } catch (const std::exception&) {
-      // As in on_event().
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as in on_event()
     }
     lock.lock();
   }
