@@ -319,7 +319,8 @@ void Worker::process(Partition& partition, bool more_follows) {
                          *partition.epoch, message.previous, partition.row_halted};
     };
     std::optional<Upcoming> next;
-    if (more_follows && partition.buffer.size() > 1 &&
+    // Through a pooler nothing travels ahead, so looking at the next one would be done twice.
+    if (more_follows && !session_->pooled() && partition.buffer.size() > 1 &&
         partition.buffer[1].record.kind() == kafka::Record::Kind::kMessage) {
       next.emplace(Upcoming{step_of(partition.buffer[1]), partition.buffer[1].record});
     }

@@ -151,6 +151,11 @@ class ByHand {
 constexpr const char* kOutOfOrder = "PW002";
 constexpr const char* kFenced = "PW001";
 
+/// With another payload, beside exactly one key that is stored.
+constexpr const char* kTakeKeyOfMessage2 =
+    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
+    " kafka_offset) SELECT scope_id, 'message-2', 0, source_id, 0, 7 FROM pawl.idempotency_keys";
+
 }  // namespace
 
 TEST_CASE("a message after a lost one is refused, and nothing of it is stored") {
@@ -224,10 +229,7 @@ TEST_CASE("the claim of the next message travels behind COMMIT, and is that mess
   }
   SECTION("the next message turns out to be a duplicate") {
     frame.settle();
-    frame.world.execute(
-        "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
-        " kafka_offset) SELECT scope_id, 'message-2', 0, source_id, 0, 7"
-        " FROM pawl.idempotency_keys");
+    frame.world.execute(kTakeKeyOfMessage2);
     frame.apply_and_start_next(0, 1);
     // The payload is another one, which the frame of that message says, not the one before.
     frame.require_stored(1);
@@ -274,10 +276,7 @@ TEST_CASE("a claim that cannot be had behind COMMIT leaves the message before it
   {
     pqxx::connection other(frame.world.url());
     pqxx::work holder(other);
-    holder.exec(
-        "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
-        " kafka_offset) SELECT scope_id, 'message-2', 0, source_id, 0, 7"
-        " FROM pawl.idempotency_keys");
+    holder.exec(kTakeKeyOfMessage2);
     frame.apply_and_start_next(0, 1);
     frame.require_applied_up_to(1);
     REQUIRE(frame.refusal(1, 2) == "55P03");
