@@ -21,14 +21,15 @@ constexpr const char* kBegin =
     "Begin with:\n"
     "  {0} check --config FILE           is everything in place? says all that is not\n"
     "  {0} run --config FILE             consume until SIGTERM or SIGINT\n"
-    "  {0} offsets show --config FILE    where it stands\n"
+    "  {0} status --config FILE          how it goes, and what needs you\n"
     "Each subcommand explains itself: {0} SUBCOMMAND --help\n";
 
 constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0         done: the command succeeded; run: stopped as asked, or drained\n"
-    "  1         failed; the reason is on stderr (of check: on stdout)\n"
+    "  1         failed; the reason is on stderr (of check: on stdout); audit: there are findings\n"
     "  2         the command line or the configuration is wrong; nothing was changed\n"
+    "  3         status --exit-code: something needs a person\n"
     "  4         run --drain: at the end, but at least one partition is halted\n"
     "  5         run: stopped, but what was in hand was abandoned after shutdown_timeout;\n"
     "            safe, it runs again\n"
@@ -101,8 +102,13 @@ int App::main(int argc, char** argv) {
     root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
     cli::add_run(root, commands);
     cli::add_check(root, commands);
+    cli::add_status(root, commands);
     cli::add_offsets(root, commands);
     cli::add_partitions(root, commands);
+    cli::add_dlq(root, commands);
+    cli::add_audit(root, commands);
+    cli::add_keys(root, commands);
+    cli::add_prune(root, commands);
     cli::add_version(root, commands);
     // Set last: subcommands would inherit it.
     root.footer(fmt::format(kBegin, name_) + '\n' + kExitCodes);

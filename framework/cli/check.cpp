@@ -11,6 +11,8 @@
 #include "handlers/router.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/register_view.hpp"
+#include "message/sql_text.hpp"
+#include "ops/alerts_command.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
 
@@ -43,6 +45,7 @@ class Check {
 
   int run() {
     findings_.good("configuration");
+    check_alerts();
     make_router();
     check_database();
     check_kafka();
@@ -56,11 +59,14 @@ class Check {
   }
 
  private:
+  void check_alerts();
   void make_router();
   void check_database();
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
   void check_statements(postgres::Session& session);
+  void check_statement(postgres::Session& session, const std::string& label, const std::string& sql,
+                       std::size_t parameters);
   void check_kafka();
   void check_topics(const kafka::Client& client);
   void check_committed(const kafka::Client& client);
@@ -75,13 +81,26 @@ class Check {
   std::map<std::string, std::int32_t> partitions_;  ///< of the topics that exist
 };
 
+void Check::check_alerts() {
+  if (options_.alerts.command.empty())
+    return;
+  if (const auto problem = ops::alert_command_problem(options_.alerts); !problem.empty()) {
+    findings_.wrong(problem);
+  } else {
+    findings_.good(fmt::format("alert command {}", options_.alerts.command.front()));
+  }
+}
+
 void Check::make_router() {
   try {
     router_ = std::make_unique<handlers::Router>(options_, registry_);
   } catch (const ConfigErrors& errors) {
     for (const auto& problem : errors.problems())
       findings_.wrong(problem);
+    return;
   }
+  for (const auto& warning : handlers::key_warnings(*router_))
+    findings_.note(warning);
 }
 
 void Check::check_database() {
@@ -168,15 +187,24 @@ void Check::check_statements(postgres::Session& session) {
       findings_.note(fmt::format("handler {} is code: its SQL shows when it runs", binding->label));
     }
     for (const auto& statement : statements) {
-      const auto problem = postgres::describe(session, statement.sql, statement.parameters);
-      if (problem) {
-        findings_.wrong(
-            fmt::format("{}: {}; correct the statement, or create or grant what it needs",
-                        statement.label, *problem));
-      } else {
-        findings_.good(statement.label);
-      }
+      check_statement(session, statement.label, statement.sql, statement.parameters);
     }
+  }
+  for (std::size_t i = 0; i < options_.audit.checks.size(); ++i) {
+    const auto& check = options_.audit.checks[i];
+    check_statement(session, fmt::format("audit.sql[{}] {}", i, check.name),
+                    message::SqlText::parse(check.text).sql(), 0);
+  }
+}
+
+void Check::check_statement(postgres::Session& session, const std::string& label,
+                            const std::string& sql, std::size_t parameters) {
+  const auto problem = postgres::describe(session, sql, parameters);
+  if (problem) {
+    findings_.wrong(fmt::format("{}: {}; correct the statement, or create or grant what it needs",
+                                label, *problem));
+  } else {
+    findings_.good(label);
   }
 }
 

@@ -13,8 +13,9 @@ namespace pawl::cli {
 /// `run` adds those of pawl::RunResult, and 128 + signal number when a second signal ends it.
 enum ExitCode : int {
   kDone = 0,
-  kFailed = 1,   ///< the reason is on stderr
-  kBadCall = 2,  ///< the command line or the configuration is wrong; nothing was changed
+  kFailed = 1,         ///< the reason is on stderr
+  kBadCall = 2,        ///< the command line or the configuration is wrong; nothing was changed
+  kNeedsSomebody = 3,  ///< `status --exit-code`: it could look, and something needs a person
 };
 
 /// The program that the commands belong to: its name on the command line, and its handlers.
@@ -50,6 +51,15 @@ void add_offsets_show(CLI::App& offsets, Commands& commands);
 void add_offsets_set(CLI::App& offsets, Commands& commands);
 void add_offsets_reset(CLI::App& offsets, Commands& commands);
 void add_partitions(CLI::App& parser, Commands& commands);
+void add_audit(CLI::App& parser, Commands& commands);
+void add_dlq(CLI::App& parser, Commands& commands);
+void add_dlq_replay(CLI::App& dlq, Commands& commands);
+void add_dlq_discard(CLI::App& dlq, Commands& commands);
+void add_keys(CLI::App& parser, Commands& commands);
+void add_prune(CLI::App& parser, Commands& commands);
+void add_dlq_transfer(CLI::App& dlq, Commands& commands);
+void add_dlq_erase(CLI::App& dlq, Commands& commands);
+void add_status(CLI::App& parser, Commands& commands);
 void add_version(CLI::App& parser, Commands& commands);
 
 }  // namespace pawl::cli

@@ -29,13 +29,13 @@ OffsetTarget OffsetTarget::parse(const std::string& text) {
   return {Kind::kOffset, offset, text};
 }
 
-OffsetTarget OffsetTarget::parse_time(const std::string& text) {
+OffsetTarget OffsetTarget::parse_time(const std::string& text, const std::string& option) {
   const auto time = config::parse_time(text);
   if (!time) {
-    throw BadCall(fmt::format(
-        "--to-timestamp {}: is no time; give it as RFC 3339 with a time zone, for example "
-        "2026-01-31T00:00:00Z or 2026-01-31T01:00:00+01:00",
-        text));
+    throw BadCall(
+        fmt::format("{} {}: is no time; give it as RFC 3339 with a time zone, for example "
+                    "2026-01-31T00:00:00Z or 2026-01-31T01:00:00+01:00",
+                    option, text));
   }
   return {Kind::kTimestamp, *time, text};
 }

@@ -22,8 +22,9 @@ struct OffsetTarget {
 
   /// "OFFSET", "earliest", "latest" or "committed"; throws BadCall.
   static OffsetTarget parse(const std::string& text);
-  /// RFC 3339 with a time zone; throws BadCall.
-  static OffsetTarget parse_time(const std::string& text);
+  /// RFC 3339 with a time zone; throws BadCall, which names the option that it was given to.
+  static OffsetTarget parse_time(const std::string& text,
+                                 const std::string& option = "--to-timestamp");
   /// kafka.start; nullopt for "halt".
   static std::optional<OffsetTarget> start_of(const KafkaOptions& options);
 };

@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/key_horizon.hpp"
 #include "cli/offset_target.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
@@ -37,13 +38,15 @@ struct Move {
   std::optional<kafka::LogRange> range;    ///< nullopt: Kafka does not answer
   std::int64_t next = 0;                   ///< the next offset to process
   bool asked_for = true;  ///< false: only comes along with the topic's first contact
+  [[nodiscard]] bool goes_back() const { return row && next <= row->stored_offset; }
 };
 
 struct Plan {
   std::optional<ledger::KnownConsumer> consumer;
   bool first_contact = false;  ///< the topic has no rows at all
   std::string kafka_cluster;   ///< empty: Kafka does not answer
-  std::vector<Move> moves;     ///< by partition
+  KeyHorizon horizon;
+  std::vector<Move> moves;  ///< by partition
 };
 
 class OffsetChange {
@@ -60,6 +63,7 @@ class OffsetChange {
     read_register();
     ask_kafka();
     require_servable();
+    require_recognisable();
     print();
     if (arguments_.dry_run) {
       std::cout << "Nothing was changed: --dry-run.\n";
@@ -83,6 +87,7 @@ class OffsetChange {
     return partitions_.all || partition == *partitions_.partition;
   }
   void require_servable() const;
+  void require_recognisable() const;
   void print() const;
   void apply();
 
@@ -107,6 +112,8 @@ void OffsetChange::read_register() {
     }
     const ledger::OffsetRegister offsets(schema, plan_.consumer->id);
     known_topic = offsets.find_topic(*session_, partitions_.topic).has_value();
+    plan_.horizon =
+        KeyHorizon(ledger::pruned_to(*session_, schema, plan_.consumer->id, partitions_.topic));
   }
   plan_.first_contact = !known_topic;
   const auto topics = topics_of(options_);
@@ -163,6 +170,12 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
       move.row = row->second;
     plan_.moves.push_back(std::move(move));
   }
+  std::vector<TopicPartition> back;
+  for (const auto& move : plan_.moves) {
+    if (move.goes_back())
+      back.push_back(move.partition);
+  }
+  plan_.horizon.ask(client, back);
   if (plan_.first_contact)
     plan_first_contact(client, ranges);
 }
@@ -227,6 +240,14 @@ void OffsetChange::require_servable() const {
   }
 }
 
+void OffsetChange::require_recognisable() const {
+  for (const auto& move : plan_.moves) {
+    const auto refusal = plan_.horizon.refusal(move.partition, move.next);
+    if (refusal && !arguments_.force)
+      throw BadCall(*refusal);
+  }
+}
+
 void OffsetChange::print() const {
   using Align = Table::Align;
   Table table({{"TOPIC"},
@@ -259,12 +280,17 @@ void OffsetChange::print() const {
                move.range ? std::to_string(move.range->end) : "?", what});
   }
   std::cout << table.text();
-  const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(), [](const Move& move) {
-    return move.row && move.next <= move.row->stored_offset;
-  });
+  const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(),
+                                 [](const Move& move) { return move.goes_back(); });
   if (again) {
     std::cout << "Of what is delivered again, messages whose key is stored are duplicates and have "
                  "no second effect.\n";
+  }
+  if (again && plan_.horizon.pruned_to()) {
+    std::cout << fmt::format(
+        "Keys of before {} were removed: older messages are NOT recognised and are applied "
+        "again.\n",
+        ledger::to_string(*plan_.horizon.pruned_to()));
   }
 }
 
@@ -297,6 +323,8 @@ void OffsetChange::apply() {
     if (!move.row || move.row->state != ledger::PartitionState::kPaused) {
       change.state = ledger::PartitionState::kRunning;
     }
+    change.needs_keys = move.goes_back() && !arguments_.force;
+    change.pruned_to = plan_.horizon.pruned_to();
     change.action = arguments_.action;
     change.reason = reason;
     change_register(move.partition, [&] {
@@ -316,7 +344,8 @@ void add_common(CLI::App& command, Arguments& arguments) {
   command.add_option("--reason", arguments.reason, "Kept in the history")->type_name("TEXT");
   command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
   command.add_flag("--force", arguments.force,
-                   "Accept a position outside of Kafka's log, or Kafka being away");
+                   "Accept a position outside of Kafka's log or before the keys that are left, or "
+                   "Kafka being away");
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/kafka_look.hpp"
 #include "cli/table.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
@@ -21,60 +23,32 @@ struct Arguments {
 /// The register beside what Kafka has; the latter may be unknown.
 struct Picture {
   std::vector<ledger::RegisterRow> rows;
-  std::map<TopicPartition, kafka::LogRange> ranges;
-  std::string kafka_problem;
+  KafkaLook kafka;
 };
 
 void ask_kafka(const Options& options, Picture& picture) {
-  std::map<std::string, std::vector<TopicPartition>> by_topic;
-  for (const auto& row : picture.rows)
-    by_topic[row.partition.topic].push_back(row.partition);
-  if (by_topic.empty())
-    return;
-  try {
-    const auto client = make_client(options);
-    static_cast<void>(client->cluster_id(kKafkaTimeout));
-    std::vector<std::string> topics;
-    for (const auto& [topic, partitions] : by_topic)
-      topics.push_back(topic);
-    const auto described = client->describe(topics, kKafkaTimeout);
-    std::vector<TopicPartition> existing;
-    for (const auto& [topic, partitions] : by_topic) {
-      const auto found = described.find(topic);
-      if (found == described.end())
-        continue;
-      for (const auto& p : partitions) {
-        if (p.partition < found->second.partitions)
-          existing.push_back(p);
-      }
-    }
-    picture.ranges = client->log_ranges(existing, kKafkaTimeout);
-  } catch (const kafka::KafkaError& error) {
-    picture.kafka_problem = error.what();
+  std::set<std::string> topics;
+  std::vector<TopicPartition> partitions;
+  for (const auto& row : picture.rows) {
+    topics.insert(row.partition.topic);
+    partitions.push_back(row.partition);
   }
-}
-
-std::optional<std::int64_t> end_of(const Picture& picture, const ledger::RegisterRow& row) {
-  const auto found = picture.ranges.find(row.partition);
-  if (found == picture.ranges.end())
-    return std::nullopt;
-  return found->second.end;
-}
-
-std::int64_t lag(const ledger::RegisterRow& row, std::int64_t end) {
-  return std::max<std::int64_t>(0, end - row.stored_offset - 1);
+  if (partitions.empty())
+    return;
+  std::unique_ptr<kafka::Client> client;
+  picture.kafka = look_at_kafka(options, client, {topics.begin(), topics.end()}, partitions);
 }
 
 void print_json(const Options& options, const Picture& picture) {
   nlohmann::ordered_json root;
   root["cluster"] = options.kafka.cluster;
   root["group"] = options.kafka.group;
-  root["kafka_problem"] = picture.kafka_problem.empty()
+  root["kafka_problem"] = picture.kafka.problem.empty()
                               ? nlohmann::ordered_json(nullptr)
-                              : nlohmann::ordered_json(picture.kafka_problem);
+                              : nlohmann::ordered_json(picture.kafka.problem);
   auto& partitions = root["partitions"] = nlohmann::ordered_json::array();
   for (const auto& row : picture.rows) {
-    const auto end = end_of(picture, row);
+    const auto end = picture.kafka.end_of(row.partition);
     const auto or_null = [](const std::string& text) {
       return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
     };
@@ -83,7 +57,8 @@ void print_json(const Options& options, const Picture& picture) {
     entry["partition"] = row.partition.partition;
     entry["stored"] = row.stored_offset;
     entry["end"] = end ? nlohmann::ordered_json(*end) : nlohmann::ordered_json(nullptr);
-    entry["lag"] = end ? nlohmann::ordered_json(lag(row, *end)) : nlohmann::ordered_json(nullptr);
+    entry["lag"] = end ? nlohmann::ordered_json(lag_of(row.stored_offset, *end))
+                       : nlohmann::ordered_json(nullptr);
     entry["state"] = ledger::to_string(row.state);
     entry["since"] = row.state_since;
     entry["halt_kind"] = or_null(row.halt_kind);
@@ -119,11 +94,12 @@ void print_table(const Options& options, const Picture& picture) {
                {"SINCE"},
                {"OWNER"}});
   for (const auto& row : picture.rows) {
-    const auto end = end_of(picture, row);
+    const auto end = picture.kafka.end_of(row.partition);
     table.add({row.partition.topic, std::to_string(row.partition.partition),
                ledger::to_string(row.state),
                row.stored_offset < 0 ? "-" : std::to_string(row.stored_offset),
-               end ? std::to_string(*end) : "?", end ? std::to_string(lag(row, *end)) : "?",
+               end ? std::to_string(*end) : "?",
+               end ? std::to_string(lag_of(row.stored_offset, *end)) : "?",
                std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
                row.released || row.owner.empty() ? "-" : row.owner});
   }
@@ -151,8 +127,8 @@ int show(const Options& options, const Arguments& arguments) {
   } else {
     print_table(options, picture);
   }
-  if (!picture.kafka_problem.empty()) {
-    std::cerr << "Kafka does not answer, so ends and lags are unknown: " << picture.kafka_problem
+  if (!picture.kafka.problem.empty()) {
+    std::cerr << "Kafka does not answer, so ends and lags are unknown: " << picture.kafka.problem
               << '\n';
   }
   return kDone;

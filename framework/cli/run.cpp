@@ -9,6 +9,7 @@
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "kafka/handles.hpp"
+#include "ops/alerts.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/errors.hpp"
@@ -17,19 +18,43 @@ namespace pawl::cli {
 namespace {
 
 std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& registry,
-                                        const std::shared_ptr<Observer>& log) {
+                                        std::vector<std::shared_ptr<Observer>> observers) {
   try {
-    return std::make_unique<Consumer>(options, registry,
-                                      std::vector<std::shared_ptr<Observer>>{log});
+    return std::make_unique<Consumer>(options, registry, std::move(observers));
   } catch (const kafka::KafkaError& error) {
     throw BadCall(fmt::format("{}; correct [kafka.librdkafka]", error.what()));
   }
 }
 
+/// Nullptr when nobody is to be told.
+std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
+                                                const std::shared_ptr<ops::LogObserver>& log) {
+  if (!ops::AlertObserver::wanted(options.alerts))
+    return nullptr;
+  if (const auto problem = ops::alert_command_problem(options.alerts); !problem.empty())
+    throw BadCall(problem);
+  return std::make_shared<ops::AlertObserver>(options, [log](const std::string& problem) {
+    Event event{Step::kWarning};
+    event.detail = problem;
+    log->on_event(event);
+  });
+}
+
+/// The process ends now, whatever a connection of the alerts still waits for.
+int end(int code, const std::shared_ptr<ops::AlertObserver>& alerts) {
+  if (alerts && !alerts->finish())
+    ::_exit(code);
+  return code;
+}
+
 int run(const Program& program, const Options& options) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
-  const auto consumer = make_consumer(options, program.registry, log);
+  const auto alerts = make_alerts(options, log);
+  std::vector<std::shared_ptr<Observer>> observers{log};
+  if (alerts)
+    observers.push_back(alerts);
+  const auto consumer = make_consumer(options, program.registry, std::move(observers));
   const StopSignals signals([&](int signal) {
     log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
     consumer->stop();
@@ -38,10 +63,10 @@ int run(const Program& program, const Options& options) {
   try {
     const auto result = consumer->run();
     log->ended(result);
-    return static_cast<int>(result);
+    return end(static_cast<int>(result), alerts);
   } catch (const FatalError& error) {
     log->failed(error.what());
-    return static_cast<int>(RunResult::kFatal);
+    return end(static_cast<int>(RunResult::kFatal), alerts);
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.

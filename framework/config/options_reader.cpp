@@ -22,7 +22,11 @@ constexpr std::array<Choice<MissingKey>, 3> kMissingKeys{
     {{"fail", MissingKey::kFail}, {"process", MissingKey::kProcess}, {"skip", MissingKey::kSkip}}};
 constexpr std::array<Choice<Conflict>, 2> kConflicts{
     {{"fail", Conflict::kFail}, {"ignore", Conflict::kIgnore}}};
-constexpr std::array<Choice<FailurePolicy>, 1> kPolicies{{{"halt", FailurePolicy::kHalt}}};
+constexpr std::array<Choice<FailurePolicy>, 4> kPolicies{
+    {{"halt", FailurePolicy::kHalt},
+     {"dead-letter", FailurePolicy::kDeadLetter},
+     {"park", FailurePolicy::kPark},
+     {"skip", FailurePolicy::kSkip}}};
 constexpr std::array<Choice<Unmatched>, 2> kUnmatched{
     {{"fail", Unmatched::kFail}, {"skip", Unmatched::kSkip}}};
 constexpr std::array<Choice<LogFormat>, 2> kLogFormats{
@@ -148,11 +152,73 @@ void read_idempotency(const Reader& reader, IdempotencyOptions& out) {
 }
 
 void read_failures(const Reader& reader, FailureOptions& out) {
-  reader.choice("then", kPolicies, out.then, {"dead-letter", "park", "skip"});
+  reader.choice("then", kPolicies, out.then);
   reader.count("max_attempts", out.max_attempts);
+  reader.count("max_crashes", out.max_crashes);
   reader.duration("retry_initial", out.retry_initial);
   reader.duration("retry_max", out.retry_max);
   reader.duration("program_error_retry", out.program_error_retry);
+  reader.count("breaker", out.breaker);
+}
+
+void read_dead_letters(const Reader& reader, DeadLetterOptions& out) {
+  reader.flag("store_payload", out.store_payload);
+  reader.size("max_payload", out.max_payload);
+}
+
+void read_alerts(const Reader& reader, AlertOptions& out) {
+  reader.texts("command", out.command);
+  reader.duration("timeout", out.timeout);
+  reader.text("notify_channel", out.notify_channel);
+  reader.duration("min_interval", out.min_interval);
+  reader.duration("unreachable_after", out.unreachable_after);
+}
+
+AuditCheck read_check(const Node& node, const std::string& option, const Reader& audit,
+                      Findings& findings) {
+  findings.nodes[option] = &node;
+  AuditCheck check;
+  if (node.kind != Node::Kind::kTable) {
+    (void)audit.is_text(node, option, check.text);
+    return check;
+  }
+  const Reader reader{node, option, findings};
+  if (reader.node("text") == nullptr)
+    findings.report(node, option, "a check without text",
+                    "write { name = \"...\", text = \"SELECT ...\" }");
+  reader.text("text", check.text);
+  reader.text("name", check.name);
+  for (const auto& [key, value] : node.members) {
+    if (key == "text" || key == "name")
+      continue;
+    const auto near = nearest(key, {"text", "name"});
+    findings.report(value, dotted(option, key), "unknown option",
+                    near ? fmt::format("did you mean {}?", *near) : "a check has text and name");
+  }
+  return check;
+}
+
+void read_audit(const Reader& reader, Findings& findings, AuditOptions& out) {
+  reader.duration("timeout", out.timeout);
+  const Node* const node = reader.node("sql");
+  if (node == nullptr)
+    return;
+  if (node->kind != Node::Kind::kArray) {
+    out.checks.push_back(read_check(*node, reader.option("sql[0]"), reader, findings));
+    return;
+  }
+  for (std::size_t i = 0; i < node->items.size(); ++i) {
+    const auto option = fmt::format("{}[{}]", reader.option("sql"), i);
+    out.checks.push_back(read_check(node->items[i], option, reader, findings));
+  }
+}
+
+void read_retention(const Reader& reader, RetentionOptions& out) {
+  reader.duration("keys", out.keys);
+  reader.duration("dead_letters", out.dead_letters);
+  reader.duration("skipped", out.skipped);
+  reader.duration("interval", out.interval);
+  reader.count("load", out.load);
 }
 
 void read_statement(const Node& node, const std::string& option, const Reader& handler,
@@ -203,7 +269,7 @@ void read_statements(const Reader& reader, Findings& findings, std::vector<SqlSt
 }
 
 HandlerOptions read_handler(const Node& node, const std::string& name, const Reader& defaults,
-                            Findings& findings) {
+                            const FailureOptions& failures, Findings& findings) {
   HandlerOptions out;
   out.where = node.where();
   findings.nodes[name] = &node;
@@ -227,6 +293,8 @@ HandlerOptions read_handler(const Node& node, const std::string& name, const Rea
   }
   reader.duration("timeout", out.timeout);
   reader.text("isolation", out.isolation);
+  out.failures = failures;
+  read_failures(reader, out.failures);
   return out;
 }
 
@@ -239,6 +307,9 @@ Options read_options(const Node& root, Findings& findings) {
   read_postgres(top.section("postgres"), options.postgres);
   read_idempotency(top.section("idempotency"), options.idempotency);
   read_failures(top.section("failures"), options.failures);
+  read_dead_letters(top.section("dead_letters"), options.dead_letters);
+  read_audit(top.section("audit"), findings, options.audit);
+  read_retention(top.section("retention"), options.retention);
   const Reader consumer = top.section("consumer");
   consumer.count("workers", options.consumer.workers);
   consumer.duration("shutdown_timeout", options.consumer.shutdown_timeout);
@@ -247,6 +318,8 @@ Options read_options(const Node& root, Findings& findings) {
   log.choice("format", kLogFormats, options.log.format);
   log.text("level", options.log.level);
   log.duration("progress_interval", options.log.progress_interval);
+  log.flag("error_details", options.log.error_details);
+  read_alerts(top.section("alerts"), options.alerts);
   if (const Node* const handlers = root.member("handler")) {
     findings.nodes["handler"] = handlers;
     for (std::size_t i = 0; i < handlers->items.size(); ++i) {
@@ -254,8 +327,8 @@ Options read_options(const Node& root, Findings& findings) {
       Findings repeated;
       const Reader defaults{*root.member("handler_defaults"), "handler_defaults",
                             i == 0 ? findings : repeated};
-      options.handlers.push_back(
-          read_handler(handlers->items[i], fmt::format("handler[{}]", i), defaults, findings));
+      options.handlers.push_back(read_handler(handlers->items[i], fmt::format("handler[{}]", i),
+                                              defaults, options.failures, findings));
     }
   }
   return options;

@@ -107,7 +107,7 @@ void Reader::duration(const std::string& key, std::chrono::milliseconds& out) co
     }
   }
   std::string fix =
-      "write a whole number and ms, s, m or h in quotes, such as \"500ms\" or \"30s\"";
+      "write a whole number and ms, s, m, h or d in quotes, such as \"500ms\" or \"30s\"";
   if (found->kind == Node::Kind::kInteger && found->integer >= 0) {
     fix = fmt::format("write the unit: \"{0}s\" for seconds or \"{0}ms\" for milliseconds",
                       found->integer);
@@ -150,15 +150,10 @@ bool Reader::is_count(const Node& found, const std::string& option, std::uint64_
   return false;
 }
 
-void Reader::not_a_choice(const Node& found, const std::string& option, const std::string& value,
-                          const std::vector<std::string_view>& names,
-                          const std::vector<std::string_view>& later) const {
-  const bool known_later = std::find(later.begin(), later.end(), value) != later.end();
-  findings_.report(
-      found, option,
-      fmt::format("{} {}", in_quotes(found.written),
-                  known_later ? "is not available in this version" : "is not a known value"),
-      fmt::format("write {}", any_of(names)));
+void Reader::not_a_choice(const Node& found, const std::string& option,
+                          const std::vector<std::string_view>& names) const {
+  findings_.report(found, option, fmt::format("{} is not a known value", in_quotes(found.written)),
+                   fmt::format("write {}", any_of(names)));
 }
 
 }  // namespace pawl::config

@@ -60,10 +60,8 @@ class Reader {
     }
   }
 
-  /// `later`: names that are known but not available in this version.
   template <typename Enum, std::size_t N>
-  void choice(const std::string& key, const std::array<Choice<Enum>, N>& choices, Enum& out,
-              const std::vector<std::string_view>& later = {}) const {
+  void choice(const std::string& key, const std::array<Choice<Enum>, N>& choices, Enum& out) const {
     const Node* const found = node(key);
     std::string value;
     if (found == nullptr || !is_text(*found, option(key), value))
@@ -76,7 +74,7 @@ class Reader {
       }
       names.push_back(name);
     }
-    not_a_choice(*found, option(key), value, names, later);
+    not_a_choice(*found, option(key), names);
   }
 
   /// The string of a node; else a problem and false.
@@ -85,9 +83,8 @@ class Reader {
                               std::uint64_t& out) const;
 
  private:
-  void not_a_choice(const Node& found, const std::string& option, const std::string& value,
-                    const std::vector<std::string_view>& names,
-                    const std::vector<std::string_view>& later) const;
+  void not_a_choice(const Node& found, const std::string& option,
+                    const std::vector<std::string_view>& names) const;
 
   const Node& table_;
   std::string name_;

@@ -159,9 +159,24 @@ class ShapeCheck {
 }  // namespace
 
 const std::vector<std::string>& handler_keys() {
-  static const std::vector<std::string> keys{"name",     "topics",  "when",     "sql",
-                                             "function", "key",     "scope",    "missing_key",
-                                             "conflict", "timeout", "isolation"};
+  static const std::vector<std::string> keys{"name",
+                                             "topics",
+                                             "when",
+                                             "sql",
+                                             "function",
+                                             "key",
+                                             "scope",
+                                             "missing_key",
+                                             "conflict",
+                                             "timeout",
+                                             "isolation",
+                                             "then",
+                                             "max_attempts",
+                                             "max_crashes",
+                                             "retry_initial",
+                                             "retry_max",
+                                             "program_error_retry",
+                                             "breaker"};
   return keys;
 }
 

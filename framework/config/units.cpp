@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 namespace pawl::config {
 
@@ -18,12 +19,12 @@ struct Unit {
 };
 
 // Largest first: formatting takes the first that divides.
-constexpr std::array<Unit, 4> kDurations{
-    {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
+constexpr std::array<Unit, 5> kDurations{
+    {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 constexpr std::array<Unit, 4> kSizes{
     {{"GiB", std::int64_t{1} << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}};
 
-std::optional<std::int64_t> parse(std::string_view text, const std::array<Unit, 4>& units) {
+std::optional<std::int64_t> parse(std::string_view text, std::span<const Unit> units) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string number_text{text.substr(0, digits)};
   const char* const end = number_text.data() + number_text.size();
@@ -41,7 +42,7 @@ std::optional<std::int64_t> parse(std::string_view text, const std::array<Unit, 
   return std::nullopt;
 }
 
-std::string format(std::int64_t number, const std::array<Unit, 4>& units, std::string_view zero) {
+std::string format(std::int64_t number, std::span<const Unit> units, std::string_view zero) {
   if (number == 0)
     return std::string{zero};
   for (const Unit& unit : units) {
@@ -61,7 +62,9 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
 }
 
 std::string format_duration(std::chrono::milliseconds duration) {
-  return format(duration.count(), kDurations, "0s");
+  // One day is 24h to most people; more are days.
+  const bool days = duration > std::chrono::hours{24};
+  return format(duration.count(), std::span(kDurations).subspan(days ? 0 : 1), "0s");
 }
 
 std::optional<std::size_t> parse_size(std::string_view text) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <string>
 
 #include "config/validation.hpp"
@@ -9,8 +11,61 @@ namespace {
 using std::chrono::hours;
 
 constexpr std::uint32_t kMostAttempts = 1000;
+constexpr std::uint32_t kMostCrashes = 100;
+constexpr std::uint32_t kMostInARow = 1'000'000;
+constexpr std::size_t kLargestPayload = std::size_t{512} << 20U;
 constexpr std::uint32_t kMostWorkers = 256;
 constexpr milliseconds kShortestProgress{100};
+constexpr hours kLongestRetention{24 * 3650};
+
+/// NAMEDATALEN - 1: PostgreSQL refuses a longer channel.
+constexpr std::size_t kLongestChannel = 63;
+
+void validate_alerts(const AlertOptions& alerts, Validation& validation) {
+  if (!alerts.command.empty() && !alerts.command.front().starts_with('/')) {
+    validation.add("alerts.command[0]", in_quotes(alerts.command.front()), "not an absolute path",
+                   "name the program by its whole path, such as \"/usr/local/bin/page\"");
+  }
+  for (std::size_t i = 0; i < alerts.command.size(); ++i) {
+    if (alerts.command[i].find('\0') != std::string::npos) {
+      validation.add(fmt::format("alerts.command[{}]", i), in_quotes(alerts.command[i]),
+                     "holds a NUL character", "take it out");
+    }
+  }
+  validation.range("alerts.timeout", alerts.timeout, milliseconds{100}, hours{1});
+  validation.label("alerts.notify_channel", alerts.notify_channel, kLongestChannel);
+  validation.range("alerts.min_interval", alerts.min_interval, milliseconds{0}, hours{24});
+  validation.range("alerts.unreachable_after", alerts.unreachable_after, milliseconds{100},
+                   hours{24});
+}
+
+}  // namespace
+
+void validate_failures(const FailureOptions& failures, const std::string& option,
+                       Validation& validation) {
+  validation.range(option + ".max_attempts", failures.max_attempts, 1, kMostAttempts);
+  validation.range(option + ".max_crashes", failures.max_crashes, 1, kMostCrashes);
+  validation.backoff(option, failures.retry_initial, failures.retry_max, hours{24});
+  validation.range(option + ".program_error_retry", failures.program_error_retry, milliseconds{10},
+                   hours{24});
+  validation.range(option + ".breaker", failures.breaker, 0, kMostInARow);
+}
+
+namespace {
+
+void validate_retention(const RetentionOptions& retention, Validation& validation) {
+  const auto range = [&](const char* name, milliseconds value, milliseconds least,
+                         milliseconds most) {
+    // Zero turns it off.
+    if (value != milliseconds{0})
+      validation.range(fmt::format("retention.{}", name), value, least, most);
+  };
+  range("keys", retention.keys, std::chrono::seconds{1}, kLongestRetention);
+  range("dead_letters", retention.dead_letters, std::chrono::seconds{1}, kLongestRetention);
+  range("skipped", retention.skipped, std::chrono::seconds{1}, kLongestRetention);
+  range("interval", retention.interval, milliseconds{100}, hours{24});
+  validation.range("retention.load", retention.load, 1, 100);
+}
 
 }  // namespace
 
@@ -18,11 +73,19 @@ void validate_behaviour(const Options& options, Validation& validation) {
   validation.key_template("idempotency.key", options.idempotency.key);
   validation.scope("idempotency.scope", options.idempotency.scope);
 
-  validation.range("failures.max_attempts", options.failures.max_attempts, 1, kMostAttempts);
-  validation.backoff("failures", options.failures.retry_initial, options.failures.retry_max,
-                     hours{24});
-  validation.range("failures.program_error_retry", options.failures.program_error_retry,
-                   milliseconds{10}, hours{24});
+  validate_failures(options.failures, "failures", validation);
+  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
+    // What a handler inherits is wrong once, in [failures].
+    if (options.handlers[i].failures != options.failures)
+      validate_failures(options.handlers[i].failures, fmt::format("handler[{}]", i), validation);
+  }
+  validation.size_range("dead_letters.max_payload", options.dead_letters.max_payload, 0,
+                        kLargestPayload);
+
+  for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
+    validation.query(fmt::format("audit.sql[{}]", i), options.audit.checks[i].text);
+  validation.range("audit.timeout", options.audit.timeout, milliseconds{1}, hours{24});
+  validate_retention(options.retention, validation);
 
   validation.range("consumer.workers", options.consumer.workers, 1, kMostWorkers);
   validation.range("consumer.shutdown_timeout", options.consumer.shutdown_timeout,
@@ -33,6 +96,7 @@ void validate_behaviour(const Options& options, Validation& validation) {
     validation.range("log.progress_interval", options.log.progress_interval, kShortestProgress,
                      hours{24});
   }
+  validate_alerts(options.alerts, validation);
 }
 
 }  // namespace pawl::config

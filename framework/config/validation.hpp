@@ -49,6 +49,8 @@ class Validation {
   void key_template(const std::string& option, const std::string& text);
   void condition(const std::string& option, const std::string& text);
   void sql(const std::string& option, const std::string& text);
+  /// A statement that has no message to take values from.
+  void query(const std::string& option, const std::string& text);
 
   [[nodiscard]] std::vector<Problem> problems() && { return std::move(problems_); }
 
@@ -59,7 +61,7 @@ class Validation {
 void validate_kafka(const KafkaOptions& kafka, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 
-/// [idempotency], [failures], [consumer], [log].
+/// [idempotency], [failures], [dead_letters], [audit], [retention], [consumer], [log], [alerts].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

@@ -40,6 +40,17 @@ void Validation::condition(const std::string& option, const std::string& text) {
   }
 }
 
+void Validation::query(const std::string& option, const std::string& text) {
+  try {
+    if (!message::SqlText::parse(text).parameters().empty()) {
+      add(option, "", "holds a placeholder, but there is no message to fill it",
+          "write {{ and }} for braces");
+    }
+  } catch (const message::SyntaxError& error) {
+    add(not_understood(option, error));
+  }
+}
+
 void Validation::sql(const std::string& option, const std::string& text) {
   try {
     (void)message::SqlText::parse(text);

@@ -66,9 +66,16 @@ struct AssignedPartition {
   bool sought_twice = false;
   std::uint32_t failed_seeks = 0;
   Clock::time_point last_taken_at{};
+  std::uint64_t answers_when_taken = 0;  ///< PartitionStatus::log_end_answers at that time
 
   // The message in hand.
-  std::uint32_t attempts = 0;
+  std::uint32_t attempts = 0;  ///< as counted in the register
+  /// A session was made anew for the message at this offset, since prepared statements were stale.
+  std::optional<std::int64_t> renewed_for;
+  /// The connection was lost while its handler ran; counted when it comes up again.
+  std::optional<std::int64_t> lost_in_handler;
+  /// It may be why another process ended: it runs alone (worker_probation.cpp).
+  bool on_probation = false;
   bool one_try_only = false;  ///< was halted at this message; tried once more by this process
   /// Membership must be shown before the register is asked again: somebody took the partition.
   bool must_prove = false;

@@ -4,16 +4,19 @@
 #include <functional>
 #include <string>
 
+#include "engine/breaker.hpp"
+#include "engine/frame_context.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
+#include "engine/reachability.hpp"
+#include "engine/run_gate.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
 #include "kafka/membership.hpp"
 #include "ledger/consumers.hpp"
-#include "ledger/idempotency_keys.hpp"
 #include "ledger/offset_register.hpp"
-#include "ledger/skipped_messages.hpp"
+#include "ledger/suspects.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
@@ -28,10 +31,12 @@ struct Context {
   const handlers::Router& router;
   const Observers& observers;
   kafka::Client& kafka;
+  Reachability& database_reachable;
+  Reachability& kafka_reachable;
   ledger::Registration registration;
   ledger::OffsetRegister offsets;
-  ledger::IdempotencyKeys keys;
-  ledger::SkippedMessages skips;
+  ledger::Suspects suspects;
+  FrameContext frame;
   TopicDirectory directory;
   StatusBoard board;
   /// This process in the register: host, process id and a random part.
@@ -43,6 +48,8 @@ struct Context {
   std::function<void(const TopicPartition&)> restart_fetch = {};
   /// Asks the monitor to look at the topics' ids now.
   std::function<void()> topics_in_doubt = {};
+  Breaker breaker = {};
+  RunGate gate = {};
 
   [[nodiscard]] std::string commit_metadata() const { return "pawl:" + registration.database_id; }
 };

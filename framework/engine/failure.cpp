@@ -1,7 +1,11 @@
 #include "engine/failure.hpp"
 
+#include <fmt/format.h>
+
 #include <pqxx/except>
 
+#include "ledger/dead_letters.hpp"
+#include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 
@@ -12,6 +16,7 @@ using postgres::FailureClass;
 
 Failure from_sqlstate(const std::string& sqlstate, std::string text) {
   Failure failure{postgres::classify(sqlstate), false, false, sqlstate, std::move(text)};
+  failure.reason = ledger::dead_reason::kError;
   if (sqlstate == "25P02") {
     failure.text =
         "a statement of the handler failed and the handler went on as if it had not; nothing was "
@@ -28,6 +33,20 @@ std::string primary_message(const char* what) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
+std::string rest_of_report(const char* what) {
+  const std::string_view text(what);
+  const auto end = text.find('\n');
+  return end == std::string_view::npos ? "" : std::string(text.substr(end + 1));
+}
+
+Failure permanent(const char* what, const std::string& reason) {
+  Failure failure;
+  failure.permanent = true;
+  failure.text = what;
+  failure.reason = reason;
+  return failure;
+}
+
 std::string one_line(const char* what) {
   std::string text(what);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
@@ -41,26 +60,41 @@ std::string one_line(const char* what) {
 
 }  // namespace
 
+std::string told(const Failure& failure, bool with_detail) {
+  if (!with_detail || failure.detail.empty())
+    return failure.text;
+  return fmt::format("{} ({})", failure.text, one_line(failure.detail.c_str()));
+}
+
 Failure explain(const std::exception_ptr& error, bool session_alive) {
   Failure failure;
   try {
     std::rethrow_exception(error);
   } catch (const postgres::InDoubt& e) {
-    return {FailureClass::kConnection, false, true, "", e.what()};
+    return {FailureClass::kConnection, false, true, "", e.what(), "", ledger::dead_reason::kError};
   } catch (const postgres::Error& e) {
     failure = from_sqlstate(e.sqlstate(), one_line(e.what()));
+    failure.detail = e.detail();
   } catch (const pqxx::broken_connection& e) {
-    return {FailureClass::kConnection, false, false, "", one_line(e.what())};
+    return {FailureClass::kConnection,  false, false, "", one_line(e.what()), "",
+            ledger::dead_reason::kError};
   } catch (const pqxx::sql_error& e) {
     failure = from_sqlstate(e.sqlstate(), primary_message(e.what()));
+    failure.detail = rest_of_report(e.what());
+  } catch (const Unfit& e) {
+    failure = permanent(e.what(), e.reason());
+  } catch (const message::MessageError& e) {
+    failure = permanent(e.what(), ledger::dead_reason::kUndecodable);
   } catch (const PermanentError& e) {
-    failure = {FailureClass::kMessage, true, false, "", e.what()};
+    failure = permanent(e.what(), ledger::dead_reason::kPermanent);
   } catch (const std::exception& e) {
-    failure = {FailureClass::kMessage, false, false, "", one_line(e.what())};
+    failure.text = one_line(e.what());
+    failure.reason = ledger::dead_reason::kError;
   } catch (...) {
-    failure = {FailureClass::kMessage, false, false, "",
-               "the handler threw something that is no std::exception; throw one, so that its text "
-               "can be shown"};
+    failure.text =
+        "the handler threw something that is no std::exception; throw one, so that its text can be "
+        "shown";
+    failure.reason = ledger::dead_reason::kError;
   }
   if (!session_alive)
     failure.kind = FailureClass::kConnection;

@@ -3,18 +3,39 @@
 #include <exception>
 #include <string>
 
+#include "pawl/errors.hpp"
 #include "postgres/sqlstate.hpp"
 
 namespace pawl::engine {
 
+/// A message that pawl itself finds unfit: no retry can help. `reason` is of ledger::dead_reason.
+class Unfit : public PermanentError {
+ public:
+  Unfit(std::string reason, const std::string& what)
+      : PermanentError(what), reason_(std::move(reason)) {}
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
 /// Why one try of a message failed, in the terms that decide what happens next.
 struct Failure {
   postgres::FailureClass kind = postgres::FailureClass::kMessage;
-  bool permanent = false;  ///< trying again cannot help
-  bool in_doubt = false;   ///< the COMMIT may have been stored
-  std::string sqlstate;    ///< empty when the failure is not the database's
-  std::string text;        ///< for people; holds no row values of PostgreSQL's DETAIL
+  bool permanent = false;   ///< trying again cannot help
+  bool in_doubt = false;    ///< the COMMIT may have been stored
+  std::string sqlstate;     ///< empty when the failure is not the database's
+  std::string text;         ///< for people; holds no row values of PostgreSQL's DETAIL
+  std::string detail = {};  ///< what else PostgreSQL said; may hold row values, see told()
+  std::string reason = {};  ///< ledger::dead_reason, for counts and filters
+
+  /// What failures in a row must share to open the breaker.
+  [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };
+
+/// What observers and logs are told: `text`, and PostgreSQL's DETAIL where log.error_details asks
+/// for it.
+[[nodiscard]] std::string told(const Failure& failure, bool with_detail);
 
 /// Explains an exception that left the frame. `session_alive`: without a connection nothing that a
 /// handler throws says anything about the message.

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
+#include "engine/failure.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -11,14 +10,28 @@ namespace pawl::engine {
 
 using ledger::Outcome;
 
-MessageProcessor::MessageProcessor(Context& context) : context_(context) {}
+namespace {
 
-void MessageProcessor::emit(Step what, const InHand& hand) const {
+/// Two views of one record of Kafka's client.
+bool same_record(const Message& one, const Message& other) {
+  return one.offset() == other.offset() && one.partition() == other.partition() &&
+         one.topic() == other.topic() && one.value().data() == other.value().data() &&
+         one.headers().data() == other.headers().data();
+}
+
+}  // namespace
+
+MessageProcessor::MessageProcessor(const FrameContext& context) : context_(context) {}
+
+void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
   Event event{what};
   event.topic = hand.message.topic();
   event.partition = hand.message.partition();
   event.offset = hand.message.offset();
   event.key = key_;
+  event.detail = detail;
+  if (binding_ != nullptr)
+    event.handler = binding_->label;
   context_.observers.emit(event);
 }
 
@@ -27,22 +40,19 @@ void MessageProcessor::emit_step(Step what, const InHand& hand) const {
     emit(what, hand);
 }
 
-MessageProcessor::InHand& MessageProcessor::look_at(std::size_t slot, const MessageStep& step,
-                                                    const kafka::Record& record) {
-  const auto message = record.view(step.partition.topic, step.topic_id);
-  return hands_[slot].emplace(step, record, message, readers_[slot]);
+MessageProcessor::InHand& MessageProcessor::look_at(std::size_t slot, const Message& message) {
+  return hands_[slot].emplace(message, readers_[slot]);
 }
 
-MessageProcessor::InHand& MessageProcessor::take_in_hand(const MessageStep& step,
-                                                         const kafka::Record& record) {
+MessageProcessor::InHand& MessageProcessor::take_in_hand(const MessageStep& step) {
   const auto other = 1 - current_;
-  if (started_ && hands_[other] && hands_[other]->record == &record) {
+  if (started_ && hands_[other] && same_record(hands_[other]->message, step.message)) {
     current_ = other;
-    hands_[current_]->step = &step;
   } else {
     settle();
-    look_at(current_, step, record);
+    look_at(current_, step.message);
   }
+  hands_[current_]->step = &step;
   return *hands_[current_];
 }
 
@@ -53,26 +63,28 @@ void MessageProcessor::settle() noexcept {
 void MessageProcessor::study(InHand& hand) const {
   hand.binding = context_.router.route(hand.message, hand.json);
   if (hand.binding != nullptr)
-    hand.key = derive_key(hand);
+    hand.key = derive_key(*hand.binding, hand.message, hand.json);
   hand.studied = true;
 }
 
 Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
-                                  const kafka::Record& record, std::optional<Upcoming> next) {
+                                  std::optional<Upcoming> next) {
   key_.clear();
-  next_.reset();
-  if (next)
-    next_.emplace(*next);
-  auto& hand = take_in_hand(step, record);
+  binding_ = nullptr;
+  in_handler_ = false;
+  next_ = next;
+  auto& hand = take_in_hand(step);
   emit_step(Step::kFetched, hand);
 
   if (!hand.studied)
     study(hand);
+  binding_ = hand.binding;
   if (hand.binding == nullptr) {
     if (context_.options.consumer.unmatched == Unmatched::kSkip) {
-      return skip(session, hand, "no handler's condition matches");
+      return skip(session, hand, "no handler's condition matches", false);
     }
-    throw PermanentError(
+    throw Unfit(
+        ledger::dead_reason::kUnmatched,
         "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
   }
   if (const auto* key = std::get_if<Key>(&hand.key)) {
@@ -83,92 +95,97 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
     case MissingKey::kProcess:
       return apply_unchecked(session, hand);
     case MissingKey::kSkip:
-      return skip(session, hand, "no idempotency key");
+      return skip(session, hand, "no idempotency key", false);
     case MissingKey::kFail:
       break;
   }
-  throw PermanentError(
+  throw Unfit(
+      ledger::dead_reason::kMissingKey,
       fmt::format("handler {}: the message has no idempotency key ({}); correct the producer or "
                   "idempotency.key, or choose idempotency.missing_key",
                   hand.binding->label, std::get<NoKey>(hand.key).why));
+}
+
+void MessageProcessor::identify(const Message& message) {
+  settle();
+  key_.clear();
+  binding_ = nullptr;
+  in_handler_ = false;
+  try {
+    auto& hand = look_at(current_, message);
+    binding_ = context_.router.route(hand.message, hand.json);
+    hand.binding = binding_;
+    if (binding_ == nullptr || binding_->key_function != nullptr)
+      return;
+    const auto key = derive_key(*hand.binding, hand.message, hand.json);
+    if (const auto* found = std::get_if<Key>(&key))
+      key_ = found->text;
+  } catch (const std::exception&) {
+    // What cannot be read has no name.
+    return;
+  }
 }
 
 std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
   if (!next_)
     return std::nullopt;
   try {
-    auto& hand = look_at(1 - current_, next_->step, next_->record);
+    auto& hand = look_at(1 - current_, next_->message);
     study(hand);
     if (hand.binding == nullptr || !std::holds_alternative<Key>(hand.key))
       return std::nullopt;
-    const auto scope = scopes_.find(scope_name(hand));
-    if (scope == scopes_.end())
+    const auto& scopes = scopes_[next_->source];
+    const auto scope = scopes.find(scope_of_key(hand));
+    if (scope == scopes.end())
       return std::nullopt;
     next_claim_.clear();
-    fill_claim(next_claim_, scope->second, hand);
-    return postgres::NextStart{context_.keys.claim_statement(), next_claim_, hand.binding->frame};
+    // Only what comes from Kafka has a next one, so a parked key holds it back.
+    const bool parks = may_be_parked(hand);
+    fill_claim(next_claim_, scope->second, next_->source, hand, parks);
+    return postgres::NextStart{claim_statement(parks), next_claim_, hand.binding->frame};
   } catch (const std::exception&) {
     // It is said when that message is in hand.
     return std::nullopt;
   }
 }
 
-std::variant<MessageProcessor::NoKey, MessageProcessor::Key> MessageProcessor::derive_key(
-    InHand& hand) const {
-  if (hand.binding->key_function != nullptr) {
-    auto raw = (*hand.binding->key_function)(hand.message);
-    if (!raw)
-      return NoKey{"its key function returned none"};
-    if (auto key = message::make_idempotency_key(std::move(*raw)))
-      return Key{*std::move(key)};
-    return NoKey{"its key function returned an empty one"};
-  }
-  if (!hand.binding->key_template)
-    return NoKey{"none is configured"};
-  const auto& pattern = *hand.binding->key_template;
-  auto rendered = pattern.render_key(hand.message, hand.json);
-  if (auto* text = std::get_if<message::KeyText>(&rendered)) {
-    // A rendered key is never empty.
-    return Key{message::make_idempotency_key(std::move(text->text)).value()};
-  }
-  const auto& missing = std::get<message::Missing>(rendered);
-  return NoKey{fmt::format("nothing at {{{}}}, column {} of {}", missing.source, missing.column,
-                           pattern.text())};
-}
-
-const std::string& MessageProcessor::scope_name(const InHand& hand) {
-  if (!hand.binding->scope.empty())
-    return hand.binding->scope;
-  // Two topics' ids never collide unless somebody asks for it by naming a scope.
-  const auto& kafka = context_.options.kafka;
-  scope_name_.clear();
-  fmt::format_to(std::back_inserter(scope_name_), "{}/{}/{}", kafka.cluster, kafka.group,
-                 hand.message.topic());
-  return scope_name_;
+const std::string& MessageProcessor::scope_of_key(const InHand& hand) {
+  return scope_name(context_.options.kafka, hand.binding->scope, hand.message.topic(), scope_name_);
 }
 
 ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {
-  const auto& name = scope_name(hand);
-  const auto known = scopes_.find(name);
-  if (known != scopes_.end())
+  const auto& name = scope_of_key(hand);
+  auto& scopes = scopes_[hand.step->source];
+  const auto known = scopes.find(name);
+  if (known != scopes.end())
     return known->second;
-  const auto scope = context_.keys.scope(session, name);
-  scopes_.emplace(name, scope);
+  const auto scope = context_.keys.scope(session, name, hand.step->source);
+  scopes.emplace(name, scope);
   return scope;
 }
 
+bool MessageProcessor::may_be_parked(const InHand& hand) {
+  return hand.message.key() && hand.binding->failures.then == FailurePolicy::kPark;
+}
+
+const postgres::Statement& MessageProcessor::claim_statement(bool parks) const {
+  return parks ? context_.keys.claim_unless_parked_statement() : context_.keys.claim_statement();
+}
+
 void MessageProcessor::fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
-                                  const InHand& hand) const {
+                                  ledger::SourceId source, const InHand& hand, bool parks) const {
   const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
-  context_.keys.fill(parameters,
-                     {scope, std::get<Key>(hand.key).text, message::payload_hash(value),
-                      hand.step->source, hand.message.partition(), hand.message.offset()});
+  context_.keys.fill(parameters, {scope, std::get<Key>(hand.key).text, message::payload_hash(value),
+                                  source, hand.message.partition(), hand.message.offset()});
+  if (parks)
+    context_.dead_letters.fill_record_key(parameters, hand.message);
 }
 
 Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
                                         const std::string& key) {
   const auto scope = scope_of(session, hand);
   postgres::Frame frame(session, hand.binding->frame);
+  const bool parks = hand.step->last.respects_parking() && may_be_parked(hand);
   const auto claim = [&] {
     if (started_) {
       auto started = *std::move(started_);
@@ -176,15 +193,18 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
       return frame.proceed(std::move(started));
     }
     postgres::Parameters parameters;
-    fill_claim(parameters, scope, hand);
-    return frame.begin(context_.keys.claim_statement(), parameters);
+    fill_claim(parameters, scope, hand.step->source, hand, parks);
+    return frame.begin(claim_statement(parks), parameters);
   };
   const auto answer = claim();
   emit_step(Step::kClaimed, hand);
 
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  if (!transaction)
+  if (!transaction) {
+    if (parks && park_behind(frame, hand, key))
+      return Outcome::kParked;
     return pass_duplicate(frame, hand, scope, key);
+  }
 
   const auto response = run_handler(session, frame, hand);
   if (response) {
@@ -200,6 +220,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
 
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
                                        InHand& hand) {
+  in_handler_ = true;
   try {
     return hand.binding->handler->apply(frame, hand.message, hand.json);
   } catch (const std::exception& error) {
@@ -218,6 +239,8 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
   const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  if (hand.step->last.respects_parking() && may_be_parked(hand) && park_behind(frame, hand, ""))
+    return Outcome::kParked;
   run_handler(session, frame, hand);
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
@@ -237,12 +260,14 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
   const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
   if (stored->payload_hash != message::payload_hash(value) &&
       hand.binding->conflict == Conflict::kFail) {
-    throw PermanentError(fmt::format(
-        "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: "
-        "often "
-        "the key names an entity, not an event. Choose a key that is unique per event, or set "
-        "idempotency.conflict = \"ignore\" if producers only re-serialise",
-        stored->topic, stored->partition, stored->offset));
+    throw Unfit(
+        ledger::dead_reason::kConflict,
+        fmt::format(
+            "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: "
+            "often "
+            "the key names an entity, not an event. Choose a key that is unique per event, or set "
+            "idempotency.conflict = \"ignore\" if producers only re-serialise",
+            stored->topic, stored->partition, stored->offset));
   }
   finish(frame, hand, stored->transaction, Outcome::kDuplicate);
   if (hand.binding->on_duplicate != nullptr) {
@@ -263,33 +288,72 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
   return Outcome::kDuplicate;
 }
 
+bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
+                                   const std::string& key) {
+  postgres::Parameters record_key;
+  context_.dead_letters.fill_record_key(record_key, hand.message);
+  const auto answer = frame.exec(context_.dead_letters.is_parked_statement(), record_key);
+  if (!ledger::DeadLetters::parked(answer.get()))
+    return false;
+  ledger::Burial burial;
+  burial.parked = true;
+  burial.reason = ledger::dead_reason::kParked;
+  burial.handler = hand.binding->label;
+  burial.idempotency_key = key;
+  burial.error = "waits behind an earlier message of its record key";
+  burial.leader_epoch = hand.step->leader_epoch;
+  bury(frame, hand, burial, ledger::DeadLetters::transaction(answer.get()));
+  return true;
+}
+
+void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
+                            const ledger::Burial& burial, const std::string& transaction) {
+  postgres::Parameters letter;
+  context_.dead_letters.fill_burial(letter, hand.message, burial);
+  frame.defer(context_.dead_letters.bury_statement(), std::move(letter), std::nullopt,
+              "dead letter");
+  if (burial.parks_its_key) {
+    postgres::Parameters record_key;
+    context_.dead_letters.fill_record_key(record_key, hand.message);
+    frame.defer(context_.dead_letters.park_key_statement(), std::move(record_key), std::nullopt,
+                "parked key");
+  }
+  finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
+         fmt::format("{}: {}", burial.reason, burial.error));
+}
+
+void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& step,
+                                 FailurePolicy policy, const ledger::Burial& burial) {
+  next_.reset();
+  const auto& hand = take_in_hand(step);
+  if (policy == FailurePolicy::kSkip) {
+    skip(session, hand, ledger::storable_text(burial.error, 1000), true);
+    return;
+  }
+  postgres::Frame frame(session, {});
+  postgres::Parameters none;
+  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+  bury(frame, hand, burial, ledger::IdempotencyKeys::claimed_by(answer.get()).value_or(""));
+}
+
 Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
-                               const std::string& reason) {
+                               const std::string& reason, bool with_payload) {
   postgres::Frame frame(session, {});
   postgres::Parameters none;
   const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   postgres::Parameters record;
-  context_.skips.fill(record, hand.message, reason, false);
+  context_.skips.fill(record, hand.message, reason, with_payload);
   frame.defer(context_.skips.record_statement(), std::move(record), std::nullopt, "skip record");
   finish(frame, hand, transaction.value_or(""), Outcome::kSkipped);
   return Outcome::kSkipped;
 }
 
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
-                              const std::string& transaction, Outcome outcome) {
-  ledger::Advance advance;
-  advance.epoch = hand.step->epoch;
-  advance.previous = hand.step->previous;
-  advance.next = hand.message.offset();
-  advance.transaction = transaction;
-  advance.outcome = outcome;
-  advance.halted = hand.step->halted;
-  advance.leader_epoch = hand.record->leader_epoch();
-  if (hand.message.timestamp_ms() >= 0)
-    advance.timestamp_ms = hand.message.timestamp_ms();
+                              const std::string& transaction, Outcome outcome,
+                              std::string_view why) {
   postgres::Parameters parameters;
-  context_.offsets.fill(parameters, hand.step->partition, advance);
+  hand.step->last.fill(parameters, transaction, outcome);
 
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
@@ -297,7 +361,7 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
     hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
   }
   auto started =
-      frame.finish(context_.offsets.advance_statement(advance), parameters, hooks, prepare_next());
+      frame.finish(hand.step->last.statement(outcome), parameters, hooks, prepare_next());
   if (started)
     started_.emplace(*std::move(started));
 
@@ -307,6 +371,12 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
       break;
     case Outcome::kSkipped:
       emit(Step::kSkipped, hand);
+      break;
+    case Outcome::kDead:
+      emit(Step::kDeadLettered, hand, why);
+      break;
+    case Outcome::kParked:
+      emit(Step::kParked, hand, why);
       break;
     default:
       emit(Step::kCommitted, hand);

@@ -8,65 +8,67 @@
 #include <string>
 #include <variant>
 
-#include "engine/context.hpp"
-#include "kafka/record.hpp"
+#include "engine/frame_context.hpp"
+#include "engine/last_step.hpp"
+#include "engine/message_key.hpp"
 #include "ledger/types.hpp"
 #include "message/json.hpp"
 #include "postgres/frame.hpp"
 
 namespace pawl::engine {
 
-/// The register's side of one message: who we are and which step we take.
+/// One message and how its transaction ends.
 struct MessageStep {
-  const TopicPartition& partition;
+  const Message& message;
   ledger::SourceId source{};
-  const std::string& topic_id;
-  ledger::OwnerEpoch epoch{};
-  std::int64_t previous = -1;  ///< offset of the predecessor as fetched
-  bool halted = false;         ///< the register has the partition as halted at this message
+  std::optional<std::int32_t> leader_epoch;
+  const LastStep& last;
 };
 
-/// The message that is processed right after the one in hand. Its record is not moved until then.
+/// The message that is processed right after the one in hand. What it views stays where it is.
 struct Upcoming {
-  MessageStep step;
-  const kafka::Record& record;
+  Message message;
+  ledger::SourceId source{};
 };
 
-/// Takes one message through the frame: key, claim, handler, advance, COMMIT. One per worker; used
-/// by its thread only. Throws whatever goes wrong, with nothing stored (or in doubt: InDoubt).
+/// Takes one message through the frame: key, claim, handler, last step, COMMIT. One per worker;
+/// used by its thread only. Throws whatever goes wrong, with nothing stored (or in doubt: InDoubt).
 class MessageProcessor {
  public:
-  explicit MessageProcessor(Context& context);
+  explicit MessageProcessor(const FrameContext& context);
 
   /// With `next` the claim of that message may travel behind this one's COMMIT; the caller
   /// processes it next on this session, or calls settle().
   ledger::Outcome process(postgres::Session& session, const MessageStep& step,
-                          const kafka::Record& record, std::optional<Upcoming> next = std::nullopt);
+                          std::optional<Upcoming> next = std::nullopt);
+
+  /// Ends a message that cannot be applied, in one transaction with its last step: as a dead
+  /// letter, or left out. Runs nothing of the handler's.
+  void set_aside(postgres::Session& session, const MessageStep& step, FailurePolicy policy,
+                 const ledger::Burial& burial);
+
+  /// Finds out what a message is for last_key() and last_binding() without running anything of the
+  /// handler's: no key function either.
+  void identify(const Message& message);
 
   /// Gives up what was begun for the next message, if anything: the session is free for other use.
   void settle() noexcept;
 
   /// The idempotency key of the message processed last, for error texts; may be empty.
   [[nodiscard]] const std::string& last_key() const { return key_; }
+  /// The handler that it went to; nullptr when none was found.
+  [[nodiscard]] const handlers::Binding* last_binding() const { return binding_; }
+  /// Whether its handler had begun.
+  [[nodiscard]] bool in_handler() const { return in_handler_; }
 
   /// Forgets what was read from the database: the connection is a new one.
   void forget() { scopes_.clear(); }
 
  private:
-  struct Key {
-    std::string text;
-  };
-  struct NoKey {
-    std::string why;  ///< what has nothing, for error texts
-  };
-
   struct InHand {
-    InHand(const MessageStep& its_step, const kafka::Record& its_record, const Message& view,
-           message::JsonReader& reader)
-        : step(&its_step), record(&its_record), message(view), json(reader, view) {}
+    InHand(const Message& view, message::JsonReader& reader) : message(view), json(reader, view) {}
 
-    const MessageStep* step;
-    const kafka::Record* record;
+    const MessageStep* step = nullptr;  ///< null until it is in hand
     Message message;
     message::JsonView json;
     const handlers::Binding* binding = nullptr;
@@ -74,13 +76,14 @@ class MessageProcessor {
     bool studied = false;  ///< binding and key are found
   };
 
-  InHand& look_at(std::size_t slot, const MessageStep& step, const kafka::Record& record);
-  InHand& take_in_hand(const MessageStep& step, const kafka::Record& record);
+  InHand& look_at(std::size_t slot, const Message& message);
+  InHand& take_in_hand(const MessageStep& step);
   void study(InHand& hand) const;
-  std::variant<NoKey, Key> derive_key(InHand& hand) const;
-  void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
-                  const InHand& hand) const;
-  const std::string& scope_name(const InHand& hand);
+  [[nodiscard]] static bool may_be_parked(const InHand& hand);
+  [[nodiscard]] const postgres::Statement& claim_statement(bool parks) const;
+  void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope, ledger::SourceId source,
+                  const InHand& hand, bool parks) const;
+  const std::string& scope_of_key(const InHand& hand);
   std::optional<postgres::NextStart> prepare_next();
   ledger::ScopeId scope_of(postgres::Session& session, const InHand& hand);
   ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, const std::string& key);
@@ -88,16 +91,23 @@ class MessageProcessor {
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);
-  ledger::Outcome skip(postgres::Session& session, const InHand& hand, const std::string& reason);
+  /// Behind a claim that claimed nothing: parks the message if its record key is parked.
+  bool park_behind(postgres::Frame& frame, const InHand& hand, const std::string& key);
+  ledger::Outcome skip(postgres::Session& session, const InHand& hand, const std::string& reason,
+                       bool with_payload);
+  void bury(postgres::Frame& frame, const InHand& hand, const ledger::Burial& burial,
+            const std::string& transaction);
   void finish(postgres::Frame& frame, const InHand& hand, const std::string& transaction,
-              ledger::Outcome outcome);
-  void emit(Step what, const InHand& hand) const;
+              ledger::Outcome outcome, std::string_view why = {});
+  void emit(Step what, const InHand& hand, std::string_view detail = {}) const;
   void emit_step(Step what, const InHand& hand) const;
 
-  Context& context_;
-  std::map<std::string, ledger::ScopeId> scopes_;
+  const FrameContext& context_;
+  std::map<ledger::SourceId, std::map<std::string, ledger::ScopeId>> scopes_;
   std::string scope_name_;
   std::string key_;
+  const handlers::Binding* binding_ = nullptr;
+  bool in_handler_ = false;
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

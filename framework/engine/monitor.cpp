@@ -79,8 +79,9 @@ void Monitor::run() {
         next_ends = now + kLogEndInterval;
         ask_log_ends();
       }
-    } catch (const kafka::KafkaError&) {  // NOLINT(bugprone-empty-catch): as said below
-      // Kafka is away; librdkafka reports that itself, and the next round asks again.
+    } catch (const kafka::KafkaError& error) {
+      // The next round asks again.
+      context_.kafka_reachable.failed(error.what());
     }
     check_calls();
   }
@@ -88,6 +89,7 @@ void Monitor::run() {
 
 void Monitor::check_topics() {
   context_.directory.refresh();
+  context_.kafka_reachable.answered();
   for (const auto& topic : context_.router.topics()) {
     const auto found = context_.directory.find(topic, milliseconds(60000));
     if (!found || found->id.empty())
@@ -107,10 +109,15 @@ void Monitor::ask_log_ends() {
   for (const auto& status : all)
     partitions.push_back(status->partition);
   const auto ranges = context_.kafka.log_ranges(partitions, kKafkaTimeout);
+  // Asked about nothing, or without a leader for any of it, nobody has answered.
+  if (!ranges.empty())
+    context_.kafka_reachable.answered();
   for (const auto& status : all) {
     const auto found = ranges.find(status->partition);
-    if (found != ranges.end())
-      status->log_end = found->second.end;
+    if (found == ranges.end())
+      continue;
+    status->log_end = found->second.end;
+    ++status->log_end_answers;
   }
 }
 

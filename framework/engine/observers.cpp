@@ -26,6 +26,12 @@ std::string_view to_string(Step step) {
       return "committed";
     case Step::kSkipped:
       return "skipped";
+    case Step::kDeadLettered:
+      return "dead_lettered";
+    case Step::kParked:
+      return "parked";
+    case Step::kProbation:
+      return "probation";
     case Step::kFailed:
       return "failed";
     case Step::kFenced:
@@ -46,6 +52,18 @@ std::string_view to_string(Step step) {
       return "connected";
     case Step::kDisconnected:
       return "disconnected";
+    case Step::kBreakerOpen:
+      return "breaker_open";
+    case Step::kDatabaseLost:
+      return "database_lost";
+    case Step::kDatabaseBack:
+      return "database_back";
+    case Step::kKafkaLost:
+      return "kafka_lost";
+    case Step::kKafkaBack:
+      return "kafka_back";
+    case Step::kPruned:
+      return "pruned";
     case Step::kWarning:
       return "warning";
   }

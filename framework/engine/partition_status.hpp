@@ -25,6 +25,8 @@ struct PartitionStatus {
   std::atomic<std::int64_t> end_seen{-1};
   /// The log's end as Kafka told last; -1: not yet.
   std::atomic<std::int64_t> log_end{-1};
+  /// How often Kafka has told it: shows that Kafka can be reached.
+  std::atomic<std::uint64_t> log_end_answers{0};
 };
 
 /// All partitions of this process. Thread-safe.

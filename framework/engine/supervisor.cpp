@@ -93,6 +93,8 @@ bool Supervisor::pause_before_retry(milliseconds delay) {
 }
 
 RunResult Supervisor::run() {
+  for (const auto& warning : handlers::key_warnings(router_))
+    emit(Step::kWarning, warning);
   if (!connect())
     return RunResult::kStopped;
   start_workers();
@@ -117,26 +119,33 @@ bool Supervisor::connect() {
   while (!stop_) {
     try {
       postgres::Session session(session_settings(options_));
+      database_reachable_.answered();
       ledger::require_schema(session, options_.postgres.schema);
       const auto cluster = client_->cluster_id(kKafkaTimeout);
+      kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
       const auto consumer = registration.consumer;
-      context_ = std::unique_ptr<Context>(
-          new Context{options_,
-                      registry_,
-                      router_,
-                      observers_,
-                      *client_,
-                      std::move(registration),
-                      ledger::OffsetRegister(options_.postgres.schema, consumer),
-                      ledger::IdempotencyKeys(options_.postgres.schema),
-                      ledger::SkippedMessages(options_.postgres.schema, consumer),
-                      TopicDirectory(*client_, router_.topics()),
-                      {},
-                      make_owner()});
+      context_ = std::unique_ptr<Context>(new Context{
+          options_,
+          registry_,
+          router_,
+          observers_,
+          *client_,
+          database_reachable_,
+          kafka_reachable_,
+          std::move(registration),
+          ledger::OffsetRegister(options_.postgres.schema, consumer),
+          ledger::Suspects(options_.postgres.schema, consumer),
+          {options_, router_, observers_, ledger::IdempotencyKeys(options_.postgres.schema),
+           ledger::SkippedMessages(options_.postgres.schema, consumer),
+           ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters)},
+          TopicDirectory(*client_, router_.topics()),
+          {},
+          make_owner()});
       return true;
     } catch (const kafka::KafkaError& error) {
+      kafka_reachable_.failed(error.what());
       report(fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
       if (error.failure() == postgres::FailureClass::kProgram) {
@@ -145,6 +154,7 @@ bool Supervisor::connect() {
                         "in docs/operations.md",
                         error.what(), error.sqlstate()));
       }
+      database_reachable_.failed(error.what());
       report(fmt::format("waiting for PostgreSQL: {}", error.what()));
     } catch (const postgres::InDoubt& error) {
       report(fmt::format("waiting for PostgreSQL: {}", error.what()));
@@ -171,6 +181,8 @@ void Supervisor::start_workers() {
     load_[workers_.back().get()] = 0;
   }
   monitor_ = std::make_unique<Monitor>(*context_, workers_);
+  if (options_.retention.interval != milliseconds{0})
+    pruner_ = std::make_unique<Pruner>(*context_);
 }
 
 void Supervisor::loop() {
@@ -364,6 +376,8 @@ void Supervisor::leave() {
   next_commit_ = {};
   for (const auto& worker : workers_)
     worker->stop();
+  if (pruner_)
+    pruner_->stop();
   const auto all_finished = [this] {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](const auto& w) { return w->finished(); });
@@ -381,6 +395,7 @@ void Supervisor::leave() {
     }
   }
   monitor_.reset();
+  pruner_.reset();
   for (const auto& worker : workers_)
     worker->join();
   finish_revocation();

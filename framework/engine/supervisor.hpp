@@ -14,6 +14,7 @@
 #include "engine/context.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
+#include "engine/pruner.hpp"
 #include "engine/worker.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
@@ -65,11 +66,14 @@ class Supervisor final : private kafka::MembershipListener {
   const Registry& registry_;
   handlers::Router router_;
   Observers observers_;
+  Reachability database_reachable_{observers_, Step::kDatabaseLost, Step::kDatabaseBack};
+  Reachability kafka_reachable_{observers_, Step::kKafkaLost, Step::kKafkaBack};
   std::unique_ptr<kafka::Client> client_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<kafka::Membership> membership_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Pruner> pruner_;  ///< null: retention.interval is zero
 
   std::map<TopicPartition, Worker*> owners_;  // group thread
   std::map<Worker*, std::size_t> load_;       // group thread

@@ -30,7 +30,7 @@ postgres::SessionSettings session_settings(const Options& options) {
 Worker::Worker(Context& context)
     : context_(context),
       positions_(context),
-      processor_(context),
+      processor_(context.frame),
       connect_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
       thread_([this] { run(); }) {}
 
@@ -150,9 +150,11 @@ void Worker::run() {
     serve_mailbox();
     if (stopping_)
       break;
-    if (partitions_.empty() || !ensure_session()) {
-      wait_for_work(partitions_.empty() ? Clock::now() + std::chrono::hours(1)
-                                        : connect_not_before_);
+    // A lost connection is made again even when nothing needs it any more: else nobody in this
+    // process might find out that PostgreSQL is back.
+    const bool needs_session = !partitions_.empty() || session_was_lost_;
+    if (!needs_session || !ensure_session()) {
+      wait_for_work(needs_session ? connect_not_before_ : Clock::now() + std::chrono::hours(1));
       continue;
     }
     poll_register();
@@ -208,6 +210,7 @@ bool Worker::ensure_session() {
     connect_backoff_.reset();
     session_was_lost_ = false;
     database_refused_ = false;
+    context_.database_reachable.answered();
     Event event{Step::kConnected};
     event.detail = session_->behind_pooler() && !session_->pooled()
                        ? "through a pooler; set postgres.pooled = true unless it pools sessions"
@@ -218,6 +221,7 @@ bool Worker::ensure_session() {
     connect_not_before_ = Clock::now() + connect_backoff_.next();
     const auto text =
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
+    context_.database_reachable.failed(text);
     if (!session_was_lost_) {
       Event event{Step::kDisconnected};
       event.detail = text;
@@ -230,6 +234,7 @@ bool Worker::ensure_session() {
 
 void Worker::refuse_database() {
   connect_not_before_ = Clock::now() + connect_backoff_.next();
+  context_.database_reachable.failed("another database answers in its place");
   if (std::exchange(database_refused_, true))
     return;
   session_was_lost_ = true;
@@ -244,6 +249,16 @@ void Worker::refuse_database() {
   context_.observers.emit(event);
 }
 
+/// Leaves the session of our own accord; the next one is made at once.
+void Worker::renew_session() {
+  {
+    const std::scoped_lock lock(session_mutex_);
+    session_.reset();
+  }
+  for (auto& [name, partition] : partitions_)
+    acquire_again(*partition, false);
+}
+
 void Worker::lose_session(const std::string& why) {
   {
     const std::scoped_lock lock(session_mutex_);
@@ -253,6 +268,7 @@ void Worker::lose_session(const std::string& why) {
   connect_not_before_ = Clock::now() + connect_backoff_.next();
   for (auto& [name, partition] : partitions_)
     acquire_again(*partition, partition->epoch.has_value());
+  context_.database_reachable.failed(why);
   Event event{Step::kDisconnected};
   event.detail = why;
   context_.observers.emit(event);
@@ -267,6 +283,7 @@ void Worker::poll_register() {
     for (auto& row : context_.offsets.owned_by(*session_, context_.owner)) {
       held.emplace(std::move(row.partition), row.epoch);
     }
+    context_.database_reachable.answered();
     for (auto& [name, partition] : partitions_) {
       if (partition->phase == Partition::Phase::kAcquiring || !partition->epoch)
         continue;
@@ -302,6 +319,9 @@ void Worker::wait_for_work(Clock::time_point until) {
 
 void Worker::release(Partition& partition) {
   if (!partition.epoch || !session_ || !session_->alive())
+    return;
+  // Not a clean hand-over while its message is on probation: the next owner goes on with that.
+  if (partition.on_probation)
     return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {

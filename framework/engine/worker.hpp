@@ -70,6 +70,7 @@ class Worker {
   bool serve_mailbox();
   void post(std::function<void()> command);
   bool ensure_session();
+  void renew_session();
   void lose_session(const std::string& why);
   void refuse_database();
   void poll_register();
@@ -89,16 +90,38 @@ class Worker {
   void position(Partition& partition);
   bool run_some(Partition& partition);
   bool take_more(Partition& partition);
+  static void taken_now(Partition& partition);
   bool check_first(Partition& partition, const kafka::Record& record);
   void process(Partition& partition, bool more_follows);
   void end_of_log(Partition& partition, const Partition::Item& item);
   void stream_error(Partition& partition, const kafka::Record& record);
+
+  // worker_probation.cpp: messages that may end the process
+  void consider_probation(Partition& partition, const ledger::Acquired& acquired);
+  RunGate::Pass ask_to_run(Partition& partition);
+  bool mark_suspect(Partition& partition, const Partition::Item& item);
+  void end_probation(Partition& partition, bool passed);
+
+  // worker_failures.cpp: messages that cannot be applied
   void fail(Partition& partition, const Failure& failure);
+  void fail_message(Partition& partition, const Failure& failure);
+  bool count_attempt(Partition& partition, std::int64_t offset);
+  bool count_lost_connection(Partition& partition, const Partition::Item& item);
+  void set_aside(Partition& partition, const Failure& failure);
+  void halt_at_message(Partition& partition, const Failure& failure);
+  void retry_ledger(Partition& partition, const Failure& failure);
+  void moved_past(Partition& partition);
+  [[nodiscard]] AdvanceStep advance_of(const Partition& partition,
+                                       const Partition::Item& item) const;
+  [[nodiscard]] const FailureOptions& failure_options() const;
   void acquire_again(Partition& partition, bool must_prove);
   void halt(Partition& partition, const char* kind, const std::string& reason, bool retry_later);
   void stop_fetching(Partition& partition);
   void emit(Step step, const Partition& partition, std::int64_t offset,
             std::string_view detail = {}) const;
+  void emit_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
+  void emit_breaker(const Partition& partition, const std::string& handler,
+                    const Failure& failure) const;
 
   Context& context_;
   Positions positions_;

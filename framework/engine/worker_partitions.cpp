@@ -1,7 +1,5 @@
-// What a worker does with one of its partitions: acquire, position, take, process, fail, halt.
+// What a worker does with one of its partitions: acquire, position, take, process.
 #include <fmt/format.h>
-
-#include <random>
 
 #include "engine/worker.hpp"
 
@@ -19,13 +17,10 @@ constexpr std::size_t kTake = 64;
 /// A seek on a partition whose fetcher is starting answers "erroneous state" for a moment.
 constexpr std::uint32_t kMaxFailedSeeks = 40;
 constexpr milliseconds kSeekRetry{50};
-/// Lag without anything to take for this long: the fetcher is stuck, seek again.
+/// Lag without anything to take for this long, while Kafka answers other questions: the fetcher is
+/// stuck, seek again.
 constexpr milliseconds kStuckAfter{15000};
-
-milliseconds jitter(milliseconds upper) {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
-}
+constexpr std::uint64_t kStuckAnswers = 3;
 
 }  // namespace
 
@@ -142,6 +137,7 @@ void Worker::prepare_acquires() {
 
 void Worker::accept(Partition& partition, const Positioned& positioned) {
   const auto& acquired = positioned.acquired;
+  consider_probation(partition, acquired);
   partition.epoch = acquired.epoch;
   partition.source = positioned.source;
   partition.topic_id = positioned.topic_id;
@@ -158,8 +154,9 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   const bool paused = acquired.state == ledger::PartitionState::kPaused;
   const bool halted = acquired.state == ledger::PartitionState::kHalted;
   // A halt at a message is a stored state; each process tries that message once more by itself.
-  const bool try_halted =
-      halted && tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
+  // Not where trying ends the process.
+  const bool try_halted = halted && acquired.halt_kind != ledger::halt_kind::kCrash &&
+                          tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
   partition.one_try_only = try_halted;
   partition.row_halted = halted;
   if (paused || (halted && !try_halted)) {
@@ -198,7 +195,7 @@ void Worker::position(Partition& partition) {
     context_.membership->seek_and_resume(partition.name(), partition.stored + 1, kKafkaTimeout);
     partition.acquire_backoff.reset();
     partition.phase = Partition::Phase::kRunning;
-    partition.last_taken_at = Clock::now();
+    taken_now(partition);
     emit(Step::kPositioned, partition, partition.stored + 1);
   } catch (const kafka::KafkaError& error) {
     partition.not_before = Clock::now() + kSeekRetry;
@@ -230,21 +227,27 @@ bool Worker::run_some(Partition& partition) {
   return true;
 }
 
+void Worker::taken_now(Partition& partition) {
+  partition.last_taken_at = Clock::now();
+  partition.answers_when_taken = partition.status->log_end_answers;
+}
+
 bool Worker::take_more(Partition& partition) {
   auto records = partition.stream->take(kTake);
-  const auto now = Clock::now();
   if (records.empty()) {
     const bool behind = partition.status->log_end.load() > partition.status->end_seen.load() &&
                         partition.status->log_end.load() > partition.taken + 1;
-    if (behind && now - partition.last_taken_at > kStuckAfter) {
+    const auto answers = partition.status->log_end_answers.load() - partition.answers_when_taken;
+    if (behind && answers >= kStuckAnswers &&
+        Clock::now() - partition.last_taken_at > kStuckAfter) {
       emit(Step::kWarning, partition, partition.taken,
            "Kafka has records but delivers none; seeking again");
       partition.phase = Partition::Phase::kPositioning;
-      partition.last_taken_at = now;
+      taken_now(partition);
     }
     return false;
   }
-  partition.last_taken_at = now;
+  taken_now(partition);
   for (auto& record : records) {
     if (partition.phase != Partition::Phase::kRunning)
       break;
@@ -311,36 +314,70 @@ void Worker::process(Partition& partition, bool more_follows) {
          false);
     return;
   }
+  const auto pass = ask_to_run(partition);
+  if (!pass)
+    return;
+  const bool suspect = partition.on_probation;
+  if (suspect && !mark_suspect(partition, item))
+    return;
+  if (partition.lost_in_handler && !count_lost_connection(partition, item))
+    return;
   const auto offset = item.record.offset();
   try {
     begin_call(partition, context_.longest_handler);
-    const auto step_of = [&partition](const Partition::Item& message) {
-      return MessageStep{partition.name(), partition.source, partition.topic_id,
-                         *partition.epoch, message.previous, partition.row_halted};
+    const auto view_of = [&partition](const Partition::Item& message) {
+      return message.record.view(partition.name().topic, partition.topic_id);
     };
     std::optional<Upcoming> next;
     // Through a pooler nothing travels ahead, so looking at the next one would be done twice.
-    if (more_follows && !session_->pooled() && partition.buffer.size() > 1 &&
+    if (more_follows && !suspect && !session_->pooled() && partition.buffer.size() > 1 &&
         partition.buffer[1].record.kind() == kafka::Record::Kind::kMessage) {
-      next.emplace(Upcoming{step_of(partition.buffer[1]), partition.buffer[1].record});
+      next.emplace(Upcoming{view_of(partition.buffer[1]), partition.source});
     }
-    processor_.process(*session_, step_of(item), item.record, next);
+    const auto message = view_of(item);
+    const auto advance = advance_of(partition, item);
+    const auto outcome = processor_.process(
+        *session_, {message, partition.source, item.record.leader_epoch(), advance}, next);
     end_call();
-    if (const auto epoch = item.record.leader_epoch())
-      partition.leader_epoch = epoch;
-    partition.stored = offset;
-    partition.row_halted = false;
-    partition.status->position = offset + 1;
-    partition.status->halted = false;
-    partition.attempts = 0;
-    partition.one_try_only = false;
-    partition.retry_backoff.reset();
-    partition.buffer.pop_front();
+    if (outcome == ledger::Outcome::kApplied)
+      context_.breaker.applied(processor_.last_binding()->label);
+    moved_past(partition);
   } catch (...) {
     end_call();
     processor_.settle();
     fail(partition, explain(std::current_exception(), session_->alive()));
   }
+  if (suspect)
+    end_probation(partition, partition.stored >= offset);
+}
+
+AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item& item) const {
+  ledger::Advance advance;
+  advance.epoch = *partition.epoch;
+  advance.previous = item.previous;
+  advance.next = item.record.offset();
+  advance.halted = partition.row_halted;
+  advance.leader_epoch = item.record.leader_epoch();
+  const auto message = item.record.view(partition.name().topic, partition.topic_id);
+  if (message.timestamp_ms() >= 0)
+    advance.timestamp_ms = message.timestamp_ms();
+  return {context_.offsets, partition.name(), std::move(advance)};
+}
+
+void Worker::moved_past(Partition& partition) {
+  const auto& record = partition.buffer.front().record;
+  if (const auto epoch = record.leader_epoch())
+    partition.leader_epoch = epoch;
+  partition.stored = record.offset();
+  partition.row_halted = false;
+  partition.status->position = record.offset() + 1;
+  partition.status->halted = false;
+  partition.attempts = 0;
+  partition.lost_in_handler.reset();
+  partition.renewed_for.reset();
+  partition.one_try_only = false;
+  partition.retry_backoff.reset();
+  partition.buffer.pop_front();
 }
 
 void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
@@ -358,6 +395,7 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       context_.offsets.advance_alone(*session_, partition.name(), advance);
       partition.stored = end - 1;
       partition.row_halted = false;
+      partition.on_probation = false;
       partition.status->position = end;
     } catch (...) {
       fail(partition, explain(std::current_exception(), session_->alive()));
@@ -396,112 +434,6 @@ void Worker::acquire_again(Partition& partition, bool must_prove) {
 
 void Worker::stop_fetching(Partition& partition) {
   context_.membership->pause(partition.name());
-}
-
-void Worker::fail(Partition& partition, const Failure& failure) {
-  using postgres::FailureClass;
-  const auto offset = partition.buffer.front().record.offset();
-  if (failure.in_doubt)
-    emit(Step::kInDoubt, partition, offset, failure.text);
-
-  switch (failure.kind) {
-    case FailureClass::kConnection:
-      lose_session(failure.text);
-      return;
-    case FailureClass::kFenced:
-    case FailureClass::kRowMissing:
-      emit(Step::kFenced, partition, offset, failure.text);
-      acquire_again(partition, true);
-      return;
-    case FailureClass::kOutOfOrder:
-      emit(Step::kWarning, partition, offset,
-           fmt::format("{}; asking the register and Kafka again", failure.text));
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      return;
-    case FailureClass::kContention:
-      emit(Step::kFailed, partition, offset, failure.text);
-      partition.not_before = Clock::now() + jitter(context_.options.postgres.retry_initial);
-      return;
-    case FailureClass::kResource:
-      emit(Step::kFailed, partition, offset, failure.text);
-      partition.not_before = Clock::now() + partition.retry_backoff.next();
-      return;
-    case FailureClass::kProgram:
-      emit(Step::kFailed, partition, offset, failure.text);
-      halt(partition, ledger::halt_kind::kProgram,
-           fmt::format(
-               "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
-               "the database or the handler; it is tried again every {} s by itself",
-               context_.options.kafka.group, partition.name().topic, partition.name().partition,
-               offset, failure.text, failure.sqlstate,
-               context_.options.failures.program_error_retry.count() / 1000),
-           true);
-      return;
-    case FailureClass::kTransactionEnded:
-    case FailureClass::kMessage:
-      break;
-  }
-
-  ++partition.attempts;
-  emit(Step::kFailed, partition, offset, failure.text);
-  // What a handler committed by itself cannot be taken back: to try again would pass it as a
-  // duplicate and hide that.
-  const bool ended = failure.kind == FailureClass::kTransactionEnded;
-  const bool exhausted = failure.permanent || ended || partition.one_try_only ||
-                         partition.attempts >= context_.options.failures.max_attempts;
-  if (!exhausted) {
-    partition.not_before = Clock::now() + partition.retry_backoff.next();
-    return;
-  }
-  const auto& key = processor_.last_key();
-  halt(
-      partition, ledger::halt_kind::kMessage,
-      fmt::format(
-          "{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
-          "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
-          "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
-          "FILE --topic {} --partition {} --offset {}",
-          context_.options.kafka.group, partition.name().topic, partition.name().partition, offset,
-          key.empty() ? "(none)" : fmt::format("\"{}\"", key),
-          ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
-          failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
-          partition.attempts, partition.name().topic, partition.name().partition,
-          partition.name().topic, partition.name().partition, offset),
-      false);
-}
-
-void Worker::halt(Partition& partition, const char* kind, const std::string& reason,
-                  bool retry_later) {
-  try {
-    if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, kind, reason)) {
-      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
-      acquire_again(partition, true);
-      return;
-    }
-  } catch (const std::exception&) {
-    const auto failure = explain(std::current_exception(), session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection) {
-      lose_session(failure.text);
-    } else {
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-    }
-    return;
-  }
-  partition.row_halted = true;
-  if (!partition.status->halted.exchange(true) || !retry_later) {
-    emit(Step::kHalted, partition, partition.stored, reason);
-  }
-  if (retry_later) {
-    partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
-    return;
-  }
-  tried_halts_.insert({partition.name(), partition.stored});
-  stop_fetching(partition);
-  partition.buffer.clear();
-  partition.attempts = 0;
-  partition.phase = Partition::Phase::kStopped;
 }
 
 }  // namespace pawl::engine

@@ -5,6 +5,7 @@
 #include "handlers/code_handler.hpp"
 #include "handlers/function_handler.hpp"
 #include "handlers/sql_handler.hpp"
+#include "message/entity_key.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl {
@@ -72,6 +73,7 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->missing_key = from.missing_key.value_or(options.idempotency.missing_key);
     binding->conflict = from.conflict.value_or(options.idempotency.conflict);
     binding->frame = {parse_isolation(from.isolation), from.timeout};
+    binding->failures = from.failures;
     binding->handler = make_handler(from, binding->label, registry);
     for (const auto& topic : from.topics) {
       auto& bound = by_topic_[topic];
@@ -92,6 +94,24 @@ const Binding* Router::route(const Message& message, message::JsonView& json) co
       return binding;
   }
   return nullptr;
+}
+
+std::vector<std::string> key_warnings(const Router& router) {
+  std::vector<std::string> warnings;
+  for (const auto& binding : router.bindings()) {
+    if (binding->key_function != nullptr || !binding->key_template)
+      continue;
+    const auto entity = message::entity_in_key(*binding->key_template);
+    if (!entity)
+      continue;
+    warnings.push_back(
+        fmt::format("handler {}: its key {} looks like the id of a thing, not of an event ({}): if "
+                    "several events are about the same one, all but the first are taken for "
+                    "duplicates or conflicts. Use an id that the producer gives each event, or add "
+                    "one to the key",
+                    binding->label, binding->key_template->text(), *entity));
+  }
+  return warnings;
 }
 
 }  // namespace pawl::handlers

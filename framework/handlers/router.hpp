@@ -27,6 +27,7 @@ struct Binding {
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
   postgres::FrameSettings frame;
+  FailureOptions failures;
   std::unique_ptr<Handler> handler;
 };
 
@@ -50,5 +51,8 @@ class Router {
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;
 };
+
+/// What in the handlers' key templates looks like a mistake; each once, and none blocks a start.
+[[nodiscard]] std::vector<std::string> key_warnings(const Router& router);
 
 }  // namespace pawl::handlers

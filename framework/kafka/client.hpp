@@ -64,6 +64,9 @@ class Client {
   /// The end of the log with what open transactions wrote; throws where log_ranges() leaves out.
   std::int64_t high_watermark(const TopicPartition& partition,
                               std::chrono::milliseconds timeout) const;
+  /// The same of several partitions; absent is what has no leader or does not exist.
+  std::map<TopicPartition, std::int64_t> high_watermarks(
+      const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const;
   /// The first offset at or after a time; the log's end where there is none. Absent as above.
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
                                                     std::int64_t timestamp_ms,

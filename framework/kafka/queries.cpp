@@ -140,13 +140,18 @@ std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPar
 
 std::int64_t Client::high_watermark(const TopicPartition& partition,
                                     std::chrono::milliseconds timeout) const {
-  const auto ends = list_offsets({partition}, RD_KAFKA_OFFSET_SPEC_LATEST,
-                                 RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED, timeout);
+  const auto ends = high_watermarks({partition}, timeout);
   if (!ends.empty())
     return ends.begin()->second;
   throw KafkaError(
       RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
       fmt::format("Kafka tells no end of {} [{}] now", partition.topic, partition.partition));
+}
+
+std::map<TopicPartition, std::int64_t> Client::high_watermarks(
+    const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const {
+  return list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST,
+                      RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED, timeout);
 }
 
 std::map<TopicPartition, std::int64_t> Client::offsets_at(

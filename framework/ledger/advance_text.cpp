@@ -18,6 +18,10 @@ const char* counter(Outcome outcome) {
     case Outcome::kUnchecked:
       return "       applied_count = r.applied_count + 1,"
              "       unchecked_count = r.unchecked_count + 1,";
+    case Outcome::kDead:
+      return "       dead_count = r.dead_count + 1,";
+    case Outcome::kParked:
+      return "       parked_count = r.parked_count + 1,";
     case Outcome::kEndOfLog:
       break;
   }

@@ -13,6 +13,15 @@ constexpr const char* kClaim =
     " ON CONFLICT (scope_id, key) DO NOTHING"
     " RETURNING pg_current_xact_id()";
 
+// Claims nothing while the record key is parked; its row stays locked until the transaction ends.
+constexpr const char* kClaimUnlessParked =
+    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
+    "kafka_offset)"
+    " SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint"
+    "  WHERE NOT pawl.is_parked($7::integer, $8, $9::bytea)"
+    " ON CONFLICT (scope_id, key) DO NOTHING"
+    " RETURNING pg_current_xact_id()";
+
 constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
 
 constexpr const char* kLookup =
@@ -28,16 +37,25 @@ constexpr const char* kRespond =
 constexpr const char* kInsertScope =
     "INSERT INTO pawl.idempotency_scopes (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
 
-constexpr const char* kFindScope = "SELECT scope_id FROM pawl.idempotency_scopes WHERE name = $1";
+constexpr const char* kInsertUse =
+    "INSERT INTO pawl.scope_sources (scope_id, source_id)"
+    " SELECT scope_id, $2::integer FROM pawl.idempotency_scopes WHERE name = $1"
+    " ON CONFLICT DO NOTHING";
+
+constexpr const char* kFindScope =
+    "SELECT s.scope_id FROM pawl.idempotency_scopes s JOIN pawl.scope_sources u USING (scope_id)"
+    " WHERE s.name = $1 AND u.source_id = $2::integer";
 
 }  // namespace
 
 IdempotencyKeys::IdempotencyKeys(const std::string& schema)
     : claim_{"pawl_claim", in_schema(kClaim, schema)},
+      claim_unless_parked_{"pawl_claim_unless_parked", in_schema(kClaimUnlessParked, schema)},
       unchecked_{"pawl_unchecked", kUnchecked},
       lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
       respond_{"pawl_store_response", in_schema(kRespond, schema)},
       insert_scope_{"pawl_insert_scope", in_schema(kInsertScope, schema)},
+      insert_use_{"pawl_insert_scope_source", in_schema(kInsertUse, schema)},
       find_scope_{"pawl_find_scope", in_schema(kFindScope, schema)} {}
 
 void IdempotencyKeys::fill(postgres::Parameters& parameters, const Claim& claim) const {
@@ -80,10 +98,13 @@ void IdempotencyKeys::fill_response(postgres::Parameters& parameters, ScopeId sc
   parameters.add_bytes(response);
 }
 
-ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name) const {
+ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name,
+                               SourceId source) const {
+  postgres::Parameters use;
+  use.add_text(name);
+  use.add_integer(static_cast<std::int64_t>(source));
   const auto find = [&]() -> std::optional<ScopeId> {
-    postgres::Parameters parameters;
-    parameters.add_text(name);
+    auto parameters = use;
     const auto result = session.exec(find_scope_, parameters);
     if (PQntuples(result.get()) == 0)
       return std::nullopt;
@@ -93,7 +114,8 @@ ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& na
     return *known;
   postgres::Parameters parameters;
   parameters.add_text(name);
-  postgres::run_transaction(session, {{&insert_scope_, std::move(parameters)}});
+  postgres::run_transaction(session,
+                            {{&insert_scope_, std::move(parameters)}, {&insert_use_, use}});
   const auto made = find();
   if (!made)
     throw std::logic_error("an idempotency scope is missing right after it was stored");

@@ -40,6 +40,12 @@ class IdempotencyKeys {
   [[nodiscard]] const postgres::Statement& claim_statement() const { return claim_; }
   void fill(postgres::Parameters& parameters, const Claim& claim) const;
 
+  /// The same, claiming nothing while the record key is parked (DeadLetters::is_parked_statement
+  /// tells that from a duplicate). Parameters: fill(), then DeadLetters::fill_record_key().
+  [[nodiscard]] const postgres::Statement& claim_unless_parked_statement() const {
+    return claim_unless_parked_;
+  }
+
   /// Instead of a claim for a message that has no key: only names the transaction.
   [[nodiscard]] const postgres::Statement& unchecked_statement() const { return unchecked_; }
 
@@ -55,15 +61,18 @@ class IdempotencyKeys {
   void fill_response(postgres::Parameters& parameters, ScopeId scope, const std::string& key,
                      const std::string& response) const;
 
-  /// The number of a scope, made when it is new.
-  ScopeId scope(postgres::Session& session, const std::string& name) const;
+  /// The number of a scope, made when it is new. Stores that the source uses it, before its first
+  /// key: pruning asks what its partitions still need (pawl.scope_sources).
+  ScopeId scope(postgres::Session& session, const std::string& name, SourceId source) const;
 
  private:
   postgres::Statement claim_;
+  postgres::Statement claim_unless_parked_;
   postgres::Statement unchecked_;
   postgres::Statement lookup_;
   postgres::Statement respond_;
   postgres::Statement insert_scope_;
+  postgres::Statement insert_use_;
   postgres::Statement find_scope_;
 };
 

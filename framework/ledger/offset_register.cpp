@@ -18,6 +18,14 @@ constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integ
 
 constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
 
+constexpr const char* kRecordAttempt =
+    "UPDATE pawl.processed_kafka_offsets r"
+    "   SET attempts = CASE WHEN r.attempts_offset = $5::bigint THEN r.attempts ELSE 0 END + 1,"
+    "       attempts_offset = $5::bigint"
+    " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer"
+    "   AND r.owner_epoch = $4::bigint"
+    " RETURNING r.attempts";
+
 constexpr const char* kStoreTopicId =
     "UPDATE pawl.processed_kafka_offsets"
     "   SET topic_id = $5"
@@ -78,8 +86,9 @@ postgres::Statement statement(const char* name, const char* text, const std::str
 std::map<std::pair<Outcome, bool>, postgres::Statement> advance_statements(
     const std::string& schema) {
   std::map<std::pair<Outcome, bool>, postgres::Statement> statements;
-  for (const auto outcome : {Outcome::kApplied, Outcome::kDuplicate, Outcome::kSkipped,
-                             Outcome::kUnchecked, Outcome::kEndOfLog}) {
+  for (const auto outcome :
+       {Outcome::kApplied, Outcome::kDuplicate, Outcome::kSkipped, Outcome::kUnchecked,
+        Outcome::kDead, Outcome::kParked, Outcome::kEndOfLog}) {
     for (const bool halted : {false, true}) {
       auto name = fmt::format("pawl_advance_{}{}", to_string(outcome), halted ? "_halted" : "");
       const bool claimed = outcome != Outcome::kEndOfLog;
@@ -119,6 +128,7 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       advance_(advance_statements(schema)),
       release_(statement("release", kRelease, schema)),
       halt_(statement("halt", kHalt, schema)),
+      record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       owned_by_(statement("owned_by", kOwnedBy, schema)),
       other_holder_(statement("other_holder", kOtherHolder, schema)),
@@ -180,11 +190,12 @@ void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartit
                                    const Advance& advance) const {
   postgres::Parameters parameters;
   fill(parameters, partition, advance);
-  postgres::run_transaction(session, {{&advance_statement(advance), std::move(parameters)}});
+  postgres::run_transaction(
+      session, {{&advance_statement(advance.outcome, advance.halted), std::move(parameters)}});
 }
 
-const postgres::Statement& OffsetRegister::advance_statement(const Advance& advance) const {
-  return advance_.at({advance.outcome, advance.halted});
+const postgres::Statement& OffsetRegister::advance_statement(Outcome outcome, bool halted) const {
+  return advance_.at({outcome, halted});
 }
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,
@@ -206,6 +217,21 @@ bool OffsetRegister::halt(postgres::Session& session, const TopicPartition& part
   parameters.add_text(reason);
   const auto results = postgres::run_transaction(session, {{&halt_, std::move(parameters)}});
   return boolean(results.front().get(), 0, 0);
+}
+
+std::optional<std::uint32_t> OffsetRegister::record_attempt(postgres::Session& session,
+                                                            const TopicPartition& partition,
+                                                            OwnerEpoch epoch,
+                                                            std::int64_t offset) const {
+  postgres::Parameters parameters;
+  add_partition_parameters(parameters, partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  parameters.add_integer(offset);
+  const auto results =
+      postgres::run_transaction(session, {{&record_attempt_, std::move(parameters)}});
+  if (PQntuples(results.front().get()) == 0)
+    return std::nullopt;
+  return static_cast<std::uint32_t>(integer(results.front().get(), 0, 0));
 }
 
 bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicPartition& partition,

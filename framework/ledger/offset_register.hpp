@@ -58,7 +58,7 @@ class OffsetRegister {
   std::optional<Acquired> acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::string& owner) const;
 
-  [[nodiscard]] const postgres::Statement& advance_statement(const Advance& advance) const;
+  [[nodiscard]] const postgres::Statement& advance_statement(Outcome outcome, bool halted) const;
   void fill(postgres::Parameters& parameters, const TopicPartition& partition,
             const Advance& advance) const;
 
@@ -70,6 +70,12 @@ class OffsetRegister {
   bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
   bool halt(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
             const std::string& kind, const std::string& reason) const;
+
+  /// Counts one failed attempt of the message at `offset`; the attempts so far, also of earlier
+  /// processes. Nullopt: somebody else acquired meanwhile.
+  std::optional<std::uint32_t> record_attempt(postgres::Session& session,
+                                              const TopicPartition& partition, OwnerEpoch epoch,
+                                              std::int64_t offset) const;
 
   /// Stores the topic id that the owner found in Kafka; false when fenced.
   bool store_topic_id(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
@@ -103,6 +109,7 @@ class OffsetRegister {
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
   postgres::Statement release_;
   postgres::Statement halt_;
+  postgres::Statement record_attempt_;
   postgres::Statement store_topic_id_;
   postgres::Statement owned_by_;
   postgres::Statement other_holder_;

@@ -10,6 +10,15 @@ namespace {
 constexpr const char* kChange =
     "SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7)";
 
+constexpr const char* kRequireUnpruned =
+    "SELECT pawl.require_unpruned($1::integer, $2, $3::bigint)";
+
+// What comes next at another position may be older than what was processed last: until it has
+// processed a message there, the partition holds keys back (pawl.prune_cutoff).
+constexpr const char* kForgetTime =
+    "UPDATE pawl.processed_kafka_offsets SET last_timestamp_ms = NULL"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer";
+
 postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartition& partition) {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer));
@@ -32,6 +41,8 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
     : consumer_(consumer),
       skipped_(schema, consumer),
       change_{"pawl_operator_change", in_schema(kChange, schema)},
+      require_unpruned_{"pawl_require_unpruned", in_schema(kRequireUnpruned, schema)},
+      forget_time_{"pawl_forget_time", in_schema(kForgetTime, schema)},
       advance_{"pawl_operator_advance", advance_text(schema, {Outcome::kSkipped, false, true})} {}
 
 std::int64_t OperatorCommands::change(postgres::Session& session,
@@ -45,8 +56,25 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
   add_optional(parameters, change.state ? to_string(*change.state) : "");
   parameters.add_text(change.action);
   add_optional(parameters, change.reason);
-  const auto results = postgres::run_transaction(session, {{&change_, std::move(parameters)}});
-  return integer(results.front().get(), 0, 0);
+  std::vector<postgres::Step> steps;
+  if (change.needs_keys) {
+    // Locks the scopes, so before the register's row as pruning does it.
+    postgres::Parameters seen;
+    seen.add_integer(static_cast<std::int64_t>(consumer_));
+    seen.add_text(change.partition.topic);
+    if (change.pruned_to) {
+      seen.add_integer(change.pruned_to->time_since_epoch().count());
+    } else {
+      seen.add_null();
+    }
+    steps.push_back({&require_unpruned_, std::move(seen)});
+  }
+  const auto changed = steps.size();
+  steps.push_back({&change_, std::move(parameters)});
+  if (change.last_processed)
+    steps.push_back({&forget_time_, partition_parameters(consumer_, change.partition)});
+  const auto results = postgres::run_transaction(session, std::move(steps));
+  return integer(results[changed].get(), 0, 0);
 }
 
 void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip,

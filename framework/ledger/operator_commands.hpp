@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ledger/retention.hpp"
 #include "ledger/skipped_messages.hpp"
 #include "ledger/types.hpp"
 #include "postgres/session.hpp"
@@ -17,6 +18,10 @@ struct OperatorChange {
   std::optional<std::int64_t> last_processed;  ///< nullopt keeps the position
   std::optional<PartitionState> state;         ///< nullopt keeps the state; running or paused
   std::string action;                          ///< as the history names it: "offsets set"
+  /// Messages come again and must be recognised by their keys: refused when keys were removed
+  /// beyond `pruned_to`, which is what was known when the position was chosen.
+  bool needs_keys = false;
+  std::optional<Instant> pruned_to;
   std::string reason;
 };
 
@@ -37,6 +42,7 @@ class OperatorCommands {
   OperatorCommands(const std::string& schema, ConsumerId consumer);
 
   /// Returns the last processed offset before the change. PW004: the partition has no row yet.
+  /// PW008: keys were removed since `pruned_to` was read; nothing was changed.
   std::int64_t change(postgres::Session& session, const OperatorChange& change) const;
 
   /// Records `message` with its payload and moves the offset past it; a halt ends, a pause stays.
@@ -47,6 +53,8 @@ class OperatorCommands {
   ConsumerId consumer_;
   SkippedMessages skipped_;
   postgres::Statement change_;
+  postgres::Statement require_unpruned_;
+  postgres::Statement forget_time_;
   postgres::Statement advance_;
 };
 

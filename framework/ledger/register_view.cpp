@@ -13,7 +13,13 @@ constexpr const char* kReadRegister =
     "       state, halt_kind, state_reason,"
     "       to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
     "       to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
-    "       base_offset, applied_count, duplicate_count, skipped_count, unchecked_count"
+    "       base_offset, applied_count, duplicate_count, skipped_count, unchecked_count,"
+    "       dead_count, parked_count,"
+    "       to_char(acquired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+    // Whose sessions a role may not see in full have no backend_start for it.
+    "       owner_pid IS NOT NULL AND NOT EXISTS ("
+    "         SELECT FROM pg_stat_activity a"
+    "          WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true))"
     "  FROM pawl.processed_kafka_offsets"
     " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
     " ORDER BY topic, partition";
@@ -29,18 +35,33 @@ constexpr const char* kMissingRights =
     "          ('consumer_topics', 'SELECT'), ('consumer_topics', 'INSERT'),"
     "          ('processed_kafka_offsets', 'SELECT'), ('processed_kafka_offsets', 'INSERT'),"
     "          ('processed_kafka_offsets', 'UPDATE'),"
-    "          ('offset_history', 'INSERT'), ('skipped_messages', 'INSERT'),"
+    "          ('offset_history', 'INSERT'),"
+    "          ('skipped_messages', 'SELECT'), ('skipped_messages', 'INSERT'),"
+    "          ('skipped_messages', 'DELETE'),"
+    "          ('dead_letters', 'SELECT'), ('dead_letters', 'INSERT'), ('dead_letters', 'UPDATE'),"
+    "          ('dead_letters', 'DELETE'),"
+    "          ('parked_keys', 'SELECT'), ('parked_keys', 'INSERT'), ('parked_keys', 'UPDATE'),"
+    "          ('parked_keys', 'DELETE'),"
+    "          ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),"
+    "          ('suspects', 'DELETE'),"
     "          ('idempotency_scopes', 'SELECT'), ('idempotency_scopes', 'INSERT'),"
-    "          ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT')"
+    "          ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),"
+    "          ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),"
+    "          ('retention_state', 'UPDATE'),"
+    "          ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),"
+    "          ('idempotency_keys', 'DELETE')"
     "       ) AS needed (name, privilege)"
     "  JOIN pg_class t ON t.relname = needed.name"
     "  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
     " WHERE NOT has_table_privilege(t.oid, needed.privilege)"
     " UNION ALL "
-    "SELECT 'UPDATE (response) on pawl.idempotency_keys'"
-    "  FROM pg_class t JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
-    " WHERE t.relname = 'idempotency_keys' AND NOT has_column_privilege(t.oid, 'response', "
-    "'UPDATE')"
+    "SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)"
+    "  FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_scopes', 'pruned_to'),"
+    "               ('idempotency_scopes', 'swept_to')) AS needed (name, attribute)"
+    "  JOIN pg_class t ON t.relname = needed.name"
+    "  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
+    "  JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute"
+    " WHERE NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')"
     " UNION ALL "
     "SELECT format('EXECUTE on function pawl.%s', p.proname)"
     "  FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1"
@@ -91,6 +112,10 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.duplicates = integer(rows, i, 13);
     row.skipped = integer(rows, i, 14);
     row.unchecked = integer(rows, i, 15);
+    row.dead = integer(rows, i, 16);
+    row.parked = integer(rows, i, 17);
+    row.acquired_at = text(rows, i, 18);
+    row.session_gone = boolean(rows, i, 19);
     result.push_back(std::move(row));
   }
   return result;

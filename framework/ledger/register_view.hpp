@@ -27,6 +27,16 @@ struct RegisterRow {
   std::int64_t duplicates = 0;
   std::int64_t skipped = 0;
   std::int64_t unchecked = 0;
+  std::int64_t dead = 0;
+  std::int64_t parked = 0;
+  std::string acquired_at;    ///< RFC 3339, UTC; empty: never
+  bool session_gone = false;  ///< the owner did not release it, but its session is not there
+
+  /// Messages behind the stored offset since the counters began, however they ended.
+  [[nodiscard]] std::int64_t processed() const {
+    return applied + duplicates + skipped + dead + parked;
+  }
+  [[nodiscard]] bool owned() const { return !released && !owner.empty() && !session_gone; }
 };
 
 /// A row of pawl.consumers.

@@ -79,6 +79,10 @@ const char* to_string(Outcome outcome) {
       return "skipped";
     case Outcome::kUnchecked:
       return "unchecked";
+    case Outcome::kDead:
+      return "dead";
+    case Outcome::kParked:
+      return "parked";
     case Outcome::kEndOfLog:
       return "end of log";
   }

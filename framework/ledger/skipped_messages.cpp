@@ -1,9 +1,6 @@
 #include "ledger/skipped_messages.hpp"
 
-#include <openssl/evp.h>
-
-#include <nlohmann/json.hpp>
-
+#include "ledger/payload.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::ledger {
@@ -14,24 +11,6 @@ constexpr const char* kRecord =
     "                                   record_key, record_value, headers, timestamp_ms)"
     " VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb, "
     "$9::bigint)";
-
-std::string base64(std::string_view bytes) {
-  std::string encoded(4 * ((bytes.size() + 2) / 3), '\0');
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                  reinterpret_cast<const unsigned char*>(bytes.data()),
-                  static_cast<int>(bytes.size()));
-  return encoded;
-}
-
-std::string headers_json(const Message& message) {
-  auto headers = nlohmann::json::array();
-  for (const auto& header : message.headers()) {
-    headers.push_back({{"name", std::string(header.name)},
-                       {"value", header.value ? nlohmann::json(base64(*header.value))
-                                              : nlohmann::json(nullptr)}});
-  }
-  return headers.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
 
 }  // namespace
 
@@ -56,7 +35,7 @@ void SkippedMessages::fill(postgres::Parameters& parameters, const Message& mess
     parameters.add_null();
   }
   if (with_payload) {
-    parameters.add_text(headers_json(message));
+    parameters.add_text(headers_json(message.headers()));
   } else {
     parameters.add_null();
   }

@@ -26,11 +26,12 @@ enum class PartitionState { kRunning, kPaused, kHalted };
 namespace halt_kind {
 inline constexpr const char* kMessage = "message";    ///< the head message cannot be applied
 inline constexpr const char* kProgram = "program";    ///< the handler's SQL cannot run at all
+inline constexpr const char* kCrash = "crash";        ///< the head message ends processes
 inline constexpr const char* kPosition = "position";  ///< Kafka no longer holds what comes next
 }  // namespace halt_kind
 
 /// How a message ended, as the register counts it.
-enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kEndOfLog };
+enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kDead, kParked, kEndOfLog };
 
 /// What the register knew when a partition was acquired. Definitive: no commit of an older owner
 /// can come after it.

@@ -152,6 +152,15 @@ Missing Template::missing(const Placeholder& placeholder) const {
   return {placeholder.text(), position_of(text_, placeholder.begin()).column};
 }
 
+std::vector<const Placeholder*> Template::placeholders() const {
+  std::vector<const Placeholder*> all;
+  for (const auto& piece : pieces_) {
+    if (const auto* placeholder = std::get_if<Placeholder>(&piece))
+      all.push_back(placeholder);
+  }
+  return all;
+}
+
 std::variant<KeyText, Missing> Template::render_key(const Message& message, JsonView& json) const {
   std::string key;
   std::string scratch;

@@ -43,6 +43,8 @@ class Template {
   explicit Template(Placeholder placeholder);
 
   [[nodiscard]] const std::string& text() const { return text_; }
+  /// In their order; they live as long as the template.
+  [[nodiscard]] std::vector<const Placeholder*> placeholders() const;
   [[nodiscard]] bool is_single_placeholder() const { return single_; }
 
   /// The idempotency key. A part that is missing, null or empty identifies nothing: without a

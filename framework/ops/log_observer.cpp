@@ -49,6 +49,9 @@ bool of_message(Step step) {
     case Step::kCommitted:
     case Step::kDuplicate:
     case Step::kSkipped:
+    case Step::kDeadLettered:
+    case Step::kParked:
+    case Step::kProbation:
     case Step::kFailed:
     case Step::kInDoubt:
       return true;
@@ -124,8 +127,9 @@ void LogObserver::ended(RunResult result) {
   const auto total = counts();
   const auto took = seconds(Clock::now() - started_);
   say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
-      fmt::format("{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped)",
-                  meaning(result), total.processed, took, total.duplicates, total.skipped));
+      fmt::format("{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{})",
+                  meaning(result), total.processed, took, total.duplicates, total.skipped,
+                  set_aside(total)));
 }
 
 void LogObserver::failed(const std::string& reason) {
@@ -149,6 +153,16 @@ void LogObserver::handle(const Event& event) {
     case Step::kSkipped:
       processed(event);
       return;
+    case Step::kDeadLettered:
+      processed(event);
+      limited(spdlog::level::warn, event, fmt::format("dead letter: {}", event.detail));
+      return;
+    case Step::kParked:
+      processed(event);
+      return;
+    case Step::kProbation:
+      limited(spdlog::level::warn, event, std::string(event.detail));
+      return;
     case Step::kFailed:
       failed_.fetch_add(1, std::memory_order_relaxed);
       limited(spdlog::level::warn, event, fmt::format("one try failed: {}", event.detail));
@@ -158,6 +172,9 @@ void LogObserver::handle(const Event& event) {
       return;
     case Step::kDisconnected:
       connection_lost(event);
+      return;
+    case Step::kPruned:
+      line(spdlog::level::info, event, std::string(event.detail));
       return;
     case Step::kWarning:
       limited(spdlog::level::warn, event, std::string(event.detail));
@@ -209,6 +226,10 @@ void LogObserver::processed(const Event& event) {
     duplicates_.fetch_add(1, std::memory_order_relaxed);
   if (event.step == Step::kSkipped)
     skipped_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kDeadLettered)
+    dead_.fetch_add(1, std::memory_order_relaxed);
+  if (event.step == Step::kParked)
+    parked_.fetch_add(1, std::memory_order_relaxed);
   auto* partition = partitions_.find(event.topic, event.partition);
   if (partition == nullptr)
     partition = &partitions_.add(event.topic, event.partition);
@@ -217,10 +238,7 @@ void LogObserver::processed(const Event& event) {
   if (event.lag >= 0)
     partition->end.store(next + event.lag, std::memory_order_relaxed);
   if (log_->should_log(spdlog::level::debug)) {
-    line(spdlog::level::debug, event,
-         event.step == Step::kDuplicate ? "duplicate"
-         : event.step == Step::kSkipped ? "skipped"
-                                        : "committed");
+    line(spdlog::level::debug, event, std::string(to_string(event.step)));
   }
 }
 
@@ -346,7 +364,15 @@ void LogObserver::report_connection(Clock::time_point now) {
 }
 
 LogObserver::Counts LogObserver::counts() const {
-  return {applied_.load(), duplicates_.load(), skipped_.load(), failed_.load()};
+  return {applied_.load(), duplicates_.load(), skipped_.load(),
+          dead_.load(),    parked_.load(),     failed_.load()};
+}
+
+/// What most consumers never have is said only where it is so.
+std::string LogObserver::set_aside(const Counts& counts) {
+  if (counts.dead + counts.parked == 0)
+    return "";
+  return fmt::format(", {} DEAD LETTERS, {} parked behind them", counts.dead, counts.parked);
 }
 
 LogObserver::Position LogObserver::position() const {
@@ -373,10 +399,10 @@ void LogObserver::report_progress(Clock::time_point now) {
     LogLine line;
     line.event = "progress";
     line.text = fmt::format(
-        "{} messages processed ({:.0f}/s), {} duplicates, {} skipped, {} failed tries; "
+        "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; "
         "{} partitions{}, lag {}",
-        total.processed, rate, total.duplicates, total.skipped, total.failed, at.partitions,
-        at.halted > 0 ? fmt::format(" ({} HALTED)", at.halted) : "",
+        total.processed, rate, total.duplicates, total.skipped, set_aside(total), total.failed,
+        at.partitions, at.halted > 0 ? fmt::format(" ({} HALTED)", at.halted) : "",
         at.lag_known ? std::to_string(at.lag) : "not known yet");
     const auto figure = [&line](std::string_view name, auto number) {
       line.figures.emplace_back(name, static_cast<std::int64_t>(number));
@@ -385,6 +411,8 @@ void LogObserver::report_progress(Clock::time_point now) {
     figure("per_second", rate);
     figure("duplicates", total.duplicates);
     figure("skipped", total.skipped);
+    figure("dead", total.dead);
+    figure("parked", total.parked);
     figure("failed", total.failed);
     figure("partitions", at.partitions);
     figure("halted", at.halted);

@@ -47,6 +47,8 @@ class LogObserver final : public Observer {
     std::uint64_t processed = 0;
     std::uint64_t duplicates = 0;
     std::uint64_t skipped = 0;
+    std::uint64_t dead = 0;
+    std::uint64_t parked = 0;
     std::uint64_t failed = 0;
     friend bool operator==(const Counts&, const Counts&) = default;
   };
@@ -75,6 +77,7 @@ class LogObserver final : public Observer {
   void report_connection(Clock::time_point now);
   void report_progress(Clock::time_point now);
   [[nodiscard]] Counts counts() const;
+  [[nodiscard]] static std::string set_aside(const Counts& counts);
   [[nodiscard]] Position position() const;
 
   const std::string group_;
@@ -85,6 +88,8 @@ class LogObserver final : public Observer {
   std::atomic<std::uint64_t> applied_{0};
   std::atomic<std::uint64_t> duplicates_{0};
   std::atomic<std::uint64_t> skipped_{0};
+  std::atomic<std::uint64_t> dead_{0};
+  std::atomic<std::uint64_t> parked_{0};
   std::atomic<std::uint64_t> failed_{0};
   PartitionTable partitions_;
   RepeatLimiter repeats_;

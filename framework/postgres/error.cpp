@@ -18,7 +18,8 @@ Error Error::from(const PGresult* result) {
     message = PQresultErrorMessage(result);
   const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
   return {field(result, PG_DIAG_SQLSTATE),
-          hint.empty() ? message : fmt::format("{} ({})", message, hint)};
+          hint.empty() ? message : fmt::format("{} ({})", message, hint),
+          field(result, PG_DIAG_MESSAGE_DETAIL)};
 }
 
 Error Error::connection_lost(const std::string& what) {

@@ -19,11 +19,13 @@ using Result = std::unique_ptr<PGresult, ResultDeleter>;
 /// without DETAIL and CONTEXT, which may quote row values.
 class Error : public std::runtime_error {
  public:
-  Error(std::string sqlstate, const std::string& message)
-      : std::runtime_error(message), sqlstate_(std::move(sqlstate)) {}
+  Error(std::string sqlstate, const std::string& message, std::string detail = {})
+      : std::runtime_error(message), sqlstate_(std::move(sqlstate)), detail_(std::move(detail)) {}
 
   /// Five characters, or empty when the connection itself failed.
   [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
+  /// What else PostgreSQL said; may quote row values: not for logs.
+  [[nodiscard]] const std::string& detail() const { return detail_; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_); }
 
   /// From a result with an error status.
@@ -33,6 +35,7 @@ class Error : public std::runtime_error {
 
  private:
   std::string sqlstate_;
+  std::string detail_;
 };
 
 /// A statement with `expect_rows` affected or returned another number of rows.

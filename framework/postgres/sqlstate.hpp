@@ -23,6 +23,9 @@ inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
 inline constexpr std::string_view kRowMissingState = "PW004";
+inline constexpr std::string_view kResolvedState =
+    "PW005";  ///< a dead letter that is none any more
+inline constexpr std::string_view kParkedBehindState = "PW006";  ///< another one comes first
 
 /// Classifies a five-character SQLSTATE; the empty state (an error of the client library's own) is
 /// a connection failure.

@@ -17,16 +17,17 @@ const Statement kDurable{
     "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
     "                  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true),"
     "       set_config('lock_timeout', $1, true)"};
+const Statement kRelaxed{"pawl_tx_relaxed",
+                         "SELECT set_config('synchronous_commit', 'off', true),"
+                         "       set_config('lock_timeout', $1, true)"};
 
-}  // namespace
-
-std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
+std::vector<Result> run(Session& session, std::vector<Step> steps, const Statement& prepare) {
   try {
     Flight flight(session);
     flight.add(kBegin);
     Parameters settings;
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
-    flight.add(kDurable, settings);
+    flight.add(prepare, settings);
     for (auto& step : steps)
       flight.add(*step.statement, step.parameters);
     flight.add(kCommit);
@@ -48,6 +49,16 @@ std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
     }
     throw;
   }
+}
+
+}  // namespace
+
+std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
+  return run(session, std::move(steps), kDurable);
+}
+
+std::vector<Result> run_relaxed_transaction(Session& session, std::vector<Step> steps) {
+  return run(session, std::move(steps), kRelaxed);
 }
 
 }  // namespace pawl::postgres

@@ -19,4 +19,7 @@ struct Step {
 /// command). Returns one result a step; throws Error, or InDoubt when the answer to COMMIT is lost.
 std::vector<Result> run_transaction(Session& session, std::vector<Step> steps);
 
+/// The same, but COMMIT does not wait for the disk: for what may be done again after a crash.
+std::vector<Result> run_relaxed_transaction(Session& session, std::vector<Step> steps);
+
 }  // namespace pawl::postgres

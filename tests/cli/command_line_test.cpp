@@ -41,8 +41,9 @@ TEST_CASE("a group of commands without one of them shows what there is") {
 TEST_CASE("every command explains itself") {
   const auto words = GENERATE(
       std::vector<std::string>{"run"}, std::vector<std::string>{"check"},
-      std::vector<std::string>{"offsets", "show"}, std::vector<std::string>{"offsets", "set"},
-      std::vector<std::string>{"offsets", "reset"}, std::vector<std::string>{"partitions", "pause"},
+      std::vector<std::string>{"audit"}, std::vector<std::string>{"offsets", "show"},
+      std::vector<std::string>{"offsets", "set"}, std::vector<std::string>{"offsets", "reset"},
+      std::vector<std::string>{"partitions", "pause"},
       std::vector<std::string>{"partitions", "resume"},
       std::vector<std::string>{"partitions", "skip"});
   auto arguments = words;

@@ -153,11 +153,19 @@ scope = "sc"
 missing_key = "process"
 conflict = "ignore"
 [failures]
-then = "halt"
+then = "park"
 max_attempts = 11
+max_crashes = 17
 retry_initial = "12ms"
 retry_max = "13s"
 program_error_retry = "14s"
+breaker = 18
+[dead_letters]
+store_payload = false
+max_payload = "19B"
+[audit]
+sql = ["SELECT 1", { name = "sums", text = "SELECT 2" }]
+timeout = "17s"
 [consumer]
 workers = 15
 shutdown_timeout = "16s"
@@ -199,11 +207,56 @@ sql = "SELECT 1"
   expected.postgres.stalled_owner_after = 9s;
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
-  expected.failures = {FailurePolicy::kHalt, 11, 12ms, 13s, 14s};
+  expected.failures = {FailurePolicy::kPark, 11, 17, 12ms, 13s, 14s, 18};
+  expected.dead_letters = {false, 19};
+  expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
   expected.consumer = {15, 16s, Unmatched::kSkip, false};
   expected.log = {LogFormat::kJson, "debug", 0ms};
   expected.handlers = options.handlers;
   CHECK(options == expected);
+}
+
+TEST_CASE("a handler's own failure policy stands over that of [failures], option by option") {
+  const auto options = load(request(R"(
+[kafka]
+bootstrap_servers = "a:1"
+group = "g"
+[postgres]
+url = "host=h"
+[idempotency]
+key = "{key}"
+[failures]
+then = "dead-letter"
+max_attempts = 7
+[[handler]]
+topics = ["t"]
+sql = "SELECT 1"
+[[handler]]
+topics = ["u"]
+sql = "SELECT 1"
+then = "park"
+breaker = 0
+)"));
+  REQUIRE(options.handlers.size() == 2);
+  CHECK(options.handlers[0].failures == options.failures);
+  auto own = options.failures;
+  own.then = FailurePolicy::kPark;
+  own.breaker = 0;
+  CHECK(options.handlers[1].failures == own);
+  CHECK(own.max_attempts == 7);
+}
+
+TEST_CASE("alerts have a command with its arguments, a channel and their bounds") {
+  const auto options = load(
+      request(kRequired, {R"(alerts.command=["/bin/page", "--team", "a b"])", "alerts.timeout=3s",
+                          "alerts.notify_channel=On Call", "alerts.min_interval=0s",
+                          "alerts.unreachable_after=5m", "log.error_details=true"}));
+  CHECK(options.alerts.command == std::vector<std::string>{"/bin/page", "--team", "a b"});
+  CHECK(options.alerts.timeout == 3s);
+  CHECK(options.alerts.notify_channel == "On Call");
+  CHECK(options.alerts.min_interval == 0s);
+  CHECK(options.alerts.unreachable_after == 5min);
+  CHECK(options.log.error_details);
 }
 
 TEST_CASE("brokers may be names, addresses, and have a protocol") {

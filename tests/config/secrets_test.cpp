@@ -20,6 +20,7 @@ TEST_CASE("no error text shows what a variable stands for") {
       "postgres.synchronous_commit='${SECRET}'", "idempotency.key='${SECRET}'",
       "idempotency.key='{header:x}{${SECRET}}'", "idempotency.scope='{${SECRET}'",
       "failures.then='${SECRET}'", "failures.max_attempts='${SECRET}'", "log.level='${SECRET}'",
+      "alerts.command=['${SECRET}']", "alerts.notify_channel='${SECRET} '",
       "handler=[{ topics = ['${SECRET}'], sql = 'SELECT 1' }]",
       "handler=[{ topics = ['t', '${SECRET}', '${SECRET}'], sql = 'SELECT 1' }]",
       "handler=[{ topics = '${SECRET}', sql = 'SELECT 1' }]",

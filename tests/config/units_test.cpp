@@ -14,6 +14,7 @@ TEST_CASE("a duration is a whole number and a unit") {
   CHECK(parse_duration("30s") == 30s);
   CHECK(parse_duration("5m") == 5min);
   CHECK(parse_duration("2h") == 2h);
+  CHECK(parse_duration("7d") == 168h);
   CHECK(parse_duration("0s") == 0ms);
 }
 
@@ -31,6 +32,8 @@ TEST_CASE("a duration is printed in the largest unit that leaves a whole number"
   CHECK(format_duration(90s) == "90s");
   CHECK(format_duration(120s) == "2m");
   CHECK(format_duration(24h) == "24h");
+  CHECK(format_duration(25h) == "25h");
+  CHECK(format_duration(168h) == "7d");
 }
 
 TEST_CASE("a size is a whole number and a binary unit") {

@@ -94,6 +94,7 @@ pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
 consumer=$!
 run_blocks "$root/docs/operations.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
+run_blocks "$root/docs/retention.md"
 deadline=$((SECONDS + 60))
 until [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
                    WHERE state = 'running'") == '8|1010' ]]; do
@@ -109,3 +110,8 @@ code=0
 wait "$consumer" || code=$?
 consumer=''
 require "exit code after SIGTERM" 0 "$code"
+
+run_blocks "$root/docs/failures.md"
+require "payments in the ledger after replay" 2000 "$(query 'SELECT count(*) FROM ledger')"
+require "letters that are not replayed" 0 "$(query "SELECT count(*) FROM pawl.dead_letters WHERE status <> 'replayed'")"
+[[ $(query 'SELECT count(*) FROM pawl.dead_letters') -gt 3 ]] || fail "docs/failures.md: nothing died"

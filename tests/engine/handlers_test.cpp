@@ -42,21 +42,6 @@ std::unique_ptr<pawl::testing::ChildProcess> drain(PaymentsWorld& world, int exp
   return process;
 }
 
-std::string in_register(const PaymentsWorld& world, int partition, const std::string& column) {
-  return world.value(fmt::format("SELECT {} FROM pawl.processed_kafka_offsets WHERE partition = {}",
-                                 column, partition));
-}
-
-void wait_for_state(const PaymentsWorld& world, int partition, const std::string& state) {
-  wait_until([&] { return in_register(world, partition, "state") == state; }, 30s,
-             fmt::format("partition {} to be {}", partition, state));
-}
-
-void wait_for_stored(const PaymentsWorld& world, int partition, std::int64_t offset) {
-  wait_until([&] { return world.stored(partition) == offset; }, 30s,
-             fmt::format("partition {} to reach offset {}", partition, offset));
-}
-
 /// As an operator does it, while the consumer runs. `offset` empty: stays where it is.
 void let_run(const PaymentsWorld& world, int partition, const std::string& offset = "NULL") {
   world.execute(fmt::format(
@@ -79,9 +64,9 @@ std::int64_t keys(const PaymentsWorld& world) {
 /// The halt names what a person needs to find the message.
 void require_reason(const PaymentsWorld& world, int partition, std::int64_t offset,
                     const std::string& says) {
-  const auto reason = in_register(world, partition, "state_reason");
+  const auto reason = world.in_register(partition, "state_reason");
   INFO(reason);
-  REQUIRE(in_register(world, partition, "state") == "halted");
+  REQUIRE(world.in_register(partition, "state") == "halted");
   REQUIRE(reason.find(fmt::format("{} [{}] offset {} ", world.topic(), partition, offset)) !=
           std::string::npos);
   REQUIRE(reason.find(says) != std::string::npos);
@@ -155,8 +140,8 @@ TEST_CASE(
   world.produce_one("d", 8, 1);
   const auto process = world.start(impatient());
   const ShowOnFailure show("consumer", *process);
-  wait_for_state(world, 0, "halted");
-  wait_for_stored(world, 1, 0);
+  world.wait_for_state(0, "halted");
+  world.wait_for_stored(1, 0);
   require_reason(world, 0, 1, "at_commit");
   REQUIRE(world.stored(0) == 0);
   REQUIRE(entries(world) == 2);
@@ -166,7 +151,7 @@ TEST_CASE(
   let_run(world, 0);
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(in_register(world, 0, "state") == "running");
+  REQUIRE(world.in_register(0, "state") == "running");
   stop_cleanly(*process);
 }
 
@@ -179,7 +164,7 @@ TEST_CASE("what PostgreSQL quotes from rows is neither in the halt nor in the ev
   world.execute("INSERT INTO ledger VALUES ('e-1', 'acc-1', 5)");
   world.produce_one("e-1", 5, 0);
   const auto process = drain(world, 4);
-  const auto reason = in_register(world, 0, "state_reason");
+  const auto reason = world.in_register(0, "state_reason");
   INFO(reason << process->output());
   REQUIRE(reason.find("ledger_pkey") != std::string::npos);
   REQUIRE(reason.find("already exists") == std::string::npos);
@@ -220,10 +205,10 @@ TEST_CASE("a message that cannot be applied stops its partition at it, and no ot
   world.produce_one("good-2", 7, 0);
   const auto process = world.start(impatient());
   const ShowOnFailure show("consumer", *process);
-  wait_for_state(world, 0, "halted");
+  world.wait_for_state(0, "halted");
   for (int i = 0; i < 20; ++i)
     world.produce_one(fmt::format("other-{}", i), i + 1, 1);
-  wait_for_stored(world, 1, 19);
+  world.wait_for_stored(1, 19);
   require_reason(world, 0, 1, "key \"poison-1\": poisoned");
   REQUIRE(world.stored(0) == 0);
   REQUIRE(occurrences(*process, "EVENT failed") == 2);
@@ -232,7 +217,7 @@ TEST_CASE("a message that cannot be applied stops its partition at it, and no ot
     let_run(world, 0);
     process->wait_for_output("EVENT fenced", 30s);
     wait_until([&] { return occurrences(*process, "EVENT failed") > 2; }, 30s, "another try");
-    wait_for_state(world, 0, "halted");
+    world.wait_for_state(0, "halted");
   }
   SECTION("a restart tries once more") {
     stop_cleanly(*process);
@@ -242,7 +227,7 @@ TEST_CASE("a message that cannot be applied stops its partition at it, and no ot
   }
   SECTION("an operator may pass over it") {
     let_run(world, 0, "1");
-    wait_for_stored(world, 0, 2);
+    world.wait_for_stored(0, 2);
     REQUIRE(world.number("SELECT count(*) FROM ledger WHERE event_id LIKE 'poison%'") == 0);
     REQUIRE(entries(world) == 22);
     return;
@@ -262,14 +247,14 @@ TEST_CASE("a missing table blames the program, and work goes on by itself once i
   world.produce(50);
   const auto process = world.start(impatient());
   const ShowOnFailure show("consumer", *process);
-  wait_for_state(world, 0, "halted");
-  REQUIRE(in_register(world, 0, "halt_kind") == "program");
+  world.wait_for_state(0, "halted");
+  REQUIRE(world.in_register(0, "halt_kind") == "program");
   REQUIRE(world.processed() == 0);
   REQUIRE(keys(world) == 0);
   world.execute("ALTER TABLE ledger_elsewhere RENAME TO ledger");
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(in_register(world, 0, "state") == "running");
+  REQUIRE(world.in_register(0, "state") == "running");
   stop_cleanly(*process);
 }
 
@@ -279,7 +264,7 @@ TEST_CASE("a statement that touches another number of rows than expected stores 
   world.produce_one("lost-money", 5, 0);
   const auto process = world.start(impatient());
   const ShowOnFailure show("consumer", *process);
-  wait_for_state(world, 0, "halted");
+  world.wait_for_state(0, "halted");
   require_reason(world, 0, 0, "expect_rows");
   REQUIRE(world.number("SELECT count(*) FROM ledger") == 0);
   REQUIRE(keys(world) == 0);
@@ -336,11 +321,11 @@ TEST_CASE("bad input stops its own partition with a reason, the others go on, no
   producer.flush();
   const auto process = world.start(impatient());
   const ShowOnFailure show("consumer", *process);
-  wait_for_stored(world, partitions - 1, 1);
+  world.wait_for_stored(partitions - 1, 1);
   for (int p = 0; p + 1 < partitions; ++p) {
     const auto& bad = bads[static_cast<std::size_t>(p)];
     CAPTURE(bad.what);
-    wait_for_state(world, p, "halted");
+    world.wait_for_state(p, "halted");
     require_reason(world, p, 1, bad.reason);
     REQUIRE(world.stored(p) == 0);
   }
@@ -351,7 +336,7 @@ TEST_CASE("bad input stops its own partition with a reason, the others go on, no
   for (int p = 0; p + 1 < partitions; ++p)
     let_run(world, p, "1");
   for (int p = 0; p + 1 < partitions; ++p)
-    wait_for_stored(world, p, 2);
+    world.wait_for_stored(p, 2);
   REQUIRE(entries(world) == 2 * partitions);
   stop_cleanly(*process);
 }
@@ -382,7 +367,7 @@ sql = [
   const auto process = drain(world, 0);
   REQUIRE(entries(world) == 5);
   REQUIRE(world.stored(0) == 5);
-  REQUIRE(in_register(world, 0, "duplicate_count") == "1");
+  REQUIRE(world.in_register(0, "duplicate_count") == "1");
   REQUIRE(world.number(
               "SELECT count(*) FROM pawl.idempotency_keys WHERE key ~ '^sha256:[0-9a-f]{64}$'") ==
           3);
@@ -410,12 +395,12 @@ TEST_CASE("a message without key follows idempotency.missing_key") {
     drain(world, 0, {"--set", "idempotency.missing_key=process"});
     REQUIRE(entries(world) == 2);
     REQUIRE(keys(world) == 1);
-    REQUIRE(in_register(world, 0, "unchecked_count") == "1");
+    REQUIRE(world.in_register(0, "unchecked_count") == "1");
   }
   SECTION("skip") {
     drain(world, 0, {"--set", "idempotency.missing_key=skip"});
     REQUIRE(entries(world) == 1);
-    REQUIRE(in_register(world, 0, "skipped_count") == "1");
+    REQUIRE(world.in_register(0, "skipped_count") == "1");
     REQUIRE(world.value("SELECT reason FROM pawl.skipped_messages WHERE kafka_offset = 0") ==
             "no idempotency key");
   }
@@ -437,7 +422,7 @@ TEST_CASE("a key that comes again with another payload follows idempotency.confl
   SECTION("ignore") {
     drain(world, 0, {"--set", "idempotency.conflict=ignore"});
     REQUIRE(entries(world) == 2);
-    REQUIRE(in_register(world, 0, "duplicate_count") == "1");
+    REQUIRE(world.in_register(0, "duplicate_count") == "1");
   }
 }
 
@@ -471,8 +456,8 @@ sql = ["INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, -{{/amount
     drain(world, 0, {"--set", "consumer.unmatched=skip"});
     REQUIRE(amounts() == "5,-5");
     REQUIRE(world.stored(0) == 3);
-    REQUIRE(in_register(world, 0, "skipped_count") == "1");
-    REQUIRE(in_register(world, 0, "duplicate_count") == "1");
+    REQUIRE(world.in_register(0, "skipped_count") == "1");
+    REQUIRE(world.in_register(0, "duplicate_count") == "1");
     REQUIRE(world.number("SELECT kafka_offset FROM pawl.skipped_messages") == 2);
   }
 }

@@ -44,7 +44,7 @@ class ByHand {
         client_(options_.kafka, {}),
         session_(pawl::engine::session_settings(options_)),
         context_(make_context()),
-        processor_(*context_),
+        processor_(context_->frame),
         partition_{world.topic(), 0} {
     for (int i = 0; i < 3; ++i)
       world.produce_one(fmt::format("message-{}", i), 10 + i, 0);
@@ -59,13 +59,10 @@ class ByHand {
   pawl::ledger::OwnerEpoch epoch() const { return epoch_; }
   void use_epoch(pawl::ledger::OwnerEpoch epoch) { epoch_ = epoch; }
 
-  void apply(std::int64_t previous, std::size_t offset) {
-    processor_.process(session_, step(previous), records_.at(offset));
-  }
+  void apply(std::int64_t previous, std::size_t offset) { process(previous, offset, std::nullopt); }
   /// Applies `offset`, and lets the claim of the one behind it travel along.
   void apply_and_start_next(std::int64_t previous, std::size_t offset) {
-    processor_.process(session_, step(previous), records_.at(offset),
-                       pawl::engine::Upcoming{step(previous + 1), records_.at(offset + 1)});
+    process(previous, offset, pawl::engine::Upcoming{view(offset + 1), source_});
   }
   void settle() { processor_.settle(); }
   bool in_transaction() const { return session_.in_transaction(); }
@@ -109,8 +106,20 @@ class ByHand {
     return world;
   }
 
-  pawl::engine::MessageStep step(std::int64_t previous) const {
-    return {partition_, source_, topic_id_, epoch_, previous};
+  pawl::Message view(std::size_t offset) const {
+    return records_.at(offset).view(partition_.topic, topic_id_);
+  }
+
+  void process(std::int64_t previous, std::size_t offset,
+               std::optional<pawl::engine::Upcoming> next) {
+    pawl::ledger::Advance advance;
+    advance.epoch = epoch_;
+    advance.previous = previous;
+    advance.next = records_.at(offset).offset();
+    const pawl::engine::AdvanceStep last(context_->offsets, partition_, advance);
+    const auto message = view(offset);
+    processor_.process(session_, {message, source_, records_.at(offset).leader_epoch(), last},
+                       next);
   }
 
   std::unique_ptr<pawl::engine::Context> make_context() {
@@ -118,25 +127,33 @@ class ByHand {
         pawl::ledger::register_consumer(session_, options_.postgres.schema, options_.kafka.cluster,
                                         options_.kafka.group, client_.cluster_id(20s));
     const auto consumer = registration.consumer;
-    return std::unique_ptr<pawl::engine::Context>(
-        new pawl::engine::Context{options_,
-                                  registry_,
-                                  router_,
-                                  observers_,
-                                  client_,
-                                  std::move(registration),
-                                  pawl::ledger::OffsetRegister(options_.postgres.schema, consumer),
-                                  pawl::ledger::IdempotencyKeys(options_.postgres.schema),
-                                  pawl::ledger::SkippedMessages(options_.postgres.schema, consumer),
-                                  pawl::engine::TopicDirectory(client_, router_.topics()),
-                                  {},
-                                  "by hand"});
+    return std::unique_ptr<pawl::engine::Context>(new pawl::engine::Context{
+        options_,
+        registry_,
+        router_,
+        observers_,
+        client_,
+        database_reachable_,
+        kafka_reachable_,
+        std::move(registration),
+        pawl::ledger::OffsetRegister(options_.postgres.schema, consumer),
+        pawl::ledger::Suspects(options_.postgres.schema, consumer),
+        {options_, router_, observers_, pawl::ledger::IdempotencyKeys(options_.postgres.schema),
+         pawl::ledger::SkippedMessages(options_.postgres.schema, consumer),
+         pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {})},
+        pawl::engine::TopicDirectory(client_, router_.topics()),
+        {},
+        "by hand"});
   }
 
   pawl::Options options_;
   pawl::Registry registry_;
   pawl::handlers::Router router_;
   pawl::engine::Observers observers_;
+  pawl::engine::Reachability database_reachable_{observers_, pawl::Step::kDatabaseLost,
+                                                 pawl::Step::kDatabaseBack};
+  pawl::engine::Reachability kafka_reachable_{observers_, pawl::Step::kKafkaLost,
+                                              pawl::Step::kKafkaBack};
   pawl::kafka::Client client_;
   pawl::postgres::Session session_;
   std::unique_ptr<pawl::engine::Context> context_;

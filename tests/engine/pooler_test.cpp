@@ -95,6 +95,25 @@ TEST_CASE("through PgBouncer a killed consumer leaves balanced books and nothing
   stop_cleanly(*survivor);
 }
 
+// No session lock tells who removes, and no session setting bounds it.
+TEST_CASE("through PgBouncer retention removes keys as well") {
+  PaymentsWorld world(2);
+  const Pooler pooler(world, "transaction");
+  world.set_postgres_options("pooled = true");
+  ProgramOptions options;
+  options.url = pooler.url();
+  options.extra_config = "[retention]\nkeys = \"1s\"\ninterval = \"100ms\"\n";
+  world.produce(100);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  pawl::testing::wait_until(
+      [&] { return world.value("SELECT count(*) FROM pawl.idempotency_keys") == "0"; }, 60s,
+      "the keys to go");
+  stop_cleanly(*process);
+  REQUIRE(world.value("SELECT holder FROM pawl.retention_state").empty());
+}
+
 TEST_CASE("a pooler is noticed when the configuration does not know of it") {
   PaymentsWorld world(2);
   const Pooler pooler(world, "session");

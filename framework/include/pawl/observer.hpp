@@ -20,6 +20,9 @@ enum class Step {
   kCommitting,    ///< COMMIT is sent, its answer is not there
   kCommitted,     ///< the answer is there
   kSkipped,       ///< recorded as skipped and committed
+  kDeadLettered,  ///< stored as a dead letter and committed; detail says why
+  kParked,        ///< stored behind a dead letter of its record key and committed
+  kProbation,     ///< processes have ended while they ran this message alone; detail says how many
   kFailed,        ///< one try failed; detail says why
   kFenced,        ///< another owner's epoch was found
   kInDoubt,       ///< the connection broke while a COMMIT was on its way
@@ -30,6 +33,12 @@ enum class Step {
   kCaughtUp,      ///< the log's end was reached; offset = that end
   kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
   kDisconnected,  ///< a worker lost it; detail says why
+  kBreakerOpen,   ///< too many messages of a handler failed in a row: its partitions halt
+  kDatabaseLost,  ///< a worker could not use PostgreSQL; detail says why (topic empty)
+  kDatabaseBack,  ///< after that, one could
+  kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
+  kKafkaBack,     ///< after that, one did
+  kPruned,        ///< retention removed something; detail says what (topic empty)
   kWarning,       ///< something an operator should know; detail says what and what to do
 };
 
@@ -43,7 +52,8 @@ struct Event {
   std::int64_t offset = -1;
   std::string_view key = {};  ///< idempotency key, where known; never logged above debug level
   std::string_view detail = {};
-  std::int64_t lag = -1;  ///< messages behind the log's end, where known
+  std::int64_t lag = -1;          ///< messages behind the log's end, where known
+  std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
 };
 
 /// Watches the engine: logs, metrics and tests are fed by it. Called on worker threads and the
@@ -52,8 +62,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_event(const Event& event) noexcept = 0;
-  /// Per-message steps other than kCommitted, kDuplicate, kSkipped and kFailed are reported only
-  /// when an observer wants them: reporting them costs a network write each.
+  /// Per-message steps other than those that end it (kCommitted ... kParked) and kFailed are
+  /// reported only when an observer wants them: reporting them costs a network write each.
   [[nodiscard]] virtual bool watches_every_step() const noexcept { return false; }
 };
 

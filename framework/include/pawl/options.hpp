@@ -111,19 +111,72 @@ struct IdempotencyOptions {
 
 /// What happens to a message that cannot be applied.
 enum class FailurePolicy {
-  kHalt,  ///< its partition stops at it, the others go on
+  kHalt,        ///< its partition stops at it, the others go on
+  kDeadLetter,  ///< stored whole in pawl.dead_letters, and the partition goes on
+  kPark,        ///< the same, and later messages of its record key wait behind it, in order
+  kSkip,        ///< left out, and recorded whole in pawl.skipped_messages
 };
 
 struct FailureOptions {
   FailurePolicy then = FailurePolicy::kHalt;
-  /// Tries of one message before the policy applies, 1..1000.
+  /// Attempts of one message before the policy applies, 1..1000. Counted in PostgreSQL, so that a
+  /// restart does not begin anew.
   std::uint32_t max_attempts = 5;
+  /// Processes that may end while they run a message alone (probation) before the policy applies,
+  /// 1..100.
+  std::uint32_t max_crashes = 3;
   milliseconds retry_initial{100};
   milliseconds retry_max{30000};
   /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
   milliseconds program_error_retry{10000};
+  /// Messages in a row that failed in one way before their handler's partitions halt instead of
+  /// setting more aside; 0: never.
+  std::uint32_t breaker = 50;
 
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
+};
+
+/// What is kept of messages that were set aside.
+struct DeadLetterOptions {
+  /// False: only where the message stands in Kafka, why it failed and its keys are stored.
+  bool store_payload = true;
+  /// A larger value is stored up to here, and replay needs the record in Kafka.
+  std::size_t max_payload = std::size_t{1} << 20U;
+
+  friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
+};
+
+/// A query of the application's: a row that it returns is something wrong.
+struct AuditCheck {
+  std::string name;  ///< empty: named by its place
+  std::string text;
+
+  friend bool operator==(const AuditCheck&, const AuditCheck&) = default;
+};
+
+/// `pawl audit`.
+struct AuditOptions {
+  std::vector<AuditCheck> checks;
+  /// Bound of one check.
+  milliseconds timeout{60000};
+
+  friend bool operator==(const AuditOptions&, const AuditOptions&) = default;
+};
+
+/// When records that are no longer needed are removed (docs/retention.md). Zero: never.
+struct RetentionOptions {
+  /// How late a producer's duplicate may come and still be recognised.
+  milliseconds keys{std::chrono::hours(7 * 24)};
+  /// Since a dead letter was replayed or discarded; others are never removed.
+  milliseconds dead_letters{std::chrono::hours(30 * 24)};
+  /// Since a message was skipped.
+  milliseconds skipped{std::chrono::hours(90 * 24)};
+  /// How often a running consumer looks whether something is to be removed; zero: it never does.
+  milliseconds interval{std::chrono::minutes(10)};
+  /// Share of the time in which a removal works, 1..100 percent; in the rest it pauses.
+  std::uint32_t load = 10;
+
+  friend bool operator==(const RetentionOptions&, const RetentionOptions&) = default;
 };
 
 struct SqlStatement {
@@ -152,6 +205,8 @@ struct HandlerOptions {
   std::optional<Conflict> conflict;
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
+  /// [failures], with what the handler itself says.
+  FailureOptions failures;
   /// "", "read committed", "repeatable read" or "serializable".
   std::string isolation;
   SourceLocation where;
@@ -181,8 +236,26 @@ struct LogOptions {
   std::string level = "info";
   /// Progress line interval; zero turns it off.
   milliseconds progress_interval{10000};
+  /// Failures are logged with PostgreSQL's DETAIL, which may quote values of rows.
+  bool error_details = false;
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
+};
+
+/// Who is told when something needs a person. Nobody while both ways are empty.
+struct AlertOptions {
+  /// An absolute path and its arguments; run without a shell, with the alert as JSON on stdin.
+  std::vector<std::string> command;
+  /// The command is ended when it runs for longer.
+  milliseconds timeout{10000};
+  /// A channel for NOTIFY, with the JSON as its payload; at most 63 bytes.
+  std::string notify_channel;
+  /// Between two alerts of one kind about the same partition or handler.
+  milliseconds min_interval{60000};
+  /// How long PostgreSQL or Kafka is away before that is an alert.
+  milliseconds unreachable_after{60000};
+
+  friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
 /// Everything a consumer needs to know, validated. `config/` fills it from TOML.
@@ -191,8 +264,12 @@ struct Options {
   PostgresOptions postgres;
   IdempotencyOptions idempotency;
   FailureOptions failures;
+  DeadLetterOptions dead_letters;
+  AuditOptions audit;
+  RetentionOptions retention;
   EngineOptions consumer;
   LogOptions log;
+  AlertOptions alerts;
   std::vector<HandlerOptions> handlers;
 
   friend bool operator==(const Options&, const Options&) = default;

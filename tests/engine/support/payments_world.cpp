@@ -61,6 +61,12 @@ void PaymentsWorld::send(const std::string& event_id, const Payment& payment, in
   ++produced_;
 }
 
+void PaymentsWorld::produce_record(testing::Record record) {
+  producer_->send(topic_, record);
+  producer_->flush();
+  ++produced_;
+}
+
 void PaymentsWorld::produce(int count) {
   for (int i = 0; i < count; ++i) {
     const int event = next_event_++;
@@ -183,6 +189,17 @@ std::string PaymentsWorld::in_register(int partition, const std::string& column)
   return value(fmt::format(
       "SELECT {} FROM pawl.processed_kafka_offsets WHERE topic = '{}' AND partition = {}", column,
       topic_, partition));
+}
+
+void PaymentsWorld::wait_for_stored(int partition, std::int64_t offset) const {
+  testing::wait_until([&] { return stored(partition) == offset; }, std::chrono::seconds(60),
+                      fmt::format("partition {} to reach offset {}", partition, offset));
+}
+
+void PaymentsWorld::wait_for_state(int partition, const std::string& state) const {
+  testing::wait_until([&] { return in_register(partition, "state") == state; },
+                      std::chrono::seconds(60),
+                      fmt::format("partition {} to be {}", partition, state));
 }
 
 std::string PaymentsWorld::imbalance() const {

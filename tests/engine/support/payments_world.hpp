@@ -40,6 +40,8 @@ class PaymentsWorld {
   void produce(int count);
   /// Payments with new event ids, `each` of them to every partition there is.
   void produce_to_each_partition(int each);
+  /// Any record, into the payments' topic. It is not in the books.
+  void produce_record(testing::Record record);
   /// One payment with this id and amount; repeats are the caller's wish.
   void produce_one(const std::string& event_id, int amount, int partition = -1);
   [[nodiscard]] int produced() const { return produced_; }
@@ -70,6 +72,9 @@ class PaymentsWorld {
       std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
     wait_until_processed(produced_, deadline);
   }
+  void wait_for_stored(int partition, std::int64_t offset) const;
+  /// running, paused or halted, in the register.
+  void wait_for_state(int partition, const std::string& state) const;
   /// Stored offset of one partition of the payments' topic; nullopt without a row.
   [[nodiscard]] std::optional<std::int64_t> stored(int partition) const;
   /// Another column of that row, as text.

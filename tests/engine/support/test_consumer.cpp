@@ -3,6 +3,7 @@
 //
 //   pawl_test_consumer --config FILE [--set K=V]... [--drain]
 //                      [--kill STEP:N] [--freeze STEP:N]   at the N-th such step, counted from 1
+//                      [--prepare]                         for handler prepared_star
 //                      [--events]                          print every step as it happens
 #include <signal.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ class TestObserver final : public pawl::Observer {
   }
 };
 
-pawl::Registry handlers() {
+pawl::Registry handlers(bool prepare) {
   pawl::Registry registry;
   const auto pay = [](pqxx::dbtransaction& tx, const Message& message) {
     tx.exec(
@@ -179,6 +180,25 @@ pawl::Registry handlers() {
     if (message.header("event-id")->starts_with("poison"))
       throw std::runtime_error("poisoned");
   });
+  if (prepare) {
+    registry.on_connect([](pqxx::connection& connection) {
+      connection.prepare("account", "SELECT * FROM accounts WHERE id = $1");
+    });
+  }
+  registry.handler("prepared_star", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    tx.exec(pqxx::prepped{"account"}, pqxx::params{"acc-1"});
+  });
+  registry.handler("permanent_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    if (message.header("event-id")->starts_with("poison"))
+      throw pawl::PermanentError("no retry can help");
+  });
+  registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    if (message.header("event-id")->starts_with("poison"))
+      ::raise(SIGSEGV);
+  });
   return registry;
 }
 
@@ -196,10 +216,12 @@ int main(int argc, char** argv) {
   std::string kill;
   std::string freeze;
   bool drain = false;
+  bool prepare = false;
   CLI::App app;
   app.add_option("--config", config)->required();
   app.add_option("--set", request.overrides);
   app.add_flag("--drain", drain);
+  app.add_flag("--prepare", prepare);
   app.add_option("--kill", kill);
   app.add_option("--freeze", freeze);
   app.add_flag("--events", observer->print_all);
@@ -213,7 +235,7 @@ int main(int argc, char** argv) {
     request.path = config;
     auto options = pawl::config::load(request);
     options.consumer.drain = drain;
-    pawl::Consumer consumer(std::move(options), handlers(), {observer});
+    pawl::Consumer consumer(std::move(options), handlers(prepare), {observer});
     std::thread([&consumer, signals] {
       int signal = 0;
       ::sigwait(&signals, &signal);

@@ -1,0 +1,254 @@
+// `dlq replay`: takes dead letters through the handlers of the configuration again.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "cli/bad_call.hpp"
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/dlq.hpp"
+#include "cli/operator_change.hpp"
+#include "engine/replay.hpp"
+#include "kafka/fetch_one.hpp"
+#include "ledger/retention.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::int64_t kPage = 100;
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+
+struct Arguments {
+  std::shared_ptr<LetterArguments> letters;
+  std::int64_t limit = 0;  ///< 0: none
+  double rate = 0;         ///< letters per second; 0: as fast as possible
+  bool dry_run = false;
+  bool force = false;
+};
+
+/// Reads from Kafka what the table does not hold. The client is made when it is first needed.
+class FromKafka {
+ public:
+  explicit FromKafka(const Options& options) : options_(options) {}
+
+  std::optional<kafka::Record> operator()(const ledger::DeadLetter& letter) {
+    if (!client_)
+      client_ = make_client(options_);
+    try {
+      auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
+      const bool same =
+          record && record->offset() == letter.offset &&
+          record->view(letter.partition.topic, "").timestamp_ms() == letter.timestamp_ms;
+      return same ? std::move(record) : std::nullopt;
+    } catch (const kafka::KafkaError&) {
+      // Removed by retention, or the topic is gone.
+      return std::nullopt;
+    }
+  }
+
+ private:
+  const Options& options_;
+  std::unique_ptr<kafka::Client> client_;
+};
+
+class Pace {
+ public:
+  explicit Pace(double rate) : rate_(rate) {}
+  void wait() {
+    if (rate_ <= 0)
+      return;
+    const auto now = std::chrono::steady_clock::now();
+    next_ = std::max(next_, now);
+    std::this_thread::sleep_until(next_);
+    next_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(1 / rate_));
+  }
+
+ private:
+  double rate_;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+class ReplayRun {
+ public:
+  ReplayRun(const Options& options, const Registry& registry, const Arguments& arguments)
+      : options_(options),
+        arguments_(arguments),
+        router_(options, registry),
+        session_(connect_database(options)),
+        consumer_(require_consumer(*session_, options)),
+        view_(options.postgres.schema, consumer_.id),
+        context_{options_,
+                 router_,
+                 observers_,
+                 ledger::IdempotencyKeys(options.postgres.schema),
+                 ledger::SkippedMessages(options.postgres.schema, consumer_.id),
+                 ledger::DeadLetters(options.postgres.schema, consumer_.id, options.dead_letters)},
+        fetch_(options_),
+        replay_(context_, registry, consumer_.id,
+                [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
+        pace_(arguments.rate) {}
+
+  int run() {
+    const auto filter = arguments_.letters->filter();
+    // What was parked behind a letter becomes free only when that one is replayed: again, while
+    // that goes on.
+    bool advanced = true;
+    while (advanced && !full()) {
+      advanced = false;
+      waits_ = 0;
+      std::optional<ledger::DeadLetter> last;
+      while (!full()) {
+        const auto page = view_.list(*session_, filter, kPage, last ? &*last : nullptr, true);
+        if (page.empty())
+          break;
+        for (const auto& letter : page) {
+          if (full())
+            break;
+          if (failed_.contains(letter.id))
+            continue;
+          advanced = one(letter) || advanced;
+        }
+        last = page.back();
+      }
+      if (arguments_.dry_run || !arguments_.letters->all)
+        break;
+    }
+    return report();
+  }
+
+ private:
+  using Kind = engine::ReplayResult::Kind;
+
+  [[nodiscard]] bool full() const { return arguments_.limit > 0 && tried_ >= arguments_.limit; }
+
+  /// Why its key, if it was processed once, may be gone; nullopt: it is not.
+  std::optional<std::string> beyond_keys(const ledger::DeadLetter& letter) {
+    const auto& topic = letter.partition.topic;
+    auto known = pruned_to_.find(topic);
+    if (known == pruned_to_.end()) {
+      known = pruned_to_
+                  .emplace(topic, ledger::pruned_to(*session_, options_.postgres.schema,
+                                                    consumer_.id, topic))
+                  .first;
+    }
+    if (!known->second || letter.timestamp_ms >= known->second->time_since_epoch().count())
+      return std::nullopt;
+    return fmt::format(
+        "its message is older than {}, and keys of before were removed (retention.keys): if the "
+        "same "
+        "event was applied from another message, it would be applied a second time; look for its "
+        "effects, then --force",
+        ledger::to_string(*known->second));
+  }
+
+  /// Whether it is resolved now.
+  bool one(const ledger::DeadLetter& letter) {
+    if (!arguments_.force) {
+      if (const auto why = beyond_keys(letter)) {
+        if (refused_.insert(letter.id).second)
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), *why);
+        return false;
+      }
+    }
+    if (arguments_.dry_run) {
+      ++tried_;
+      std::cout << fmt::format("would replay {}: {}, {} ({})\n", letter.id, place_of(letter),
+                               letter.reason, letter.status);
+      return false;
+    }
+    pace_.wait();
+    const auto result = replay_.one(letter);
+    switch (result.kind) {
+      case Kind::kApplied:
+      case Kind::kDuplicate:
+        ++tried_;
+        ++counts_[result.kind];
+        return true;
+      case Kind::kResolved:
+        return true;
+      case Kind::kWaits:
+        ++waits_;
+        return false;
+      case Kind::kFailed:
+      case Kind::kUnreadable:
+        ++tried_;
+        ++counts_[result.kind];
+        failed_.insert(letter.id);
+        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
+        return false;
+    }
+    return false;
+  }
+
+  int report() {
+    if (arguments_.dry_run) {
+      std::cout << fmt::format("would replay {} dead letters\n", tried_);
+      return refused_.empty() ? kDone : kFailed;
+    }
+    std::cout << fmt::format("replayed {}", counts_[Kind::kApplied]);
+    const auto add = [](std::int64_t count, const char* what) {
+      if (count > 0)
+        std::cout << fmt::format(", {} {}", count, what);
+    };
+    add(counts_[Kind::kDuplicate], "had been processed already");
+    add(counts_[Kind::kFailed], "failed again");
+    add(counts_[Kind::kUnreadable], "whose bytes are gone");
+    add(static_cast<std::int64_t>(refused_.size()), "need --force");
+    add(waits_, "wait behind an earlier one of their record key");
+    std::cout << '\n';
+    // Nothing was tried: nothing was changed.
+    if (!refused_.empty() && tried_ == 0)
+      return kBadCall;
+    return failed_.empty() && refused_.empty() ? kDone : kFailed;
+  }
+
+  const Options& options_;
+  const Arguments& arguments_;
+  handlers::Router router_;
+  engine::Observers observers_{{}};
+  std::unique_ptr<postgres::Session> session_;
+  ledger::KnownConsumer consumer_;
+  ledger::DeadLetterView view_;
+  engine::FrameContext context_;
+  FromKafka fetch_;
+  engine::Replay replay_;
+  Pace pace_;
+  std::int64_t tried_ = 0;
+  std::int64_t waits_ = 0;
+  std::map<Kind, std::int64_t> counts_;
+  std::set<std::int64_t> failed_;
+  std::set<std::int64_t> refused_;
+  std::map<std::string, std::optional<ledger::Instant>> pruned_to_;  ///< by topic
+};
+
+}  // namespace
+
+void add_dlq_replay(CLI::App& dlq, Commands& commands) {
+  auto* command = dlq.add_subcommand(
+      "replay", "Process dead letters again, by the handlers of the configuration as it is now");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->letters = add_letter_arguments(*command, true);
+  command->add_option("--limit", arguments->limit, "At most so many")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->type_name("N");
+  command->add_option("--rate", arguments->rate, "At most so many per second")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->type_name("N");
+  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--force", arguments->force,
+                    "Replay also what is older than the idempotency keys that are left");
+  const auto& registry = commands.program().registry;
+  commands.set_action(command, [config, arguments, &registry] {
+    arguments->letters->require_choice();
+    const auto options = config->load();
+    return ReplayRun(options, registry, *arguments).run();
+  });
+}
+
+}  // namespace pawl::cli

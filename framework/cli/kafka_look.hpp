@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kafka/client.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::cli {
+
+/// What Kafka tells an operator's command about partitions.
+struct KafkaLook {
+  std::map<std::string, std::int32_t> topics;  ///< those that exist, with their partitions
+  std::map<TopicPartition, kafka::LogRange> ranges;
+  std::string problem;  ///< why Kafka could not be asked; the others are then not complete
+
+  [[nodiscard]] std::optional<std::int64_t> end_of(const TopicPartition& partition) const;
+};
+
+/// Asks for the logs of `partitions`, or of all partitions of `topics` where that is empty. Makes
+/// the client when there is none. Waits for each answer up to kKafkaTimeout; throws nothing.
+[[nodiscard]] KafkaLook look_at_kafka(const Options& options,
+                                      std::unique_ptr<kafka::Client>& client,
+                                      const std::vector<std::string>& topics,
+                                      const std::vector<TopicPartition>& partitions);
+
+/// Messages behind the stored offset; a log that was cut below it has none.
+[[nodiscard]] std::int64_t lag_of(std::int64_t stored_offset, std::int64_t end);
+
+}  // namespace pawl::cli

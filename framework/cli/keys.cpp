@@ -1,0 +1,241 @@
+// `keys show|estimate`: where a key was first seen, and what keys cost.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/bad_call.hpp"
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/dlq.hpp"
+#include "cli/key_estimate.hpp"
+#include "cli/operator_change.hpp"
+#include "cli/table.hpp"
+#include "config/units.hpp"
+#include "ledger/dead_letter_view.hpp"
+#include "ledger/key_view.hpp"
+#include "message/idempotency_key.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ShowArguments {
+  std::string key;
+  std::string scope;
+  bool json = false;
+};
+
+struct Found {
+  std::string key;  ///< in its stored form
+  std::vector<ledger::SearchedScope> scopes;
+  std::vector<ledger::KeyRow> keys;
+  std::vector<ledger::DeadLetter> letters;
+};
+
+std::string hash_text(std::int64_t hash) {
+  return fmt::format("{:016x}", static_cast<std::uint64_t>(hash));
+}
+
+Found find(const Options& options, const ShowArguments& arguments) {
+  auto key = message::make_idempotency_key(arguments.key);
+  if (!key)
+    throw BadCall("KEY is empty, and no message has an empty key");
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const auto& schema = options.postgres.schema;
+  Found found;
+  found.key = *std::move(key);
+  found.scopes = ledger::searched_scopes(*session, schema, consumer.id, arguments.scope);
+  if (found.scopes.empty() && !arguments.scope.empty()) {
+    throw BadCall(
+        fmt::format("--scope {}: there is no such scope; without --scope, `keys show` "
+                    "looks into all of {}/{}",
+                    arguments.scope, options.kafka.cluster, options.kafka.group));
+  }
+  found.keys = ledger::find_key(*session, schema, found.scopes, found.key);
+  ledger::DeadLetterFilter filter;
+  filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
+  filter.statuses = {"dead", "parked", "replayed", "discarded"};
+  if (!filter.ids.empty()) {
+    found.letters =
+        ledger::DeadLetterView(schema, consumer.id)
+            .list(*session, filter, static_cast<std::int64_t>(filter.ids.size()), nullptr, false);
+  }
+  return found;
+}
+
+void print_json(const Found& found) {
+  Json json;
+  json["key"] = found.key;
+  json["found"] = !found.keys.empty();
+  auto& scopes = json["scopes"] = Json::array();
+  for (const auto& scope : found.scopes) {
+    scopes.push_back(
+        {{"scope", scope.name},
+         {"pruned_to", scope.pruned_to.empty() ? Json(nullptr) : Json(scope.pruned_to)}});
+  }
+  auto& keys = json["seen"] = Json::array();
+  for (const auto& key : found.keys) {
+    keys.push_back(
+        {{"scope", key.scope},
+         {"consumer", key.consumer},
+         {"topic", key.topic},
+         {"partition", key.partition},
+         {"offset", key.offset},
+         {"created_at", key.created_at},
+         {"payload_hash", hash_text(key.payload_hash)},
+         {"response_bytes", key.response_bytes ? Json(*key.response_bytes) : Json(nullptr)}});
+  }
+  auto& letters = json["dead_letters"] = Json::array();
+  for (const auto& letter : found.letters) {
+    letters.push_back({{"id", letter.id},
+                       {"status", letter.status},
+                       {"reason", letter.reason},
+                       {"topic", letter.partition.topic},
+                       {"partition", letter.partition.partition},
+                       {"offset", letter.offset},
+                       {"died_at", letter.died_at}});
+  }
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void print(const Found& found) {
+  using Align = Table::Align;
+  if (found.keys.empty()) {
+    std::cout << fmt::format("{} is not there: no message with this key was applied", found.key);
+    std::vector<std::string> pruned;
+    for (const auto& scope : found.scopes) {
+      if (!scope.pruned_to.empty())
+        pruned.push_back(fmt::format("{} (keys before {})", scope.name, scope.pruned_to));
+    }
+    std::cout << (pruned.empty()
+                      ? std::string(", and no key was ever removed.\n")
+                      : fmt::format(
+                            ", or it was so long ago that retention has removed the key: {}\n",
+                            fmt::join(pruned, ", ")));
+  } else {
+    Table table({{"SCOPE"},
+                 {"TOPIC"},
+                 {"PARTITION", Align::kRight},
+                 {"OFFSET", Align::kRight},
+                 {"FIRST SEEN"},
+                 {"PAYLOAD HASH"},
+                 {"RESPONSE BYTES", Align::kRight},
+                 {"BY"}});
+    for (const auto& key : found.keys) {
+      table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
+                 key.created_at, hash_text(key.payload_hash),
+                 key.response_bytes ? std::to_string(*key.response_bytes) : "-", key.consumer});
+    }
+    std::cout << table.text();
+  }
+  if (found.letters.empty())
+    return;
+  std::cout << "\nDead letters with this key:\n";
+  Table table({{"ID", Align::kRight},
+               {"STATUS"},
+               {"REASON"},
+               {"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"OFFSET", Align::kRight},
+               {"DIED"}});
+  for (const auto& letter : found.letters) {
+    table.add({std::to_string(letter.id), letter.status, letter.reason, letter.partition.topic,
+               std::to_string(letter.partition.partition), std::to_string(letter.offset),
+               letter.died_at});
+  }
+  std::cout << table.text();
+}
+
+int show(const Options& options, const ShowArguments& arguments) {
+  const auto found = find(options, arguments);
+  if (arguments.json) {
+    print_json(found);
+  } else {
+    print(found);
+  }
+  return found.keys.empty() ? kFailed : kDone;
+}
+
+struct EstimateArguments {
+  double rate = 0;
+  std::string retention;
+  std::int64_t key_bytes = 0;
+  bool json = false;
+};
+
+int estimate(const Options& options, const EstimateArguments& arguments) {
+  KeyLoad load;
+  load.rate = arguments.rate;
+  load.retention = options.retention.keys;
+  if (!arguments.retention.empty()) {
+    const auto retention = config::parse_duration(arguments.retention);
+    if (!retention || retention->count() <= 0) {
+      throw BadCall(fmt::format("--retention {}: is no duration; give one as 90s, 15m, 12h or 7d",
+                                arguments.retention));
+    }
+    load.retention = *retention;
+  }
+  if (load.retention.count() == 0)
+    throw BadCall("retention.keys is \"0s\", so keys are never removed; give --retention");
+  std::optional<ledger::KeyTableSize> measured;
+  if (arguments.key_bytes > 0) {
+    load.key_bytes = arguments.key_bytes;
+  } else {
+    const auto session = connect_database(options);
+    measured = ledger::key_table_size(*session, options.postgres.schema);
+  }
+  const auto result = estimate_keys(load, measured);
+  std::cout << (arguments.json ? to_json(load, result) : to_text(load, result));
+  return kDone;
+}
+
+}  // namespace
+
+void add_keys(CLI::App& parser, Commands& commands) {
+  auto* keys =
+      parser.add_subcommand("keys", "Idempotency keys: where one was seen, what they cost");
+
+  auto* show_command =
+      keys->add_subcommand("show", "Where a key was first seen, and dead letters that have it");
+  const auto show_config = add_config_arguments(*show_command);
+  const auto show_arguments = std::make_shared<ShowArguments>();
+  show_command->add_option("KEY", show_arguments->key, "The key, as the template gives it")
+      ->required();
+  show_command
+      ->add_option("--scope", show_arguments->scope, "Only this scope; else all of the consumer")
+      ->type_name("NAME");
+  show_command->add_flag("--json", show_arguments->json, "For machines");
+  commands.set_action(show_command, [show_config, show_arguments] {
+    return show(show_config->load(), *show_arguments);
+  });
+
+  auto* estimate_command =
+      keys->add_subcommand("estimate", "Disk space and write-ahead log for a rate of messages");
+  const auto estimate_config = add_config_arguments(*estimate_command);
+  const auto estimate_arguments = std::make_shared<EstimateArguments>();
+  estimate_command->add_option("--rate", estimate_arguments->rate, "Messages with a key per second")
+      ->required()
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->type_name("N");
+  estimate_command
+      ->add_option("--retention", estimate_arguments->retention, "Instead of retention.keys")
+      ->type_name("DURATION");
+  estimate_command
+      ->add_option("--key-bytes", estimate_arguments->key_bytes,
+                   "Bytes of a key; without it, what the table holds now is measured")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{message::kMaxIdempotencyKeyBytes})
+                  .description(""))
+      ->type_name("N");
+  estimate_command->add_flag("--json", estimate_arguments->json, "For machines");
+  commands.set_action(estimate_command, [estimate_config, estimate_arguments] {
+    return estimate(estimate_config->load(), *estimate_arguments);
+  });
+}
+
+}  // namespace pawl::cli

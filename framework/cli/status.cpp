@@ -1,0 +1,153 @@
+// `status`: one screen for whoever is on call.
+#include "cli/status.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "cli/bad_call.hpp"
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/screen.hpp"
+#include "cli/status_source.hpp"
+#include "cli/stop_signals.hpp"
+#include "config/units.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestInterval{100};
+constexpr milliseconds kLongestInterval{3600000};
+
+struct Arguments {
+  std::string watch;     ///< empty: one look
+  std::string interval;  ///< empty: no second look for rates
+  std::vector<std::string> fail_on;
+  bool exit_code = false;
+  bool json = false;
+  bool all = false;
+};
+
+milliseconds interval_of(const std::string& option, const std::string& text) {
+  const auto interval = config::parse_duration(text);
+  if (!interval || *interval < kShortestInterval || *interval > kLongestInterval) {
+    throw BadCall(
+        fmt::format("{} {}: not a time between 100ms and 1h; write it as 2s or 1m", option, text));
+  }
+  return *interval;
+}
+
+/// Whether the look has something that --exit-code and --fail-on ask for.
+bool needs_somebody(const Status& status, const Arguments& arguments) {
+  const auto totals = totals_of(status);
+  const auto asked = [&](const char* what) {
+    return std::find(arguments.fail_on.begin(), arguments.fail_on.end(), what) !=
+           arguments.fail_on.end();
+  };
+  const bool any = arguments.exit_code || !arguments.fail_on.empty();
+  return (any && totals.halted > 0) ||
+         (asked("dead-letters") && totals.dead_letters + totals.parked_messages > 0) ||
+         (asked("unowned") && totals.unowned > 0) || (asked("paused") && totals.paused > 0) ||
+         (asked("stalled") && totals.stalled > 0);
+}
+
+int look_once(const Options& options, const Arguments& arguments) {
+  StatusSource source(options);
+  auto status = source.look();
+  if (!arguments.interval.empty() && status.postgres_problem.empty()) {
+    std::this_thread::sleep_for(interval_of("--interval", arguments.interval));
+    status = source.look();
+  }
+  std::cout << (arguments.json ? status_json(status, true) + '\n'
+                               : status_text(status, arguments.all));
+  if (!status.postgres_problem.empty() || !status.kafka_problem.empty()) {
+    std::cerr << fmt::format(
+        "could not see everything: {}{}{}\n", status.postgres_problem,
+        status.postgres_problem.empty() || status.kafka_problem.empty() ? "" : "; ",
+        status.kafka_problem);
+    return kFailed;
+  }
+  return needs_somebody(status, arguments) ? kNeedsSomebody : kDone;
+}
+
+int watch(const Options& options, const Arguments& arguments) {
+  const auto interval = interval_of("--watch", arguments.watch);
+  // Looking changes nothing, so it may end in the middle of a look; not in the middle of a line.
+  std::mutex output_mutex;
+  const StopSignals signals([&output_mutex](int) {
+    const std::scoped_lock lock(output_mutex);
+    std::cout.flush();
+    std::_Exit(kDone);
+  });
+  StatusSource source(options);
+  Screen screen(STDOUT_FILENO);
+  while (true) {
+    const auto status = source.look();
+    {
+      const std::scoped_lock lock(output_mutex);
+      if (arguments.json) {
+        std::cout << status_json(status, false) << std::endl;
+      } else {
+        screen.show(status_text(status, arguments.all));
+      }
+      // Whoever read the output is gone.
+      if (!std::cout)
+        return kFailed;
+    }
+    std::this_thread::sleep_for(interval);
+  }
+}
+
+int status(const Options& options, const Arguments& arguments) {
+  if (arguments.watch.empty())
+    return look_once(options, arguments);
+  if (arguments.exit_code || !arguments.fail_on.empty() || !arguments.interval.empty())
+    throw BadCall("--watch goes on until Ctrl-C; leave out --exit-code, --fail-on and --interval");
+  return watch(options, arguments);
+}
+
+}  // namespace
+
+void add_status(CLI::App& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "status", "One screen: what is wrong and what to do, partitions, lag, dead letters");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("--watch", arguments->watch,
+                   "Look again and again, every 2s or as given, until Ctrl-C")
+      ->expected(0, 1)
+      ->default_str("2s")
+      ->type_name("[INTERVAL]");
+  command
+      ->add_option("--interval", arguments->interval,
+                   "Look twice, this far apart, so that rates are known: 1s")
+      ->type_name("TIME");
+  command->add_flag("--exit-code", arguments->exit_code, "End with 3 when a partition is halted");
+  command
+      ->add_option("--fail-on", arguments->fail_on,
+                   "The same, and with 3 also for: dead-letters, unowned, paused, stalled")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"halted", "dead-letters", "unowned", "paused", "stalled"}))
+      ->type_name("WHAT[,WHAT]");
+  command->add_flag("--json", arguments->json, "For machines; with --watch an object a line");
+  command->add_flag("--all", arguments->all, "All partitions and reasons, however many");
+  commands.set_action(command, [config, arguments] {
+    // Before librdkafka starts its threads.
+    if (!arguments->watch.empty())
+      StopSignals::block();
+    const auto options = config->load();
+    return status(options, *arguments);
+  });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/dead_letter_view.hpp"
+#include "ledger/register_view.hpp"
+#include "ledger/server_view.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::cli {
+
+/// What is the matter with a partition, the most urgent last.
+enum class Concern {
+  kNone,
+  kStalled,  ///< messages are left, and none was processed for a minute
+  kPaused,
+  kUnowned,  ///< no process works on it
+  kHalted,
+};
+
+struct StatusPartition {
+  TopicPartition partition;
+  std::optional<ledger::RegisterRow> row;  ///< nullopt: PostgreSQL could not be asked
+  std::optional<std::int64_t> end;         ///< of Kafka's log; nullopt: unknown
+  std::optional<double> rate;  ///< messages a second since the last look; nullopt: there was none
+  Concern concern = Concern::kNone;
+
+  [[nodiscard]] std::optional<std::int64_t> lag() const;
+};
+
+/// One look at a consumer: what PostgreSQL and Kafka know of it. Either may be missing.
+struct Status {
+  std::string cluster;
+  std::string group;
+  std::string bootstrap_servers;
+  std::string database;          ///< without its password
+  std::string postgres_problem;  ///< empty: it answered
+  std::string kafka_problem;     ///< empty: it answered
+  std::vector<std::string> missing_topics;
+  bool known = false;                       ///< the database has this consumer
+  std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
+  std::vector<StatusPartition> partitions;  ///< by topic and number
+  std::vector<ledger::DeadLetterCount> letters;
+  ledger::ServerView server;
+};
+
+/// Of all partitions.
+struct StatusTotals {
+  std::size_t partitions = 0;
+  std::size_t halted = 0;
+  std::size_t paused = 0;
+  std::size_t unowned = 0;
+  std::size_t stalled = 0;
+  std::optional<std::int64_t> lag;  ///< nullopt: not known of each
+  std::optional<double> rate;       ///< nullopt: not known of any
+  std::int64_t dead_letters = 0;
+  std::int64_t parked_messages = 0;
+};
+[[nodiscard]] StatusTotals totals_of(const Status& status);
+
+/// The screen. `all`: every partition, reason and group of dead letters, however many.
+[[nodiscard]] std::string status_text(const Status& status, bool all);
+/// The same for machines, one object.
+[[nodiscard]] std::string status_json(const Status& status, bool indented);
+/// "2 of 8 partitions HALTED, lag 12,345, 3 dead letters"
+[[nodiscard]] std::string verdict_of(const Status& status);
+
+}  // namespace pawl::cli

@@ -1,0 +1,125 @@
+// The look of `status` as JSON.
+#include <nlohmann/json.hpp>
+
+#include "cli/status.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+const char* to_string(Concern concern) {
+  switch (concern) {
+    case Concern::kNone:
+      return "none";
+    case Concern::kStalled:
+      return "stalled";
+    case Concern::kPaused:
+      return "paused";
+    case Concern::kUnowned:
+      return "unowned";
+    case Concern::kHalted:
+      return "halted";
+  }
+  return "unknown";
+}
+
+Json totals_json(const StatusTotals& totals) {
+  Json json;
+  json["partitions"] = totals.partitions;
+  json["halted"] = totals.halted;
+  json["paused"] = totals.paused;
+  json["unowned"] = totals.unowned;
+  json["stalled"] = totals.stalled;
+  json["lag"] = or_null(totals.lag);
+  json["per_second"] = or_null(totals.rate);
+  json["dead_letters"] = totals.dead_letters;
+  json["parked_messages"] = totals.parked_messages;
+  return json;
+}
+
+Json partition_json(const StatusPartition& partition) {
+  Json json;
+  json["topic"] = partition.partition.topic;
+  json["partition"] = partition.partition.partition;
+  json["concern"] = to_string(partition.concern);
+  json["end"] = or_null(partition.end);
+  json["lag"] = or_null(partition.lag());
+  json["per_second"] = or_null(partition.rate);
+  if (!partition.row)
+    return json;
+  const auto& row = *partition.row;
+  json["stored"] = row.stored_offset;
+  json["state"] = ledger::to_string(row.state);
+  json["since"] = row.state_since;
+  json["halt_kind"] = or_null(row.halt_kind);
+  json["reason"] = or_null(row.reason);
+  json["owner"] = or_null(row.owned() ? row.owner : "");
+  json["last_owner"] = or_null(row.owner);
+  json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
+  json["updated"] = row.updated_at;
+  return json;
+}
+
+Json server_json(const ledger::ServerView& server) {
+  Json json;
+  json["sees_all_sessions"] = server.sees_all;
+  json["consumer_connections"] = server.consumer_connections;
+  json["pawl_connections"] = server.pawl_connections;
+  json["connections"] = server.connections;
+  json["max_connections"] = server.max_connections;
+  auto& holders = json["hold_back_vacuum"] = Json::array();
+  for (const auto& holder : server.holders) {
+    holders.push_back({{"what", holder.what},
+                       {"name", holder.name},
+                       {"user", or_null(holder.user)},
+                       {"application_name", or_null(holder.application)},
+                       {"state", or_null(holder.state)},
+                       {"transactions_since", holder.transactions},
+                       {"seconds", or_null(holder.since)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string status_json(const Status& status, bool indented) {
+  Json root;
+  root["cluster"] = status.cluster;
+  root["group"] = status.group;
+  root["verdict"] = verdict_of(status);
+  root["time_ms"] = status.now_ms;
+  root["postgres_problem"] = or_null(status.postgres_problem);
+  root["kafka_problem"] = or_null(status.kafka_problem);
+  root["missing_topics"] = status.missing_topics;
+  root["totals"] = totals_json(totals_of(status));
+  auto& partitions = root["partitions"] = Json::array();
+  for (const auto& partition : status.partitions)
+    partitions.push_back(partition_json(partition));
+  if (status.postgres_problem.empty()) {
+    auto& letters = root["dead_letters"] = Json::array();
+    for (const auto& count : status.letters) {
+      letters.push_back({{"topic", count.topic},
+                         {"handler", count.handler},
+                         {"reason", count.reason},
+                         {"status", count.status},
+                         {"letters", count.letters},
+                         {"oldest", count.oldest}});
+    }
+    root["parked_keys"] = status.server.parked_keys;
+    root["server"] = server_json(status.server);
+  }
+  return root.dump(indented ? 2 : -1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,287 @@
+// The screen of `status`: what is wrong and what to do stands first, and it stays one screen.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/status.hpp"
+#include "cli/table.hpp"
+#include "config/document.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::size_t kMostPartitions = 20;
+constexpr std::size_t kMostReasons = 5;
+constexpr std::size_t kMostLetters = 8;
+/// A transaction that is open for longer makes the register's rows pile up noticeably.
+constexpr std::int64_t kLongOpenSeconds = 60;
+
+/// 12345 as "12,345".
+std::string grouped(std::int64_t number) {
+  const auto digits = fmt::format("{}", number);
+  const std::size_t sign = number < 0 ? 1 : 0;
+  std::string result;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > sign && (digits.size() - i) % 3 == 0)
+      result += ',';
+    result += digits[i];
+  }
+  return result;
+}
+
+std::string counted(std::int64_t number, const char* one, const char* many) {
+  return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
+}
+
+/// "45 s", "3 min", "2 h 5 min", "4 d 2 h"
+std::string age(std::int64_t seconds) {
+  constexpr std::int64_t kMinute = 60;
+  constexpr std::int64_t kHour = 60 * kMinute;
+  constexpr std::int64_t kDay = 24 * kHour;
+  if (seconds < 2 * kMinute)
+    return fmt::format("{} s", std::max<std::int64_t>(0, seconds));
+  if (seconds < kHour)
+    return fmt::format("{} min", seconds / kMinute);
+  if (seconds < kDay)
+    return fmt::format("{} h {} min", seconds / kHour, seconds % kHour / kMinute);
+  return fmt::format("{} d {} h", seconds / kDay, seconds % kDay / kHour);
+}
+
+/// How long ago a time in RFC 3339 was.
+std::string ago(const Status& status, const std::string& time) {
+  const auto at = config::parse_time(time);
+  return at ? age((status.now_ms - *at) / 1000) : "?";
+}
+
+std::string rate_text(std::optional<double> rate) {
+  return rate ? fmt::format("{:.0f}/s", *rate) : "?";
+}
+
+std::string state_text(const StatusPartition& partition) {
+  if (!partition.row)
+    return "?";
+  if (partition.concern == Concern::kStalled)
+    return "stalled";
+  return ledger::to_string(partition.row->state);
+}
+
+std::string owner_text(const StatusPartition& partition) {
+  if (!partition.row)
+    return "?";
+  const auto& row = *partition.row;
+  if (row.owned())
+    return row.owner;
+  return row.session_gone ? fmt::format("nobody ({} is gone)", row.owner) : "nobody";
+}
+
+/// What needs a person first, then by lag.
+std::vector<const StatusPartition*> by_urgency(const Status& status) {
+  std::vector<const StatusPartition*> sorted;
+  for (const auto& partition : status.partitions)
+    sorted.push_back(&partition);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const StatusPartition* one, const StatusPartition* other) {
+                     if (one->concern != other->concern)
+                       return one->concern > other->concern;
+                     return one->lag().value_or(0) > other->lag().value_or(0);
+                   });
+  return sorted;
+}
+
+std::string partitions_text(const Status& status, bool all) {
+  if (status.partitions.empty())
+    return "";
+  std::vector<const StatusPartition*> shown;
+  if (all || status.partitions.size() <= kMostPartitions) {
+    for (const auto& partition : status.partitions)
+      shown.push_back(&partition);
+  } else {
+    shown = by_urgency(status);
+    shown.resize(kMostPartitions);
+  }
+  using Align = Table::Align;
+  Table table({{"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"STATE"},
+               {"STORED", Align::kRight},
+               {"END", Align::kRight},
+               {"LAG", Align::kRight},
+               {"RATE", Align::kRight},
+               {"FOR", Align::kRight},
+               {"OWNER"}});
+  for (const auto* partition : shown) {
+    const auto& row = partition->row;
+    const auto lag = partition->lag();
+    const auto stored = row ? std::to_string(row->stored_offset) : "?";
+    table.add({partition->partition.topic, std::to_string(partition->partition.partition),
+               state_text(*partition), row && row->stored_offset < 0 ? "-" : stored,
+               partition->end ? std::to_string(*partition->end) : "?",
+               lag ? std::to_string(*lag) : "?", rate_text(partition->rate),
+               row ? ago(status, row->state_since) : "?", owner_text(*partition)});
+  }
+  auto text = '\n' + table.text();
+  if (shown.size() < status.partitions.size()) {
+    text +=
+        fmt::format("... and {} more, none of them more urgent; --all shows them\n",
+                    grouped(static_cast<std::int64_t>(status.partitions.size() - shown.size())));
+  }
+  return text;
+}
+
+std::string reasons_text(const Status& status, bool all) {
+  std::string text;
+  std::size_t shown = 0;
+  std::size_t left_out = 0;
+  for (const auto* partition : by_urgency(status)) {
+    if (!partition->row || partition->row->state == ledger::PartitionState::kRunning)
+      continue;
+    if (!all && shown >= kMostReasons) {
+      ++left_out;
+      continue;
+    }
+    ++shown;
+    const auto& row = *partition->row;
+    const bool halted = row.state == ledger::PartitionState::kHalted;
+    text += fmt::format("\n{} [{}] {} since {}:\n  {}\n", partition->partition.topic,
+                        partition->partition.partition, halted ? "HALTED" : "paused",
+                        row.state_since, row.reason.empty() ? "(no reason given)" : row.reason);
+  }
+  if (left_out > 0)
+    text += fmt::format("\n... and {} more of them; --all shows them\n",
+                        grouped(static_cast<std::int64_t>(left_out)));
+  return text;
+}
+
+std::string letters_text(const Status& status, bool all) {
+  if (status.letters.empty())
+    return "";
+  using Align = Table::Align;
+  Table table({{"DEAD LETTERS OF", Align::kLeft},
+               {"HANDLER"},
+               {"REASON"},
+               {"STATUS"},
+               {"LETTERS", Align::kRight},
+               {"OLDEST", Align::kRight}});
+  const auto most = all ? status.letters.size() : std::min(kMostLetters, status.letters.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    const auto& count = status.letters[i];
+    table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
+               std::to_string(count.letters), ago(status, count.oldest)});
+  }
+  auto text = '\n' + table.text();
+  if (most < status.letters.size())
+    text += fmt::format("... and {} more groups; --all shows them\n", status.letters.size() - most);
+  if (status.server.parked_keys > 0) {
+    text += fmt::format("Later messages of {} wait behind a dead letter.\n",
+                        counted(status.server.parked_keys, "record key", "record keys"));
+  }
+  return text +
+         "`dlq list` and `dlq show ID` tell more; `dlq replay` or `dlq discard` ends them.\n";
+}
+
+std::string holder_text(const ledger::HorizonHolder& holder) {
+  auto text = fmt::format("{} {}", holder.what, holder.name);
+  if (!holder.application.empty())
+    text += fmt::format(" \"{}\"", holder.application);
+  if (!holder.user.empty())
+    text += fmt::format(" of {}", holder.user);
+  if (!holder.state.empty())
+    text += fmt::format(", {}", holder.state);
+  if (holder.since)
+    text += fmt::format(", open for {}", age(*holder.since));
+  return text +
+         fmt::format(", {} since", counted(holder.transactions, "transaction", "transactions"));
+}
+
+std::string server_text(const Status& status) {
+  const auto& server = status.server;
+  std::string text = "\nVacuum is held back by: ";
+  text += server.holders.empty() ? "nothing" : holder_text(server.holders.front());
+  text += '\n';
+  if (!server.holders.empty() && server.holders.front().since.value_or(0) >= kLongOpenSeconds) {
+    text +=
+        "  Every message gets slower until that ends (docs/operations.md, \"What to watch\").\n";
+  }
+  if (!server.sees_all) {
+    text +=
+        "  This role does not see since when other roles' sessions are open: GRANT "
+        "pg_read_all_stats TO it.\n";
+  }
+  text +=
+      fmt::format("Connections: {} of this consumer, {} of pawl in all, {} of {} of the server\n",
+                  server.consumer_connections, server.pawl_connections, server.connections,
+                  server.max_connections);
+  return text;
+}
+
+/// Names and reasons come from elsewhere: none of it may steer a terminal.
+std::string printable(std::string text) {
+  for (auto& c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
+      c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string verdict_of(const Status& status) {
+  const auto totals = totals_of(status);
+  if (!status.postgres_problem.empty())
+    return "PostgreSQL DOES NOT ANSWER";
+  if (!status.known)
+    return "this consumer has never run against this database";
+  if (status.partitions.empty() || !status.partitions.front().row)
+    return "no partition is stored yet";
+  std::vector<std::string> parts;
+  const auto part = [&](std::size_t number, const char* what) {
+    if (number > 0)
+      parts.push_back(fmt::format("{} {}", number, what));
+  };
+  if (totals.halted > 0) {
+    parts.push_back(fmt::format("{} of {} partitions HALTED", totals.halted, totals.partitions));
+  } else {
+    parts.push_back(fmt::format("no partition of {} halted", totals.partitions));
+  }
+  part(totals.unowned, "WITHOUT OWNER");
+  part(totals.paused, "paused");
+  part(totals.stalled, "stalled");
+  parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
+  if (totals.rate)
+    parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
+  parts.push_back(totals.dead_letters == 0
+                      ? "no dead letters"
+                      : counted(totals.dead_letters, "dead letter", "dead letters"));
+  if (totals.parked_messages > 0)
+    parts.push_back(counted(totals.parked_messages, "parked message", "parked messages"));
+  if (!status.kafka_problem.empty())
+    parts.emplace_back("Kafka DOES NOT ANSWER");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string status_text(const Status& status, bool all) {
+  auto text = fmt::format("{}: {}\n", status.group, verdict_of(status));
+  if (!status.postgres_problem.empty())
+    text += fmt::format("PostgreSQL at {}: {}\n", status.database, status.postgres_problem);
+  if (!status.kafka_problem.empty()) {
+    text += fmt::format("Kafka at {}: {}; so ends and lags are unknown\n", status.bootstrap_servers,
+                        status.kafka_problem);
+  }
+  for (const auto& topic : status.missing_topics)
+    text += fmt::format("Topic {} does not exist in Kafka.\n", topic);
+  text += partitions_text(status, all);
+  if (const auto unowned = totals_of(status).unowned; unowned > 0) {
+    text += fmt::format("\n{} without owner: nothing is processed there until a `run` takes {}.\n",
+                        counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
+                        unowned == 1 ? "it" : "them");
+  }
+  text += reasons_text(status, all);
+  text += letters_text(status, all);
+  if (status.postgres_problem.empty())
+    text += server_text(status);
+  return printable(std::move(text));
+}
+
+}  // namespace pawl::cli

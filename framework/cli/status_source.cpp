@@ -1,0 +1,172 @@
+// What `status` asks PostgreSQL and Kafka.
+#include <algorithm>
+#include <chrono>
+
+#include "cli/connections.hpp"
+#include "cli/status_source.hpp"
+#include "config/document.hpp"
+#include "config/redact.hpp"
+#include "ledger/consumers.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+/// A partition that has messages and processes none for longer is worth a look.
+constexpr std::int64_t kStalledAfterMs = 60000;
+
+Concern concern_of(const StatusPartition& partition, std::int64_t now_ms) {
+  if (!partition.row)
+    return Concern::kNone;
+  const auto& row = *partition.row;
+  if (row.state == ledger::PartitionState::kHalted)
+    return Concern::kHalted;
+  if (!row.owned())
+    return Concern::kUnowned;
+  if (row.state == ledger::PartitionState::kPaused)
+    return Concern::kPaused;
+  const auto updated = config::parse_time(row.updated_at);
+  const bool behind = partition.lag().value_or(0) > 0;
+  if (behind && updated && now_ms - *updated > kStalledAfterMs)
+    return Concern::kStalled;
+  return Concern::kNone;
+}
+
+std::int64_t own_clock_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::optional<std::int64_t> StatusPartition::lag() const {
+  if (!row || !end)
+    return std::nullopt;
+  return lag_of(row->stored_offset, *end);
+}
+
+StatusTotals totals_of(const Status& status) {
+  StatusTotals totals;
+  totals.partitions = status.partitions.size();
+  std::int64_t lag = 0;
+  bool lag_known = !status.partitions.empty();
+  for (const auto& partition : status.partitions) {
+    totals.halted += partition.concern == Concern::kHalted ? 1 : 0;
+    totals.stalled += partition.concern == Concern::kStalled ? 1 : 0;
+    // Of two matters with one partition both count.
+    totals.unowned += partition.row && !partition.row->owned() ? 1 : 0;
+    totals.paused +=
+        partition.row && partition.row->state == ledger::PartitionState::kPaused ? 1 : 0;
+    lag_known = lag_known && partition.lag().has_value();
+    lag += partition.lag().value_or(0);
+    if (partition.rate)
+      totals.rate = totals.rate.value_or(0) + *partition.rate;
+  }
+  if (lag_known)
+    totals.lag = lag;
+  for (const auto& count : status.letters)
+    (count.status == "parked" ? totals.parked_messages : totals.dead_letters) += count.letters;
+  return totals;
+}
+
+Status StatusSource::look() {
+  Status status;
+  status.cluster = options_.kafka.cluster;
+  status.group = options_.kafka.group;
+  status.bootstrap_servers = options_.kafka.bootstrap_servers;
+  status.database = config::redact_url(options_.postgres.url);
+  status.now_ms = own_clock_ms();
+  ask_postgres(status);
+  find_rates(status);
+  ask_kafka(status);
+  for (auto& partition : status.partitions)
+    partition.concern = concern_of(partition, status.now_ms);
+  return status;
+}
+
+void StatusSource::ask_postgres(Status& status) {
+  try {
+    if (!session_)
+      session_ = connect_database(options_);
+    const auto& schema = options_.postgres.schema;
+    const auto consumer =
+        ledger::find_consumer(*session_, schema, options_.kafka.cluster, options_.kafka.group);
+    status.known = consumer.has_value();
+    status.server = ledger::look_at_server(*session_, schema,
+                                           consumer ? std::optional{consumer->id} : std::nullopt,
+                                           options_.kafka.group);
+    status.now_ms = status.server.now_ms;
+    if (!consumer)
+      return;
+    status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
+    for (auto& row : ledger::read_register(*session_, schema, consumer->id, "")) {
+      StatusPartition partition;
+      partition.partition = row.partition;
+      partition.row = std::move(row);
+      status.partitions.push_back(std::move(partition));
+    }
+  } catch (const FatalError& error) {
+    status.postgres_problem = error.what();
+  } catch (const postgres::Error& error) {
+    status.postgres_problem = error.what();
+  } catch (const postgres::InDoubt& error) {
+    status.postgres_problem = error.what();
+  }
+  if (!status.postgres_problem.empty()) {
+    session_.reset();
+    status.partitions.clear();
+    status.letters.clear();
+  }
+}
+
+void StatusSource::ask_kafka(Status& status) {
+  auto topics = topics_of(options_);
+  std::vector<TopicPartition> wanted;
+  for (const auto& partition : status.partitions) {
+    const auto& name = partition.partition;
+    wanted.push_back(name);
+    if (std::find(topics.begin(), topics.end(), name.topic) == topics.end())
+      topics.push_back(name.topic);
+  }
+  const auto look = look_at_kafka(options_, client_, topics, wanted);
+  status.kafka_problem = look.problem;
+  if (!look.problem.empty())
+    return;
+  for (const auto& topic : topics_of(options_)) {
+    if (!look.topics.contains(topic))
+      status.missing_topics.push_back(topic);
+  }
+  for (auto& partition : status.partitions)
+    partition.end = look.end_of(partition.partition);
+  if (!status.partitions.empty())
+    return;
+  // Kafka's half alone.
+  for (const auto& [name, range] : look.ranges) {
+    StatusPartition partition;
+    partition.partition = name;
+    partition.end = range.end;
+    status.partitions.push_back(std::move(partition));
+  }
+}
+
+void StatusSource::find_rates(Status& status) {
+  if (!status.postgres_problem.empty())
+    return;
+  const auto seconds = static_cast<double>(status.now_ms - counted_at_ms_) / 1000;
+  std::map<TopicPartition, Counted> counted;
+  for (auto& partition : status.partitions) {
+    const Counted now{partition.row->processed(), partition.row->base_offset};
+    const auto before = counted_.find(partition.partition);
+    // A position that was set by hand begins to count anew.
+    if (before != counted_.end() && before->second.base_offset == now.base_offset &&
+        now.processed >= before->second.processed && seconds > 0) {
+      partition.rate = static_cast<double>(now.processed - before->second.processed) / seconds;
+    }
+    counted[partition.partition] = now;
+  }
+  counted_ = std::move(counted);
+  counted_at_ms_ = status.now_ms;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "cli/kafka_look.hpp"
+#include "cli/status.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::cli {
+
+/// Looks again and again over the same two connections, which it makes anew when they broke.
+class StatusSource {
+ public:
+  explicit StatusSource(const Options& options) : options_(options) {}
+
+  /// Throws nothing that a server could cause: that is a problem in the answer.
+  [[nodiscard]] Status look();
+
+ private:
+  struct Counted {
+    std::int64_t processed = 0;
+    std::int64_t base_offset = -1;
+  };
+
+  void ask_postgres(Status& status);
+  void ask_kafka(Status& status);
+  void find_rates(Status& status);
+
+  const Options& options_;
+  std::unique_ptr<postgres::Session> session_;
+  std::unique_ptr<kafka::Client> client_;
+  std::map<TopicPartition, Counted> counted_;  ///< at the last look
+  std::int64_t counted_at_ms_ = 0;
+};
+
+}  // namespace pawl::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "engine/observers.hpp"
+#include "handlers/router.hpp"
+#include "ledger/dead_letters.hpp"
+#include "ledger/idempotency_keys.hpp"
+#include "ledger/skipped_messages.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::engine {
+
+/// What a message needs on its way through the frame, whether it comes from Kafka or is replayed.
+struct FrameContext {
+  const Options& options;
+  const handlers::Router& router;
+  const Observers& observers;
+  ledger::IdempotencyKeys keys;
+  ledger::SkippedMessages skips;
+  ledger::DeadLetters dead_letters;
+};
+
+}  // namespace pawl::engine

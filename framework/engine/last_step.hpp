@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger/offset_register.hpp"
+#include "pawl/message.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::engine {
+
+/// The last statement of a message's transaction, which raises unless the message is ours to end:
+/// the register's advance, or a dead letter's resolution.
+class LastStep {
+ public:
+  virtual ~LastStep() = default;
+  [[nodiscard]] virtual const postgres::Statement& statement(ledger::Outcome outcome) const = 0;
+  /// `transaction`: id of the one that claimed the key; empty: unchecked.
+  virtual void fill(postgres::Parameters& parameters, const std::string& transaction,
+                    ledger::Outcome outcome) const = 0;
+  /// Whether messages of a parked record key must be held back. A replay is what they wait for.
+  [[nodiscard]] virtual bool respects_parking() const = 0;
+};
+
+/// Moves the register past a message that came from Kafka.
+class AdvanceStep final : public LastStep {
+ public:
+  AdvanceStep(const ledger::OffsetRegister& offsets, const TopicPartition& partition,
+              ledger::Advance advance)
+      : offsets_(offsets), partition_(partition), advance_(std::move(advance)) {}
+
+  [[nodiscard]] const postgres::Statement& statement(ledger::Outcome outcome) const override {
+    return offsets_.advance_statement(outcome, advance_.halted);
+  }
+  void fill(postgres::Parameters& parameters, const std::string& transaction,
+            ledger::Outcome outcome) const override {
+    auto advance = advance_;
+    advance.transaction = transaction;
+    advance.outcome = outcome;
+    offsets_.fill(parameters, partition_, advance);
+  }
+  [[nodiscard]] bool respects_parking() const override { return true; }
+
+ private:
+  const ledger::OffsetRegister& offsets_;
+  const TopicPartition& partition_;
+  ledger::Advance advance_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,112 @@
+#include "engine/pruner.hpp"
+
+#include <fmt/format.h>
+
+#include "config/units.hpp"
+#include "ledger/consumers.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+
+using std::chrono::milliseconds;
+
+Pruner::Pruner(Context& context) : context_(context), thread_([this] { run(); }) {}
+
+Pruner::~Pruner() {
+  stop();
+  thread_.join();
+}
+
+void Pruner::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+}
+
+bool Pruner::pause(milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+void Pruner::emit(Step step, const std::string& text) const {
+  Event event{step};
+  event.detail = text;
+  context_.observers.emit(event);
+}
+
+void Pruner::warn_once(const std::string& about, const std::string& text) {
+  auto& last = warned_[about];
+  if (last != text)
+    emit(Step::kWarning, text);
+  last = text;
+}
+
+void Pruner::run() {
+  while (pause(context_.options.retention.interval)) {
+    try {
+      pass();
+      warned_.erase("");
+    } catch (const postgres::InDoubt&) {
+      session_.reset();
+    } catch (const postgres::Error& error) {
+      // Away or busy is the workers' to tell; the next pass finds out for itself.
+      if (error.failure() == postgres::FailureClass::kProgram) {
+        warn_once("", fmt::format("retention: {} (SQLSTATE {}); `check` names missing rights",
+                                  error.what(), error.sqlstate()));
+      }
+      session_.reset();
+    } catch (const std::exception& error) {
+      warn_once("", fmt::format("retention: {}", error.what()));
+      session_.reset();
+    }
+  }
+}
+
+void Pruner::pass() {
+  const auto& options = context_.options;
+  if (!session_ || !session_->alive()) {
+    session_ = std::make_unique<postgres::Session>(pruning_settings(options));
+    if (!ledger::still_registered(*session_, options.postgres.schema, options.kafka.cluster,
+                                  options.kafka.group, context_.registration)) {
+      // Another database than the one we began with; the workers deal with that.
+      session_.reset();
+      return;
+    }
+  }
+  Pruning pruning(options, context_.registration.consumer, context_.kafka, context_.owner,
+                  [this](milliseconds time) { return pause(time); });
+  tell(pruning.run(*session_, PruneMode::kWhenDue));
+}
+
+void Pruner::tell(const PruningReport& report) {
+  if (report.keys + report.letters + report.skipped > 0) {
+    emit(
+        Step::kPruned,
+        fmt::format("retention removed {} keys, {} resolved dead letters and {} records of skipped "
+                    "messages{}",
+                    report.keys, report.letters, report.skipped,
+                    report.interrupted ? ", and goes on later" : ""));
+  }
+  const auto& retention = context_.options.retention;
+  for (const auto& [scope, cutoff, swept] : report.scopes) {
+    // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
+    const bool late =
+        !cutoff.held_by.empty() && (!cutoff.keys || report.at - *cutoff.keys > 2 * retention.keys);
+    if (!late) {
+      warned_.erase(scope.name);
+      continue;
+    }
+    warn_once(
+        scope.name,
+        fmt::format(
+            "retention: keys of scope {} stay {}because of {}; process it, or see "
+            "docs/retention.md",
+            scope.name,
+            cutoff.keys ? fmt::format("beyond {} ", config::format_duration(retention.keys)) : "",
+            cutoff.held_by));
+  }
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,297 @@
+// What a worker does when a message cannot be applied: retry, halt, set aside.
+#include <fmt/format.h>
+
+#include <random>
+
+#include "engine/worker.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The server ended the session by its own decision (shutdown, crash of another process, failover)
+/// and said so. What it ends because of the session itself (idle in transaction) is not that.
+bool server_said_goodbye(const Failure& failure) {
+  return failure.sqlstate.starts_with("57P") || failure.sqlstate.starts_with("08") ||
+         failure.sqlstate == "25006";
+}
+
+/// A prepared statement no longer fits: "cached plan must not change result type" after a table was
+/// altered, or something has deallocated it. A new session prepares anew.
+bool is_stale_statement(const Failure& failure) {
+  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
+}
+
+milliseconds jitter(milliseconds upper) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
+}
+
+}  // namespace
+
+void Worker::emit_failed(const Partition& partition, std::int64_t offset,
+                         const Failure& failure) const {
+  emit(Step::kFailed, partition, offset, told(failure, context_.options.log.error_details));
+}
+
+/// Told once for each partition that it stops; the halt itself follows.
+void Worker::emit_breaker(const Partition& partition, const std::string& handler,
+                          const Failure& failure) const {
+  if (partition.status->halted)
+    return;
+  const auto detail =
+      fmt::format("{} messages in a row failed in one way ({}), so none is set aside any more: {}",
+                  failure_options().breaker, failure.way(), failure.text);
+  Event event{Step::kBreakerOpen};
+  event.topic = partition.name().topic;
+  event.partition = partition.name().partition;
+  event.offset = partition.buffer.front().record.offset();
+  event.handler = handler;
+  event.detail = detail;
+  context_.observers.emit(event);
+}
+
+void Worker::fail(Partition& partition, const Failure& failure) {
+  using postgres::FailureClass;
+  const auto offset = partition.buffer.front().record.offset();
+  if (failure.in_doubt)
+    emit(Step::kInDoubt, partition, offset, failure.text);
+
+  switch (failure.kind) {
+    case FailureClass::kConnection:
+      // An outage is no message's fault. But SQL that crashes its server process breaks only its
+      // own connection, without a word of the server's, and so again at every attempt. In doubt:
+      // should the message be stored after all, it will not be in hand again.
+      if (processor_.in_handler() && !server_said_goodbye(failure))
+        partition.lost_in_handler = offset;
+      lose_session(failure.text);
+      return;
+    case FailureClass::kFenced:
+    case FailureClass::kRowMissing:
+      emit(Step::kFenced, partition, offset, failure.text);
+      acquire_again(partition, true);
+      return;
+    case FailureClass::kOutOfOrder:
+      emit(Step::kWarning, partition, offset,
+           fmt::format("{}; asking the register and Kafka again", failure.text));
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    case FailureClass::kContention:
+      emit_failed(partition, offset, failure);
+      partition.not_before = Clock::now() + jitter(context_.options.postgres.retry_initial);
+      return;
+    case FailureClass::kResource:
+      emit_failed(partition, offset, failure);
+      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      return;
+    case FailureClass::kProgram:
+      emit_failed(partition, offset, failure);
+      if (is_stale_statement(failure) && partition.renewed_for != offset) {
+        partition.renewed_for = offset;
+        renew_session();
+        return;
+      }
+      halt(partition, ledger::halt_kind::kProgram,
+           fmt::format(
+               "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
+               "the database or the handler; it is tried again every {} s by itself",
+               context_.options.kafka.group, partition.name().topic, partition.name().partition,
+               offset, failure.text, failure.sqlstate,
+               context_.options.failures.program_error_retry.count() / 1000),
+           true);
+      return;
+    case FailureClass::kTransactionEnded:
+    case FailureClass::kMessage:
+      break;
+  }
+
+  emit_failed(partition, offset, failure);
+  if (count_attempt(partition, offset))
+    fail_message(partition, failure);
+}
+
+const FailureOptions& Worker::failure_options() const {
+  const auto* binding = processor_.last_binding();
+  return binding == nullptr ? context_.options.failures : binding->failures;
+}
+
+/// False: the register could not be asked, or the partition is no longer ours; that is dealt with.
+bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
+  try {
+    const auto attempts =
+        context_.offsets.record_attempt(*session_, partition.name(), *partition.epoch, offset);
+    if (!attempts) {
+      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
+      acquire_again(partition, true);
+      return false;
+    }
+    partition.attempts = *attempts;
+    return true;
+  } catch (...) {
+    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    return false;
+  }
+}
+
+/// The message at hand lost its connection before. False: it must not run (now).
+bool Worker::count_lost_connection(Partition& partition, const Partition::Item& item) {
+  const bool same = partition.lost_in_handler == item.record.offset();
+  partition.lost_in_handler.reset();
+  if (!same)
+    return true;
+  if (!count_attempt(partition, item.record.offset()))
+    return false;
+  processor_.identify(item.record.view(partition.name().topic, partition.topic_id));
+  Failure failure;
+  failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
+  failure.reason = ledger::dead_reason::kError;
+  if (partition.attempts < failure_options().max_attempts)
+    return true;
+  fail_message(partition, failure);
+  return false;
+}
+
+void Worker::fail_message(Partition& partition, const Failure& failure) {
+  const auto& options = failure_options();
+  // What a handler committed by itself cannot be taken back: to try again would pass it as a
+  // duplicate and hide that.
+  const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
+  const bool exhausted = failure.permanent || ended || partition.one_try_only ||
+                         partition.attempts >= options.max_attempts;
+  if (!exhausted) {
+    partition.retry_backoff.limit(options.retry_initial, options.retry_max);
+    partition.not_before = Clock::now() + partition.retry_backoff.next();
+    return;
+  }
+  if (ended || options.then == FailurePolicy::kHalt) {
+    halt_at_message(partition, failure);
+    return;
+  }
+  const auto* binding = processor_.last_binding();
+  const auto handler = binding == nullptr ? std::string() : binding->label;
+  if (!context_.breaker.allows(handler, failure.way(), options.breaker)) {
+    emit_breaker(partition, handler, failure);
+    halt(partition, ledger::halt_kind::kProgram,
+         fmt::format(
+             "{} {} [{}] offset {}: {} messages of handler {} in a row failed in this way, so "
+             "none is set aside any more: {}. Correct the cause; it is tried again every {} s "
+             "by itself",
+             context_.options.kafka.group, partition.name().topic, partition.name().partition,
+             partition.buffer.front().record.offset(), options.breaker,
+             handler.empty() ? "(none)" : handler, failure.text,
+             options.program_error_retry.count() / 1000),
+         true);
+    return;
+  }
+  set_aside(partition, failure);
+}
+
+void Worker::set_aside(Partition& partition, const Failure& failure) {
+  const auto& options = failure_options();
+  const auto& item = partition.buffer.front();
+  const auto* binding = processor_.last_binding();
+  const auto message = item.record.view(partition.name().topic, partition.topic_id);
+  ledger::Burial burial;
+  burial.reason = failure.reason;
+  burial.handler = binding == nullptr ? "" : binding->label;
+  burial.idempotency_key = processor_.last_key();
+  burial.sqlstate = failure.sqlstate;
+  burial.error = failure.text;
+  burial.error_detail = failure.detail;
+  burial.attempts = partition.attempts;
+  burial.leader_epoch = item.record.leader_epoch();
+  burial.parks_its_key = options.then == FailurePolicy::kPark && message.key().has_value();
+  try {
+    const auto advance = advance_of(partition, item);
+    processor_.set_aside(*session_,
+                         {message, partition.source, item.record.leader_epoch(), advance},
+                         options.then, burial);
+  } catch (...) {
+    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    return;
+  }
+  context_.breaker.count(burial.handler, failure.way());
+  moved_past(partition);
+}
+
+/// A statement of ours about a message failed, not the message.
+void Worker::retry_ledger(Partition& partition, const Failure& failure) {
+  using postgres::FailureClass;
+  switch (failure.kind) {
+    case FailureClass::kConnection:
+      lose_session(failure.text);
+      return;
+    case FailureClass::kFenced:
+    case FailureClass::kRowMissing:
+      emit(Step::kFenced, partition, partition.stored, failure.text);
+      acquire_again(partition, true);
+      return;
+    case FailureClass::kOutOfOrder:
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    default:
+      emit(Step::kWarning, partition, partition.stored,
+           fmt::format("cannot record that a message failed: {}", failure.text));
+      partition.not_before = Clock::now() + partition.retry_backoff.next();
+  }
+}
+
+void Worker::halt_at_message(Partition& partition, const Failure& failure) {
+  const auto offset = partition.buffer.front().record.offset();
+  const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
+  const auto& key = processor_.last_key();
+  halt(
+      partition,
+      failure.reason == ledger::dead_reason::kCrash ? ledger::halt_kind::kCrash
+                                                    : ledger::halt_kind::kMessage,
+      fmt::format(
+          "{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
+          "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
+          "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
+          "FILE --topic {} --partition {} --offset {}",
+          context_.options.kafka.group, partition.name().topic, partition.name().partition, offset,
+          key.empty() ? "(none)" : fmt::format("\"{}\"", key),
+          ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
+          failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
+          partition.attempts, partition.name().topic, partition.name().partition,
+          partition.name().topic, partition.name().partition, offset),
+      false);
+}
+
+void Worker::halt(Partition& partition, const char* kind, const std::string& reason,
+                  bool retry_later) {
+  try {
+    if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, kind, reason)) {
+      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
+      acquire_again(partition, true);
+      return;
+    }
+  } catch (const std::exception&) {
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection) {
+      lose_session(failure.text);
+    } else {
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+    }
+    return;
+  }
+  partition.row_halted = true;
+  if (!partition.status->halted.exchange(true) || !retry_later) {
+    emit(Step::kHalted, partition, partition.stored, reason);
+  }
+  if (retry_later) {
+    partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
+    return;
+  }
+  tried_halts_.insert({partition.name(), partition.stored});
+  stop_fetching(partition);
+  partition.buffer.clear();
+  partition.attempts = 0;
+  partition.phase = Partition::Phase::kStopped;
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,95 @@
+// What a worker does with a message that was in hand when a process ended without letting go: it
+// runs alone, behind a mark that says so, and is set aside when that ends processes again and
+// again.
+#include <fmt/format.h>
+
+#include "engine/worker.hpp"
+
+namespace pawl::engine {
+namespace {
+
+/// How long to wait before asking again whether a message may run.
+constexpr std::chrono::milliseconds kGateRetry{2};
+
+}  // namespace
+
+/// Called when the register has given us the partition.
+void Worker::consider_probation(Partition& partition, const ledger::Acquired& acquired) {
+  // Our own session may have been lost, or an operator have changed something: no process ended.
+  const bool ended_by_another = !partition.epoch || acquired.previous_owner != context_.owner;
+  // With nothing left in the log nothing was in hand.
+  const bool something_waits =
+      partition.log_hint && partition.log_hint->end > acquired.stored_offset + 1;
+  if (!acquired.released && ended_by_another && something_waits)
+    partition.on_probation = true;
+}
+
+RunGate::Pass Worker::ask_to_run(Partition& partition) {
+  auto pass =
+      partition.on_probation ? context_.gate.alone(&partition) : context_.gate.among_others();
+  if (!pass) {
+    processor_.settle();
+    partition.not_before = Clock::now() + kGateRetry;
+  }
+  return pass;
+}
+
+/// Leaves the mark. False: the message must not run (now); that is dealt with.
+bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
+  const auto message = item.record.view(partition.name().topic, partition.topic_id);
+  processor_.identify(message);
+  const auto most = failure_options().max_crashes;
+  std::optional<std::uint32_t> crashes;
+  try {
+    crashes = context_.suspects.mark(*session_, partition.name(), *partition.epoch,
+                                     item.record.offset(), context_.owner, most);
+  } catch (...) {
+    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    return false;
+  }
+  if (!crashes) {
+    emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
+    acquire_again(partition, true);
+    return false;
+  }
+  if (*crashes > 0 && *crashes < most) {
+    emit(Step::kProbation, partition, item.record.offset(),
+         fmt::format("{} of at most {} processes ended while they ran this message alone; it runs "
+                     "alone again",
+                     *crashes, most));
+  }
+  if (*crashes < most)
+    return true;
+  Failure failure;
+  failure.permanent = true;
+  failure.reason = ledger::dead_reason::kCrash;
+  failure.text =
+      fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
+  const auto offset = item.record.offset();
+  emit(Step::kProbation, partition, offset, failure.text);
+  fail_message(partition, failure);
+  if (partition.stored >= offset)
+    end_probation(partition, true);
+  return false;
+}
+
+/// The process has survived the message. `passed`: and it is behind.
+void Worker::end_probation(Partition& partition, bool passed) {
+  if (passed)
+    partition.on_probation = false;
+  if (!session_ || !session_->alive())
+    return;
+  try {
+    if (passed) {
+      context_.suspects.clear(*session_, partition.name(), context_.owner);
+    } else {
+      context_.suspects.unmark(*session_, partition.name(), context_.owner);
+    }
+  } catch (const std::exception&) {
+    // A mark of ours that stays is not counted against the message by us; a lost session is noticed
+    // at its next use.
+    return;
+  }
+}
+
+}  // namespace pawl::engine

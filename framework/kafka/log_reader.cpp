@@ -1,0 +1,60 @@
+#include "kafka/log_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace pawl::kafka {
+
+LogReader::LogReader(const Client& client, TopicPartition partition, std::int64_t from,
+                     std::chrono::milliseconds patience)
+    : client_(client.raw()), partition_(std::move(partition)), next_(from), patience_(patience) {
+  const auto list = new_list();
+  rd_kafka_topic_partition_list_add(list.get(), partition_.topic.c_str(), partition_.partition)
+      ->offset = from;
+  if (const auto code = rd_kafka_assign(client_, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw KafkaError(code, fmt::format("assigning {} [{}]: {}", partition_.topic,
+                                       partition_.partition, rd_kafka_err2str(code)));
+  }
+}
+
+LogReader::~LogReader() {
+  // librdkafka does not end with an assignment left.
+  rd_kafka_assign(client_, nullptr);
+}
+
+std::optional<Record> LogReader::next() {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + patience_;
+  for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
+    MessageHandle message(rd_kafka_consumer_poll(client_, static_cast<int>(left)));
+    if (!message)
+      continue;
+    Record record(std::move(message));
+    switch (record.kind()) {
+      case Record::Kind::kMessage:
+        // A record before the position is left over from nothing of ours.
+        if (record.offset() < next_)
+          continue;
+        next_ = record.offset() + 1;
+        return record;
+      case Record::Kind::kEndOfLog:
+        return std::nullopt;
+      case Record::Kind::kError:
+        break;
+    }
+    // Brokers that are away are librdkafka's to find again.
+    if (record.error() == RD_KAFKA_RESP_ERR__TRANSPORT ||
+        record.error() == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+      continue;
+    }
+    throw KafkaError(record.error(), fmt::format("reading {} [{}] offset {}: {}", partition_.topic,
+                                                 partition_.partition, next_, record.error_text()));
+  }
+  throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
+                   fmt::format("reading {} [{}] offset {}: nothing came within {} ms",
+                               partition_.topic, partition_.partition, next_, patience_.count()));
+}
+
+}  // namespace pawl::kafka

@@ -1,0 +1,143 @@
+#include "ledger/dead_letters.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "ledger/payload.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr std::size_t kLongestError = 8192;
+
+// A position that was set back meets its dead letters again: what is unresolved is updated.
+constexpr const char* kBury =
+    "INSERT INTO pawl.dead_letters AS d"
+    "  (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,"
+    "   reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,"
+    "   record_key_hash, record_value, value_bytes, headers, payload)"
+    " VALUES ($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,"
+    "         $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,"
+    "         $19::bigint, $20::jsonb, $21)"
+    " ON CONFLICT (consumer_id, topic, partition, kafka_offset) WHERE status IN ('dead', 'parked')"
+    " DO UPDATE SET status = excluded.status, reason = excluded.reason, handler = excluded.handler,"
+    "   idempotency_key = excluded.idempotency_key, sqlstate = excluded.sqlstate,"
+    "   error = excluded.error, error_detail = excluded.error_detail,"
+    "   attempts = d.attempts + excluded.attempts, died_at = excluded.died_at";
+
+// DO UPDATE, to hold the row: whoever removes it next sees the dead letter of this transaction.
+constexpr const char* kParkKey =
+    "INSERT INTO pawl.parked_keys AS k (consumer_id, topic, record_key_hash)"
+    " VALUES ($1::integer, $2, sha256($3::bytea))"
+    " ON CONFLICT (consumer_id, topic, record_key_hash) DO UPDATE SET parked_at = k.parked_at";
+
+constexpr const char* kIsParked =
+    "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
+
+void add_optional(postgres::Parameters& parameters, const std::string& text) {
+  if (text.empty()) {
+    parameters.add_null();
+  } else {
+    parameters.add_text(text);
+  }
+}
+
+void add_optional_bytes(postgres::Parameters& parameters,
+                        const std::optional<std::string_view>& bytes) {
+  if (bytes) {
+    parameters.add_bytes(*bytes);
+  } else {
+    parameters.add_null();
+  }
+}
+
+}  // namespace
+
+std::string storable_text(std::string_view text, std::size_t most) {
+  text = text.substr(0, most);
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    const std::size_t length = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    const auto character = text.substr(0, length);
+    if (byte != 0 && character.size() == length &&
+        simdjson::validate_utf8(character.data(), character.size())) {
+      result.append(character);
+      text.remove_prefix(length);
+    } else {
+      result.append(fmt::format("\\x{:02x}", byte));
+      text.remove_prefix(1);
+    }
+  }
+  return result;
+}
+
+DeadLetters::DeadLetters(const std::string& schema, ConsumerId consumer,
+                         const DeadLetterOptions& options)
+    : consumer_(consumer),
+      options_(options),
+      bury_{"pawl_bury", in_schema(kBury, schema)},
+      park_key_{"pawl_park_key", in_schema(kParkKey, schema)},
+      is_parked_{"pawl_is_parked", in_schema(kIsParked, schema)} {}
+
+void DeadLetters::fill_burial(postgres::Parameters& parameters, const Message& message,
+                              const Burial& burial) const {
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(message.topic());
+  add_optional(parameters, std::string(message.topic_id()));
+  parameters.add_integer(message.partition());
+  parameters.add_integer(message.offset());
+  if (burial.leader_epoch) {
+    parameters.add_integer(*burial.leader_epoch);
+  } else {
+    parameters.add_null();
+  }
+  parameters.add_integer(message.timestamp_ms());
+  parameters.add_text(burial.parked ? "parked" : "dead");
+  parameters.add_text(burial.reason);
+  parameters.add_text(burial.handler);
+  add_optional(parameters, burial.idempotency_key);
+  add_optional(parameters, burial.sqlstate);
+  parameters.add_text(storable_text(burial.error, kLongestError));
+  add_optional(parameters, storable_text(burial.error_detail, kLongestError));
+  parameters.add_integer(burial.attempts);
+
+  const bool stored = options_.store_payload;
+  add_optional_bytes(parameters, stored ? message.key() : std::nullopt);
+  add_optional_bytes(parameters, message.key());
+  const bool truncated = message.value().size() > options_.max_payload;
+  if (stored && message.has_value()) {
+    parameters.add_bytes(message.value().substr(0, options_.max_payload));
+  } else {
+    parameters.add_null();
+  }
+  if (message.has_value()) {
+    parameters.add_integer(static_cast<std::int64_t>(message.value().size()));
+  } else {
+    parameters.add_null();
+  }
+  if (stored) {
+    parameters.add_text(headers_json(message.headers()));
+  } else {
+    parameters.add_null();
+  }
+  parameters.add_text(!stored ? "omitted" : truncated ? "truncated" : "complete");
+}
+
+void DeadLetters::fill_record_key(postgres::Parameters& parameters, const Message& message) const {
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(message.topic());
+  parameters.add_bytes(message.key().value());
+}
+
+bool DeadLetters::parked(const PGresult* rows) {
+  return boolean(rows, 0, 0);
+}
+
+std::string DeadLetters::transaction(const PGresult* rows) {
+  return text(rows, 0, 1);
+}
+
+}  // namespace pawl::ledger

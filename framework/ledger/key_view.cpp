@@ -1,0 +1,88 @@
+#include "ledger/key_view.hpp"
+
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kScopes =
+    "SELECT DISTINCT s.name,"
+    "       to_char(s.pruned_to AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+    "  FROM pawl.idempotency_scopes s"
+    "  LEFT JOIN pawl.scope_sources u USING (scope_id)"
+    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
+    " WHERE CASE WHEN $2 = '' THEN t.consumer_id = $1::integer ELSE s.name = $2 END"
+    " ORDER BY 1";
+
+constexpr const char* kFind =
+    "SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,"
+    "       to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'),"
+    "       k.payload_hash, octet_length(k.response)"
+    "  FROM pawl.idempotency_scopes s"
+    "  JOIN pawl.idempotency_keys k ON k.scope_id = s.scope_id AND k.key = $2"
+    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
+    "  LEFT JOIN pawl.consumers c USING (consumer_id)"
+    " WHERE s.name = $1";
+
+constexpr const char* kLetters =
+    "SELECT dead_letter_id FROM pawl.dead_letters"
+    " WHERE consumer_id = $1::integer AND idempotency_key = $2"
+    " ORDER BY dead_letter_id";
+
+constexpr const char* kSize =
+    "SELECT greatest(c.reltuples, 0)::bigint,"
+    "       pg_table_size(c.oid), pg_indexes_size(c.oid)"
+    "  FROM pg_class c WHERE c.oid = 'pawl.idempotency_keys'::regclass";
+
+}  // namespace
+
+std::vector<SearchedScope> searched_scopes(postgres::Session& session, const std::string& schema,
+                                           ConsumerId consumer, const std::string& name) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(name);
+  const auto found = session.exec({"", in_schema(kScopes, schema)}, parameters);
+  std::vector<SearchedScope> scopes;
+  for (int row = 0; row < PQntuples(found.get()); ++row)
+    scopes.push_back({text(found.get(), row, 0), text(found.get(), row, 1)});
+  return scopes;
+}
+
+std::vector<KeyRow> find_key(postgres::Session& session, const std::string& schema,
+                             const std::vector<SearchedScope>& scopes, const std::string& key) {
+  const postgres::Statement find{"", in_schema(kFind, schema)};
+  std::vector<KeyRow> keys;
+  for (const auto& scope : scopes) {
+    postgres::Parameters parameters;
+    parameters.add_text(scope.name);
+    parameters.add_text(key);
+    const auto found = session.exec(find, parameters);
+    const auto* rows = found.get();
+    for (int row = 0; row < PQntuples(rows); ++row) {
+      keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
+                      static_cast<std::int32_t>(integer(rows, row, 3)), integer(rows, row, 4),
+                      text(rows, row, 5), integer(rows, row, 6), optional_integer(rows, row, 7)});
+    }
+  }
+  return keys;
+}
+
+std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std::string& schema,
+                                           ConsumerId consumer, const std::string& key) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(key);
+  const auto found = session.exec({"", in_schema(kLetters, schema)}, parameters);
+  std::vector<std::int64_t> letters;
+  for (int row = 0; row < PQntuples(found.get()); ++row)
+    letters.push_back(integer(found.get(), row, 0));
+  return letters;
+}
+
+KeyTableSize key_table_size(postgres::Session& session, const std::string& schema) {
+  const auto found = session.exec({"", in_schema(kSize, schema)});
+  return {static_cast<double>(integer(found.get(), 0, 0)), integer(found.get(), 0, 1),
+          integer(found.get(), 0, 2)};
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,74 @@
+#include "ledger/suspects.hpp"
+
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kMark =
+    "SELECT pawl.mark_suspect($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6,"
+    "                         $7::integer, $8::timestamptz, $9::integer)";
+
+constexpr const char* kUnmark =
+    "UPDATE pawl.suspects SET marked_by = NULL"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
+    "   AND marked_by = $4";
+
+constexpr const char* kClear =
+    "DELETE FROM pawl.suspects"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
+    "   AND (marked_by = $4 OR marked_by IS NULL)";
+
+}  // namespace
+
+Suspects::Suspects(const std::string& schema, ConsumerId consumer)
+    : consumer_(consumer),
+      mark_{"pawl_mark_suspect", in_schema(kMark, schema)},
+      unmark_{"pawl_unmark_suspect", in_schema(kUnmark, schema)},
+      clear_{"pawl_clear_suspect", in_schema(kClear, schema)} {}
+
+postgres::Parameters Suspects::of_partition(const TopicPartition& partition) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(partition.topic);
+  parameters.add_integer(partition.partition);
+  return parameters;
+}
+
+std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
+                                            const TopicPartition& partition, OwnerEpoch epoch,
+                                            std::int64_t offset, const std::string& owner,
+                                            std::uint32_t most) const {
+  auto parameters = of_partition(partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  parameters.add_integer(offset);
+  parameters.add_text(owner);
+  if (session.backend()) {
+    parameters.add_integer(session.backend()->pid);
+    parameters.add_text(session.backend()->backend_start);
+  } else {
+    parameters.add_null();
+    parameters.add_null();
+  }
+  parameters.add_integer(most);
+  const auto results = postgres::run_transaction(session, {{&mark_, std::move(parameters)}});
+  const auto crashes = optional_integer(results.front().get(), 0, 0);
+  return crashes ? std::optional(static_cast<std::uint32_t>(*crashes)) : std::nullopt;
+}
+
+void Suspects::unmark(postgres::Session& session, const TopicPartition& partition,
+                      const std::string& owner) const {
+  auto parameters = of_partition(partition);
+  parameters.add_text(owner);
+  postgres::run_transaction(session, {{&unmark_, std::move(parameters)}});
+}
+
+void Suspects::clear(postgres::Session& session, const TopicPartition& partition,
+                     const std::string& owner) const {
+  auto parameters = of_partition(partition);
+  parameters.add_text(owner);
+  postgres::run_transaction(session, {{&clear_, std::move(parameters)}});
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger/types.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// pawl.suspects: which message was in hand when a process ended without letting go, and how many
+/// processes have ended since while they ran it alone (docs/design.md, "Probation").
+class Suspects {
+ public:
+  Suspects(const std::string& schema, ConsumerId consumer);
+
+  /// Before the suspect runs: leaves a mark that `owner` runs it, committed. Returns how many
+  /// processes have ended at this message while their mark stood; at `most` no mark is left, since
+  /// it will not run. Nullopt: somebody else acquired the partition meanwhile.
+  std::optional<std::uint32_t> mark(postgres::Session& session, const TopicPartition& partition,
+                                    OwnerEpoch epoch, std::int64_t offset, const std::string& owner,
+                                    std::uint32_t most) const;
+
+  /// The process has survived the message, whatever became of it. The count stays.
+  void unmark(postgres::Session& session, const TopicPartition& partition,
+              const std::string& owner) const;
+
+  /// The message is behind.
+  void clear(postgres::Session& session, const TopicPartition& partition,
+             const std::string& owner) const;
+
+ private:
+  [[nodiscard]] postgres::Parameters of_partition(const TopicPartition& partition) const;
+
+  ConsumerId consumer_;
+  postgres::Statement mark_;
+  postgres::Statement unmark_;
+  postgres::Statement clear_;
+};
+
+}  // namespace pawl::ledger

@@ -1,0 +1,184 @@
+#include "ops/alerts.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace pawl::ops {
+namespace {
+
+/// PostgreSQL refuses a payload of 8000 bytes (manual, NOTIFY).
+constexpr std::size_t kMostNotify = 7999;
+constexpr std::size_t kMostInput = 65536;
+constexpr std::chrono::milliseconds kFarewell{2000};
+/// For killing and reaping the command behind the farewell.
+constexpr std::chrono::milliseconds kMargin{500};
+
+std::int64_t wall_clock_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Alert alert_of(std::string_view kind, const Event& event) {
+  Alert alert;
+  alert.kind = kind;
+  alert.topic = event.topic;
+  alert.partition = event.partition;
+  alert.offset = event.offset;
+  alert.handler = event.handler;
+  alert.detail = event.detail;
+  alert.happened_ms = wall_clock_ms();
+  return alert;
+}
+
+/// Most events are messages that went well; for them an observer must cost nothing.
+bool concerns_alerts(Step step) {
+  switch (step) {
+    case Step::kHalted:
+    case Step::kAcquired:
+    case Step::kDeadLettered:
+    case Step::kBreakerOpen:
+    case Step::kProbation:
+    case Step::kDatabaseLost:
+    case Step::kDatabaseBack:
+    case Step::kKafkaLost:
+    case Step::kKafkaBack:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+AlertObserver::AlertObserver(const Options& options, std::function<void(const std::string&)> report)
+    : sender_(alert_sender(options)),
+      report_(std::move(report)),
+      limit_(options.alerts.min_interval, options.alerts.unreachable_after) {
+  if (!options.alerts.command.empty())
+    command_ = std::make_unique<AlertCommand>(options.alerts);
+  if (!options.alerts.notify_channel.empty())
+    notify_ = std::make_unique<AlertNotify>(options);
+  thread_ = std::thread([this] { run(); });
+}
+
+AlertObserver::~AlertObserver() {
+  finish();
+  thread_.join();
+}
+
+bool AlertObserver::wanted(const AlertOptions& options) {
+  return !options.command.empty() || !options.notify_channel.empty();
+}
+
+void AlertObserver::on_event(const Event& event) noexcept {
+  if (!concerns_alerts(event.step))
+    return;
+  try {
+    const std::scoped_lock lock(mutex_);
+    note(event);
+  } catch (const std::exception&) {
+    // Out of memory: the log has the event as well.
+    return;
+  }
+  changed_.notify_all();
+}
+
+void AlertObserver::note(const Event& event) {
+  using Server = AlertLimit::Server;
+  const auto now = Clock::now();
+  switch (event.step) {
+    case Step::kHalted:
+      limit_.add_halt(alert_of(alert_kind::kHalt, event), now);
+      break;
+    case Step::kAcquired:
+      limit_.runs({std::string(event.topic), event.partition});
+      break;
+    case Step::kDeadLettered:
+      limit_.add(alert_of(alert_kind::kDeadLetter, event), now);
+      break;
+    case Step::kBreakerOpen:
+      limit_.add(alert_of(alert_kind::kBreaker, event), now);
+      break;
+    case Step::kProbation:
+      limit_.add(alert_of(alert_kind::kProbation, event), now);
+      break;
+    case Step::kDatabaseLost:
+      limit_.lost(Server::kDatabase, std::string(event.detail), now);
+      break;
+    case Step::kDatabaseBack:
+      limit_.back(Server::kDatabase, wall_clock_ms(), now);
+      break;
+    case Step::kKafkaLost:
+      limit_.lost(Server::kKafka, std::string(event.detail), now);
+      break;
+    case Step::kKafkaBack:
+      limit_.back(Server::kKafka, wall_clock_ms(), now);
+      break;
+    default:
+      break;
+  }
+}
+
+void AlertObserver::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const auto now = Clock::now();
+    auto alert = now < deadline_ ? limit_.take(wall_clock_ms(), now) : std::nullopt;
+    if (alert) {
+      lock.unlock();
+      send(*alert);
+      lock.lock();
+      continue;
+    }
+    if (finishing_)
+      break;
+    const auto due = limit_.next_due();
+    if (due == Clock::time_point::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, due);
+    }
+  }
+  finished_ = true;
+  changed_.notify_all();
+}
+
+void AlertObserver::send(const Alert& alert) {
+  try {
+    if (command_) {
+      const auto problem = command_->run(alert_json(sender_, alert, kMostInput) + '\n',
+                                         alert_environment(sender_, alert));
+      if (!problem.empty())
+        report_(fmt::format("alerts.command failed for \"{}\": {}", alert.kind, problem));
+    }
+    // The database cannot carry the news that it is away; the command does.
+    if (notify_ && alert.kind != alert_kind::kDatabaseUnreachable) {
+      const auto problem = notify_->send(alert_json(sender_, alert, kMostNotify));
+      if (!problem.empty())
+        report_(fmt::format("alerts.notify_channel: \"{}\" is not sent: {}", alert.kind, problem));
+    }
+  } catch (const std::exception& error) {
+    report_(fmt::format("an alert \"{}\" is not sent: {}", alert.kind, error.what()));
+  }
+}
+
+bool AlertObserver::finish() {
+  std::unique_lock lock(mutex_);
+  if (!std::exchange(finishing_, true)) {
+    deadline_ = Clock::now() + kFarewell;
+    if (command_)
+      command_->end_by(deadline_);
+    changed_.notify_all();
+  }
+  if (changed_.wait_until(lock, deadline_, [this] { return finished_; }))
+    return true;
+  lock.unlock();
+  if (notify_)
+    notify_->interrupt();
+  lock.lock();
+  return changed_.wait_for(lock, kMargin, [this] { return finished_; });
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,169 @@
+#include "ops/alerts_limit.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace pawl::ops {
+namespace {
+
+/// Kinds times partitions and handlers of one process; beyond it new ones are only counted.
+constexpr std::size_t kMostPlaces = 10000;
+/// A person who is paged ten times about one cause needs no eleventh.
+constexpr std::size_t kMostAtOnce = 10;
+
+std::string_view away_kind(AlertLimit::Server server) {
+  return server == AlertLimit::Server::kDatabase ? alert_kind::kDatabaseUnreachable
+                                                 : alert_kind::kKafkaUnreachable;
+}
+
+std::string_view back_kind(AlertLimit::Server server) {
+  return server == AlertLimit::Server::kDatabase ? alert_kind::kDatabaseBack
+                                                 : alert_kind::kKafkaBack;
+}
+
+std::int64_t seconds(AlertLimit::Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
+}  // namespace
+
+AlertLimit::Place AlertLimit::place_of(const Alert& alert) {
+  // A handler's dead letters are one matter, whatever partitions they come from.
+  if (!alert.handler.empty())
+    return {alert.kind, alert.handler, -1};
+  return {alert.kind, alert.topic, alert.partition};
+}
+
+void AlertLimit::add(Alert alert, Clock::time_point now) {
+  const auto place = place_of(alert);
+  auto found = entries_.find(place);
+  if (found == entries_.end()) {
+    if (entries_.size() >= kMostPlaces)
+      forget_old(now);
+    if (entries_.size() >= kMostPlaces) {
+      ++overflow_[alert.kind];
+      return;
+    }
+    found = entries_.emplace(place, Entry{}).first;
+  }
+  auto& entry = found->second;
+  if (entry.waiting) {
+    ++entry.suppressed;
+    return;
+  }
+  entry.waiting = std::move(alert);
+  entry.order = ++order_;
+}
+
+void AlertLimit::add_halt(Alert alert, Clock::time_point now) {
+  auto& standing = halts_[{alert.topic, alert.partition}];
+  if (standing == alert.detail)
+    return;
+  standing = alert.detail;
+  add(std::move(alert), now);
+}
+
+void AlertLimit::runs(const TopicPartition& partition) {
+  halts_.erase(partition);
+}
+
+void AlertLimit::lost(Server server, std::string why, Clock::time_point now) {
+  auto& outage = outages_[server];
+  if (outage.since)
+    return;
+  outage = {now, std::move(why), false};
+}
+
+void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now) {
+  const auto outage = std::exchange(outages_[server], {});
+  if (!outage.since || !outage.told)
+    return;
+  Alert away;
+  away.kind = away_kind(server);
+  const auto entry = entries_.find(place_of(away));
+  if (entry != entries_.end() && entry->second.waiting) {
+    // It was held back, and is over.
+    entry->second.waiting.reset();
+    ++entry->second.suppressed;
+    return;
+  }
+  Alert alert;
+  alert.kind = back_kind(server);
+  alert.happened_ms = now_ms;
+  alert.seconds = seconds(now - *outage.since);
+  alert.detail = outage.why;
+  // Who was told that it is away must hear that it is back.
+  entries_.erase(place_of(alert));
+  add(std::move(alert), now);
+}
+
+void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
+  for (auto& [server, outage] : outages_) {
+    if (!outage.since || outage.told || now - *outage.since < unreachable_after_)
+      continue;
+    outage.told = true;
+    Alert alert;
+    alert.kind = away_kind(server);
+    alert.happened_ms = now_ms;
+    alert.seconds = seconds(now - *outage.since);
+    alert.detail = outage.why;
+    add(std::move(alert), now);
+  }
+}
+
+std::optional<Alert> AlertLimit::take(std::int64_t now_ms, Clock::time_point now) {
+  notice_outages(now_ms, now);
+  Entry* first = nullptr;
+  for (auto& [place, entry] : entries_) {
+    if (entry.waiting && due(entry) <= now && (first == nullptr || entry.order < first->order))
+      first = &entry;
+  }
+  if (first == nullptr)
+    return std::nullopt;
+  const auto kind = first->waiting->kind;
+  std::vector<Entry*> others;
+  for (auto& [place, entry] : entries_) {
+    if (&entry != first && entry.waiting && entry.waiting->kind == kind && due(entry) <= now)
+      others.push_back(&entry);
+  }
+  auto alert = mark_sent(*first, now);
+  alert.suppressed += std::exchange(overflow_[kind], 0);
+  if (others.size() >= kMostAtOnce) {
+    for (auto* other : others)
+      alert.suppressed += 1 + mark_sent(*other, now).suppressed;
+  }
+  return alert;
+}
+
+Alert AlertLimit::mark_sent(Entry& entry, Clock::time_point now) {
+  auto alert = *std::exchange(entry.waiting, std::nullopt);
+  alert.suppressed = std::exchange(entry.suppressed, 0);
+  entry.sent = now;
+  return alert;
+}
+
+AlertLimit::Clock::time_point AlertLimit::due(const Entry& entry) const {
+  return entry.sent ? *entry.sent + min_interval_ : Clock::time_point::min();
+}
+
+AlertLimit::Clock::time_point AlertLimit::next_due() const {
+  auto next = Clock::time_point::max();
+  for (const auto& [place, entry] : entries_) {
+    if (entry.waiting)
+      next = std::min(next, due(entry));
+  }
+  for (const auto& [server, outage] : outages_) {
+    if (outage.since && !outage.told)
+      next = std::min(next, *outage.since + unreachable_after_);
+  }
+  return next;
+}
+
+void AlertLimit::forget_old(Clock::time_point now) {
+  std::erase_if(entries_, [&](const auto& item) {
+    return !item.second.waiting && item.second.suppressed == 0 && due(item.second) <= now;
+  });
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "ops/alerts_message.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::ops {
+
+/// Decides which alerts are sent, and when: of one kind about one partition or handler not more
+/// often than the interval, a halt once and not each time that somebody finds it again, an outage
+/// when it lasts. Holds one alert for each kind and place at most. Has no clock and no lock.
+class AlertLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  AlertLimit(std::chrono::milliseconds min_interval, std::chrono::milliseconds unreachable_after)
+      : min_interval_(min_interval), unreachable_after_(unreachable_after) {}
+
+  /// One more alert. While another of its kind and place waits, it is only counted.
+  void add(Alert alert, Clock::time_point now);
+  /// A halt; nothing when the partition was known to stand for the same reason.
+  void add_halt(Alert alert, Clock::time_point now);
+  /// The partition works again: its next halt is a new one.
+  void runs(const TopicPartition& partition);
+
+  /// Two servers that may be away. An outage of which nobody was told ends without a word.
+  enum class Server { kDatabase, kKafka };
+  void lost(Server server, std::string why, Clock::time_point now);
+  void back(Server server, std::int64_t now_ms, Clock::time_point now);
+
+  /// The alert to send now; it counts as sent. More than ten that wait to say the same kind of
+  /// thing are told as one, which counts the others.
+  std::optional<Alert> take(std::int64_t now_ms, Clock::time_point now);
+  /// When take() may have something; nothing to wait for: max().
+  [[nodiscard]] Clock::time_point next_due() const;
+
+ private:
+  /// Kind, handler or topic, partition.
+  using Place = std::tuple<std::string_view, std::string, std::int32_t>;
+
+  struct Entry {
+    std::optional<Alert> waiting;
+    std::uint64_t suppressed = 0;
+    std::uint64_t order = 0;  ///< of waiting
+    std::optional<Clock::time_point> sent;
+  };
+
+  struct Outage {
+    std::optional<Clock::time_point> since;
+    std::string why;
+    bool told = false;  ///< an alert about it waits or was sent
+  };
+
+  static Place place_of(const Alert& alert);
+  void notice_outages(std::int64_t now_ms, Clock::time_point now);
+  [[nodiscard]] Clock::time_point due(const Entry& entry) const;
+  Alert mark_sent(Entry& entry, Clock::time_point now);
+  void forget_old(Clock::time_point now);
+
+  std::chrono::milliseconds min_interval_;
+  std::chrono::milliseconds unreachable_after_;
+  std::map<Place, Entry> entries_;
+  std::map<std::string_view, std::uint64_t> overflow_;  ///< by kind, when there are too many places
+  std::map<TopicPartition, std::string> halts_;         ///< those that stand, by reason
+  std::map<Server, Outage> outages_;
+  std::uint64_t order_ = 0;
+};
+
+}  // namespace pawl::ops

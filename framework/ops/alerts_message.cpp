@@ -1,0 +1,93 @@
+#include "ops/alerts_message.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace pawl::ops {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Linux takes no environment string above 128 KiB, and nobody reads so much.
+constexpr std::size_t kMostDetail = 4000;
+
+std::string utc(std::int64_t ms) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)));
+}
+
+/// At most so many bytes, not ending within a character of UTF-8.
+std::string cut(const std::string& text, std::size_t most) {
+  if (text.size() <= most)
+    return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U)
+    --most;
+  return text.substr(0, most);
+}
+
+/// Names and values in their order; the JSON and the environment are made of them.
+Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_detail) {
+  Json json;
+  json["kind"] = alert.kind;
+  json["time"] = utc(alert.happened_ms);
+  json["cluster"] = sender.cluster;
+  json["group"] = sender.group;
+  json["instance"] = sender.instance;
+  if (!alert.topic.empty())
+    json["topic"] = alert.topic;
+  if (alert.partition >= 0)
+    json["partition"] = alert.partition;
+  if (alert.offset >= 0)
+    json["offset"] = alert.offset;
+  if (!alert.handler.empty())
+    json["handler"] = alert.handler;
+  if (alert.seconds >= 0)
+    json["seconds"] = alert.seconds;
+  json["suppressed"] = alert.suppressed;
+  if (!alert.detail.empty())
+    json["detail"] = cut(alert.detail, most_detail);
+  return json;
+}
+
+}  // namespace
+
+AlertSender alert_sender(const Options& options) {
+  std::array<char, 256> host{"unknown-host"};
+  ::gethostname(host.data(), host.size() - 1);
+  return {options.kafka.cluster, options.kafka.group,
+          fmt::format("{}:{}", host.data(), ::getpid())};
+}
+
+std::string alert_json(const AlertSender& sender, const Alert& alert, std::size_t most) {
+  auto detail = std::min(alert.detail.size(), kMostDetail);
+  while (true) {
+    auto text = fields(sender, alert, detail).dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (text.size() <= most || detail == 0)
+      return text;
+    // An escape makes up to six bytes of one, so the excess alone would be too much to cut.
+    detail -= std::min(detail, std::max<std::size_t>((text.size() - most) / 6, 1));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> alert_environment(const AlertSender& sender,
+                                                                   const Alert& alert) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  const auto json = fields(sender, alert, kMostDetail);
+  for (const auto& [name, value] : json.items()) {
+    std::string variable = "PAWL_ALERT_";
+    for (const char c : name)
+      variable += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    auto text = value.is_string() ? value.get<std::string>() : value.dump();
+    std::replace(text.begin(), text.end(), '\0', ' ');
+    variables.emplace_back(std::move(variable), std::move(text));
+  }
+  return variables;
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/options.hpp"
+
+namespace pawl::ops {
+
+/// The kinds of alerts, as receivers see them.
+namespace alert_kind {
+inline constexpr std::string_view kHalt = "halt";
+inline constexpr std::string_view kDeadLetter = "dead-letter";
+inline constexpr std::string_view kBreaker = "breaker";
+inline constexpr std::string_view kProbation = "probation";
+inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
+inline constexpr std::string_view kDatabaseBack = "database-back";
+inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
+inline constexpr std::string_view kKafkaBack = "kafka-back";
+}  // namespace alert_kind
+
+/// One matter that somebody is told about. What is empty or negative is left out.
+struct Alert {
+  std::string_view kind;  ///< alert_kind
+  std::string topic = {};
+  std::int32_t partition = -1;
+  std::int64_t offset = -1;
+  std::string handler = {};
+  std::string detail = {};       ///< as the log has it: no payloads
+  std::int64_t happened_ms = 0;  ///< since 1970
+  std::int64_t seconds = -1;     ///< of an outage: how long it has lasted
+  std::uint64_t suppressed = 0;  ///< more of this kind that were not sent since the last one
+};
+
+/// Who sends: the same in every alert of a process.
+struct AlertSender {
+  std::string cluster;
+  std::string group;
+  std::string instance;  ///< host and process id
+};
+[[nodiscard]] AlertSender alert_sender(const Options& options);
+
+/// One object in one line. A longer one than `most` bytes has its detail cut.
+[[nodiscard]] std::string alert_json(const AlertSender& sender, const Alert& alert,
+                                     std::size_t most);
+
+/// The same as environment variables: PAWL_ALERT_KIND and so on.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> alert_environment(
+    const AlertSender& sender, const Alert& alert);
+
+}  // namespace pawl::ops

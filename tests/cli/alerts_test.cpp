@@ -1,0 +1,350 @@
+#include <sys/stat.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+#include <sstream>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Arguments kDeadLetters{"--set", "failures.then=dead-letter", "--set",
+                             "failures.max_attempts=1"};
+const Arguments kHalts{"--set", "failures.max_attempts=1"};
+
+/// An alert command of a test: a shell script in a folder of its own, and what it left there.
+class Hook {
+ public:
+  /// $dir is the folder.
+  explicit Hook(const std::string& script) {
+    write_file(path(), "#!/bin/sh\ndir='" + folder_.path().string() + "'\n" + script);
+    ::chmod(path().c_str(), 0755);
+  }
+
+  /// Keeps each alert as a line of `alerts`, and its environment in `env`.
+  static Hook recording() {
+    return Hook(
+        "cat >> \"$dir/alerts\"\n"
+        "env | grep ^PAWL_ALERT_ > \"$dir/env\"\n");
+  }
+
+  std::filesystem::path path() const { return folder_.path() / "hook"; }
+  std::string file(const std::string& name) const { return read_file(folder_.path() / name); }
+
+  /// For the configuration.
+  std::string section(const std::string& more = "") const {
+    return "\n[alerts]\ncommand = [\"" + path().string() + "\"]\n" + more;
+  }
+
+  std::vector<nlohmann::json> alerts() const {
+    std::vector<nlohmann::json> alerts;
+    std::istringstream lines(file("alerts"));
+    for (std::string line; std::getline(lines, line);)
+      alerts.push_back(nlohmann::json::parse(line));
+    return alerts;
+  }
+
+  nlohmann::json wait_for(const std::string& kind) const {
+    nlohmann::json found;
+    wait_until(
+        [&] {
+          for (const auto& alert : alerts()) {
+            if (alert.at("kind") == kind)
+              found = alert;
+          }
+          return !found.is_null();
+        },
+        kDeadline, "an alert \"" + kind + "\"");
+    return found;
+  }
+
+  void wait_for_file(const std::string& name) const {
+    wait_until([&] { return file(name).ends_with('\n'); }, kDeadline, "the hook's file " + name);
+  }
+
+ private:
+  TempDir folder_{"hook"};
+};
+
+/// Whether a process runs; one that waits for its parent's look does not.
+bool lives(const std::string& pid) {
+  const auto stat = read_file("/proc/" + std::to_string(std::stol(pid)) + "/stat");
+  const auto state = stat.rfind(") ");
+  return state != std::string::npos && stat[state + 2] != 'Z' && stat[state + 2] != 'X';
+}
+
+void stop(ChildProcess& child) {
+  child.kill(SIGTERM);
+  CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
+}  // namespace
+
+TEST_CASE("a halt and a dead letter run the alert command, with JSON on stdin and variables") {
+  const auto hook = Hook::recording();
+  Site site(2);
+  site.more = hook.section();
+  site.pay(0, "fine", "a", "1");
+  site.pay(0, "bad", "account-of-somebody", "\"no number\"");
+  {
+    const auto child = site.start(kDeadLetters);
+    const auto alert = hook.wait_for("dead-letter");
+    CHECK(alert.at("topic") == site.topic);
+    CHECK(alert.at("partition") == 0);
+    CHECK(alert.at("offset") == 1);
+    CHECK(alert.at("group") == site.group);
+    CHECK(alert.at("suppressed") == 0);
+    CHECK(alert.at("handler").is_string());
+    CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("error: "));
+    stop(*child);
+  }
+  site.pay(1, "halting", "account-of-somebody", "\"no number\"");
+  const auto child = site.start(kHalts);
+  const auto alert = hook.wait_for("halt");
+  CHECK(alert.at("partition") == 1);
+  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("partitions resume"));
+  wait_until([&] { return hook.file("env").find("PAWL_ALERT_KIND=halt") != std::string::npos; },
+             kDeadline, "the variables of the halt");
+  CHECK_THAT(hook.file("env"), ContainsSubstring("PAWL_ALERT_TOPIC=" + site.topic + "\n") &&
+                                   ContainsSubstring("PAWL_ALERT_PARTITION=1\n"));
+  stop(*child);
+  CHECK_THAT(hook.file("alerts"), !ContainsSubstring("account-of-somebody"));
+}
+
+TEST_CASE("an alert comes by NOTIFY as well, also alone") {
+  Site site;
+  site.more = "\n[alerts]\nnotify_channel = \"On Call\"\n";
+  site.pay(0, "bad", "a", "\"no number\"");
+  pqxx::connection listener(site.url);
+  std::vector<std::string> payloads;
+  listener.listen("On Call", [&payloads](const pqxx::notification& notification) {
+    payloads.emplace_back(notification.payload.c_str());
+  });
+  const auto child = site.start(kHalts);
+  wait_until([&] { return listener.get_notifs() > 0; }, kDeadline, "the notification");
+  REQUIRE(payloads.size() == 1);
+  const auto alert = nlohmann::json::parse(payloads.front());
+  CHECK(alert.at("kind") == "halt");
+  CHECK(alert.at("topic") == site.topic);
+  stop(*child);
+}
+
+TEST_CASE("the alert command has no descriptors of the consumer, and its signals as at a login") {
+  const Hook hook(
+      "ls /proc/self/fd > \"$dir/fds\"\n"
+      "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$dir/signals\"\n"
+      "cut -d ' ' -f 5 /proc/$$/stat > \"$dir/group\"\n"
+      "echo $$ > \"$dir/done\"\n");
+  Site site;
+  site.more = hook.section();
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto child = site.start(kHalts);
+  hook.wait_for_file("done");
+  // The last one is how ls itself looks.
+  CHECK(hook.file("fds") == "0\n1\n2\n3\n");
+  std::istringstream signals(hook.file("signals"));
+  int found = 0;
+  for (std::string name, bits; signals >> name >> bits; ++found) {
+    // 32 and 33 are the C library's own.
+    INFO(name << " " << bits);
+    CHECK((std::stoull(bits, nullptr, 16) & 0x7FFFFFFFU) == 0);
+  }
+  CHECK(found == 2);
+  CHECK(hook.file("group") == hook.file("done"));
+  stop(*child);
+}
+
+TEST_CASE("a hanging alert command holds up no message, and is ended with all that it started") {
+  const Hook hook(
+      "sleep 3600 &\n"
+      "echo $$ > \"$dir/pid\"\n"
+      "echo $! > \"$dir/sleeper\"\n"
+      "wait\n");
+  Site site(2);
+  site.more = hook.section("timeout = \"1h\"\n");
+  site.pay(0, "bad", "a", "\"no number\"");
+  {
+    const auto child = site.start(kHalts);
+    hook.wait_for_file("sleeper");
+    site.pay_many(1, "e", 20);
+    site.wait_for_stored(1, 19);
+    CHECK(lives(hook.file("pid")));
+    // Far less than the command's hour.
+    stop(*child);
+  }
+  wait_until([&] { return !lives(hook.file("pid")) && !lives(hook.file("sleeper")); }, kDeadline,
+             "the command's processes to be gone");
+}
+
+TEST_CASE(
+    "an alert command that exceeds its timeout is killed, told in the log, and not the last") {
+  const Hook hook(
+      "cat >> \"$dir/alerts\"\n"
+      "sleep 3600 &\n"
+      "echo $! > \"$dir/sleeper\"\n"
+      "wait\n");
+  Site site(2);
+  site.more = hook.section("timeout = \"500ms\"\n");
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto child = site.start(kHalts);
+  child->wait_for_output("alerts.command failed for \"halt\": it had not ended in time", kDeadline);
+  wait_until([&] { return !lives(hook.file("sleeper")); }, kDeadline, "the sleeper to be gone");
+  site.pay(1, "bad as well", "a", "\"no number\"");
+  wait_until([&] { return hook.alerts().size() == 2; }, kDeadline, "the next alert");
+  stop(*child);
+}
+
+TEST_CASE("an alert command need not read what it is given, and its exit code is told") {
+  const Hook hook(
+      "exec 0<&-\n"
+      "echo \"$PAWL_ALERT_PARTITION\" >> \"$dir/partitions\"\n"
+      "exit 7\n");
+  Site site(2);
+  site.more = hook.section();
+  const auto child = site.start(kHalts);
+  for (int p = 0; p < 2; ++p) {
+    site.pay(p, "bad" + std::to_string(p), "a", "\"no number\"");
+    wait_until([&] { return hook.file("partitions").find(std::to_string(p)) != std::string::npos; },
+               kDeadline, "the alert of partition " + std::to_string(p));
+  }
+  child->wait_for_output("it ended with exit code 7", kDeadline);
+  stop(*child);
+}
+
+TEST_CASE("an alert command that cannot be run is found by check, and refused by run") {
+  Site site;
+  site.more = "\n[alerts]\ncommand = [\"/nowhere/page\"]\n";
+  const auto check = site.run({"check"});
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out, ContainsSubstring("/nowhere/page: No such file"));
+  const auto run = site.run({"run", "--drain"});
+  CHECK(run.code == 2);
+  CHECK_THAT(run.err, ContainsSubstring("/nowhere/page"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+  // It may be on another machine than the operator's.
+  CHECK(site.run({"offsets", "show"}).code == 0);
+
+  const auto hook = Hook::recording();
+  ::chmod(hook.path().c_str(), 0644);
+  site.more = "\n[alerts]\ncommand = [\"" + hook.path().parent_path().string() + "\"]\n";
+  CHECK_THAT(site.run({"check"}).out, ContainsSubstring("it is no file"));
+  site.more = "\n[alerts]\ncommand = [\"page\"]\n";
+  CHECK_THAT(site.run({"run"}).err, ContainsSubstring("not an absolute path"));
+}
+
+TEST_CASE("of many dead letters one is told at once, and the others together") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section("min_interval = \"2s\"\n");
+  for (int i = 0; i < 30; ++i)
+    site.pay(0, "bad" + std::to_string(i), "a", "\"no number\"");
+  const auto child = site.start(kDeadLetters);
+  const auto told = [&hook] {
+    std::int64_t sum = 0;
+    for (const auto& alert : hook.alerts())
+      sum += 1 + alert.at("suppressed").get<std::int64_t>();
+    return sum;
+  };
+  wait_until([&] { return told() == 30; }, kDeadline, "30 dead letters to be told");
+  CHECK(hook.alerts().size() < 10);
+  CHECK(hook.alerts().front().at("suppressed") == 0);
+  stop(*child);
+}
+
+TEST_CASE("a breaker that opens is an alert that names the handler") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section();
+  for (int i = 0; i < 5; ++i)
+    site.pay(0, "bad" + std::to_string(i), "a", "\"no number\"");
+  auto arguments = kDeadLetters;
+  arguments.insert(arguments.end(), {"--set", "failures.breaker=3"});
+  const auto child = site.start(arguments);
+  const auto alert = hook.wait_for("breaker");
+  CHECK(alert.at("handler").is_string());
+  CHECK(alert.at("offset") == 3);
+  CHECK(hook.wait_for("halt").at("partition") == 0);
+  CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters") == "3");
+  stop(*child);
+}
+
+TEST_CASE("PostgreSQL away for longer than the bound is one alert, and its return another") {
+  const auto hook = Hook::recording();
+  PostgresServer server;
+  Site site(4);
+  site.url = server.create_database("away");
+  site.sql("CREATE TABLE ledger (event_id text PRIMARY KEY, account text, amount bigint)");
+  site.sql("CREATE TABLE accounts (id text, balance bigint, entries bigint)");
+  site.more = hook.section("notify_channel = \"alerts\"\nunreachable_after = \"500ms\"\n");
+  for (int p = 0; p < 4; ++p)
+    site.pay_many(p, "e" + std::to_string(p) + "-", 5);
+  const auto child = site.start();
+  site.wait_for_sql("SELECT count(*) FROM ledger", "20");
+  server.stop(StopMode::kImmediate);
+  CHECK_FALSE(hook.wait_for("database-unreachable").at("detail").get<std::string>().empty());
+  server.start();
+  CHECK(hook.wait_for("database-back").at("seconds").is_number());
+  site.pay_many(0, "later-", 5);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "25");
+  stop(*child);
+  CHECK(hook.alerts().size() == 2);
+}
+
+TEST_CASE("Kafka away for longer than the bound is one alert, and its return another") {
+  const auto hook = Hook::recording();
+  KafkaBroker broker;
+  Site site;
+  site.bootstrap = broker.bootstrap();
+  broker.create_topic(site.topic, 1);
+  site.more = hook.section("unreachable_after = \"500ms\"\n");
+  site.pay_many(0, "e", 5);
+  const auto child = site.start();
+  site.wait_for_stored(0, 4);
+  broker.kill();
+  CHECK_FALSE(hook.wait_for("kafka-unreachable").at("detail").get<std::string>().empty());
+  broker.start();
+  CHECK(hook.wait_for("kafka-back").at("seconds").is_number());
+  site.pay_many(0, "later-", 5);
+  site.wait_for_stored(0, 9);
+  stop(*child);
+}
+
+TEST_CASE("a consumer that finds no server when it starts tells that as well") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section("unreachable_after = \"500ms\"\n");
+  SECTION("PostgreSQL") {
+    site.url = "postgresql://postgres@127.0.0.1:9/nothing";
+    const auto child = site.start();
+    hook.wait_for("database-unreachable");
+    stop(*child);
+  }
+  SECTION("Kafka") {
+    site.bootstrap = "127.0.0.1:9";
+    const auto child = site.start();
+    hook.wait_for("kafka-unreachable");
+    stop(*child);
+  }
+}
+
+TEST_CASE("what PostgreSQL quotes from rows is logged only where log.error_details asks for it") {
+  Site site;
+  site.sql("INSERT INTO ledger VALUES ('taken', 'account-of-somebody', 1)");
+  site.pay(0, "taken", "a", "1");
+  const auto without = site.run({"run", "--drain", "--set", "failures.max_attempts=1"});
+  CHECK(without.code == 4);
+  CHECK_THAT(without.err, ContainsSubstring("one try failed") && ContainsSubstring("ledger_pkey") &&
+                              !ContainsSubstring("already exists"));
+  const auto with = site.run(
+      {"run", "--drain", "--set", "failures.max_attempts=1", "--set", "log.error_details=true"});
+  CHECK_THAT(with.err, ContainsSubstring("Key (event_id)=(taken) already exists."));
+}

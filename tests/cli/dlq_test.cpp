@@ -1,0 +1,315 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A site whose account "stranger" cannot be paid until mend() is called.
+struct Failing : Site {
+  explicit Failing(const std::string& policy, int partitions = 1) : Site(partitions) {
+    more = "[failures]\nmax_attempts = 1\nbreaker = 0\nthen = \"" + policy + "\"\n";
+    sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
+  }
+  void drain() {
+    const auto done = run({"run", "--drain"});
+    INFO(done.err);
+    REQUIRE(done.code == 0);
+  }
+  void mend() const { sql("ALTER TABLE ledger DROP CONSTRAINT known"); }
+  void pay_strangers(int count, const std::string& prefix = "s") {
+    KafkaProducer producer(bootstrap);
+    for (int i = 0; i < count; ++i) {
+      producer.send(topic, {.key = "stranger",
+                            .value = R"({"account": "stranger", "amount": 1})",
+                            .headers = {{"event-id", prefix + std::to_string(i)}},
+                            .partition = 0});
+    }
+    producer.flush();
+  }
+  [[nodiscard]] std::string ids() const {
+    return sql(
+        "SELECT string_agg(dead_letter_id::text, ' ' ORDER BY dead_letter_id) FROM "
+        "pawl.dead_letters");
+  }
+  [[nodiscard]] std::string count(const std::string& where) const {
+    return sql("SELECT count(*) FROM pawl.dead_letters WHERE " + where);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("dlq list and show tell what died and why") {
+  Failing site("dead-letter");
+  site.pay(0, "good", "a", "1");
+  site.pay(0, "bad", "stranger", "1");
+  site.pay(0, "worse", "a", "\"much\"");
+  site.drain();
+
+  const auto list = site.run({"dlq", "list"});
+  INFO(list.out << list.err);
+  CHECK(list.code == 0);
+  CHECK_THAT(list.out, ContainsSubstring("REASON"));
+  CHECK_THAT(list.out, ContainsSubstring("violates check constraint"));
+
+  const auto rows = nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["offset"] == 1);
+  CHECK(rows[0]["sqlstate"] == "23514");
+  CHECK(rows[0]["idempotency_key"] == "bad");
+  CHECK(rows[1]["sqlstate"] == "22P02");
+
+  CHECK(nlohmann::json::parse(site.run({"dlq", "list", "--json", "--topic", "other"}).out).empty());
+  CHECK(
+      nlohmann::json::parse(site.run({"dlq", "list", "--json", "--reason", "error"}).out).size() ==
+      2);
+  CHECK(
+      nlohmann::json::parse(site.run({"dlq", "list", "--json", "--older-than", "1h"}).out).empty());
+  CHECK(nlohmann::json::parse(site.run({"dlq", "list", "--json", "--younger-than", "1h"}).out)
+            .size() == 2);
+  CHECK_THAT(site.run({"dlq", "list", "--counts"}).out, ContainsSubstring("2"));
+  CHECK(site.run({"dlq", "list", "--older-than", "soon"}).code == 2);
+
+  const auto id = rows[0]["id"].dump();
+  const auto show = site.run({"dlq", "show", id});
+  CHECK(show.code == 0);
+  CHECK_THAT(show.out, ContainsSubstring("stranger"));
+  TempDir folder("letter");
+  const auto file = folder.path() / "value";
+  CHECK(site.run({"dlq", "show", id, "--value-to", file.string()}).code == 0);
+  CHECK(read_file(file) == R"({"account": "stranger", "amount": 1})");
+  const auto none = site.run({"dlq", "show", "999999"});
+  CHECK(none.code == 2);
+  CHECK_THAT(none.err, ContainsSubstring("no dead letter 999999"));
+}
+
+TEST_CASE("replay applies a letter once, however often it is said") {
+  Failing site("dead-letter");
+  site.pay_strangers(3);
+  site.drain();
+  const auto all = site.ids();
+
+  const auto dry = site.run({"dlq", "replay", "--all", "--dry-run"});
+  CHECK(dry.code == 0);
+  CHECK_THAT(dry.out, ContainsSubstring("would replay 3 dead letters"));
+  CHECK(site.count("status = 'dead'") == "3");
+
+  const auto fails = site.run({"dlq", "replay", "--all"});
+  CHECK(fails.code == 1);
+  CHECK_THAT(fails.out, ContainsSubstring("replayed 0, 3 failed again"));
+  CHECK(site.count("status = 'dead' AND replays = 1") == "3");
+  CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
+
+  site.mend();
+  const auto first = site.run({"dlq", "replay", all.substr(0, all.find(' '))});
+  INFO(first.out << first.err);
+  CHECK(first.code == 0);
+  CHECK(site.count("status = 'replayed'") == "1");
+  CHECK(site.run({"dlq", "replay", all.substr(0, all.find(' '))}).code == 0);
+  CHECK(site.run({"dlq", "replay", "--all", "--limit", "1"}).code == 0);
+  CHECK(site.count("status = 'replayed'") == "2");
+  CHECK(site.run({"dlq", "replay", "--all", "--reason", "conflict"}).code == 0);
+  CHECK(site.count("status = 'replayed'") == "2");
+  CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.count("status = 'replayed'") == "3");
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "3");
+  CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "3");
+
+  CHECK(site.run({"dlq", "replay"}).code == 2);
+  CHECK(site.run({"dlq", "replay", "1", "--all"}).code == 2);
+  CHECK(site.run({"dlq", "replay", "--all", "--limit", "0"}).code == 2);
+}
+
+TEST_CASE("a letter whose key was processed meanwhile is resolved without effect") {
+  Failing site("dead-letter");
+  site.pay_strangers(1);
+  site.drain();
+  site.mend();
+  site.pay_strangers(1);
+  site.drain();
+  REQUIRE(site.sql("SELECT count(*) FROM ledger") == "1");
+  const auto replay = site.run({"dlq", "replay", "--all"});
+  CHECK(replay.code == 0);
+  CHECK_THAT(replay.out, ContainsSubstring("1 had been processed already"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+  CHECK(site.count("status = 'replayed' AND resolution = 'duplicate'") == "1");
+}
+
+TEST_CASE("replays at once, one of them killed, apply each letter once and in order") {
+  Failing site("park");
+  site.sql("CREATE TABLE ordered (position bigserial, event_id text)");
+  site.sql(
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO ordered "
+      "(event_id) VALUES (NEW.event_id); RETURN NEW; END$$");
+  site.sql("CREATE TRIGGER note AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION note()");
+  site.pay_strangers(300);
+  site.drain();
+  REQUIRE(site.count("status = 'parked'") == "299");
+  site.mend();
+  const auto config = site.config().string();
+  {
+    ChildProcess killed(PAWL_PROGRAM, {"dlq", "replay", "--all", "--config", config}, {});
+    ChildProcess other(PAWL_PROGRAM, {"dlq", "replay", "--all", "--config", config}, {});
+    wait_until([&] { return std::stoi(site.count("status = 'replayed'")) > 20; }, kDeadline,
+               "some to be replayed");
+    killed.kill(SIGKILL);
+    killed.wait(kDeadline);
+    CHECK(other.wait(kDeadline).code == 0);
+  }
+  CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.count("status = 'replayed'") == "300");
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "300");
+  // In the order of the log: each position holds the event of that number.
+  CHECK(site.sql("SELECT count(*) FROM (SELECT event_id, row_number() OVER (ORDER BY position) - 1 "
+                 "AS n FROM ordered) o WHERE event_id <> 's' || n") == "0");
+}
+
+// The consumer parks what comes while a replay of the key runs; neither overtakes the other.
+TEST_CASE("replay beside a running consumer keeps the order of the key") {
+  Failing site("park");
+  site.sql("CREATE TABLE ordered (position bigserial, event_id text)");
+  site.sql(
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO ordered "
+      "(event_id) VALUES (NEW.event_id); RETURN NEW; END$$");
+  site.sql("CREATE TRIGGER note AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION note()");
+  site.pay_strangers(100);
+  site.drain();
+  site.mend();
+  const auto consumer = site.start();
+  int sent = 100;
+  while (site.count("status IN ('dead', 'parked')") != "0" || sent < 200) {
+    KafkaProducer producer(site.bootstrap);
+    for (int i = 0; i < 20; ++i, ++sent) {
+      producer.send(site.topic, {.key = "stranger",
+                                 .value = R"({"account": "stranger", "amount": 1})",
+                                 .headers = {{"event-id", "s" + std::to_string(sent)}},
+                                 .partition = 0});
+    }
+    producer.flush();
+    REQUIRE(site.run({"dlq", "replay", "--all"}).code == 0);
+    REQUIRE(sent < 5000);
+  }
+  site.wait_for_stored(0, sent - 1);
+  REQUIRE(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == std::to_string(sent));
+  CHECK(site.sql("SELECT count(*) FROM (SELECT event_id, row_number() OVER (ORDER BY position) - 1 "
+                 "AS n FROM ordered) o WHERE event_id <> 's' || n") == "0");
+  consumer->kill(SIGTERM);
+  CHECK(consumer->wait(kDeadline).code == 0);
+}
+
+TEST_CASE("what is not stored whole is replayed from Kafka, as long as it is there") {
+  const std::string option = GENERATE("store_payload = false", "max_payload = \"5B\"");
+  CAPTURE(option);
+  Failing site("dead-letter");
+  site.more += "[dead_letters]\n" + option + "\n";
+  site.pay_strangers(2);
+  site.drain();
+  site.mend();
+  const auto replay = site.run({"dlq", "replay", "--all"});
+  INFO(replay.out << replay.err);
+  CHECK(replay.code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
+
+  site.sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger') NOT VALID");
+  site.pay_strangers(1, "gone");
+  site.drain();
+  site.mend();
+  KafkaBroker::shared().delete_topic(site.topic);
+  const auto gone = site.run({"dlq", "replay", "--all"});
+  CHECK(gone.code == 1);
+  CHECK_THAT(gone.err, ContainsSubstring("Kafka does not have the message any more"));
+  CHECK(site.count("status = 'dead'") == "1");
+}
+
+TEST_CASE("discard gives letters up with a reason, and frees a parked key") {
+  Failing site("park");
+  site.pay_strangers(3);
+  site.drain();
+  CHECK(site.run({"dlq", "discard", "--all"}).code == 2);
+  const auto dry = site.run({"dlq", "discard", "--all", "--because", "test data", "--dry-run"});
+  CHECK(dry.code == 0);
+  CHECK_THAT(dry.out, ContainsSubstring("would discard 3"));
+  CHECK(site.count("status IN ('dead', 'parked')") == "3");
+  const auto discard = site.run({"dlq", "discard", "--all", "--because", "test data"});
+  CHECK(discard.code == 0);
+  CHECK_THAT(discard.out, ContainsSubstring("discarded 3 dead letters"));
+  CHECK(site.count("status = 'discarded' AND resolution = 'test data'") == "3");
+  site.mend();
+  site.pay_strangers(1, "later");
+  site.drain();
+  CHECK(site.sql("SELECT string_agg(event_id, ',') FROM ledger") == "later0");
+}
+
+TEST_CASE("export and import keep every byte") {
+  using namespace std::string_literals;
+  Failing site("park");
+  KafkaProducer producer(site.bootstrap);
+  producer.send(site.topic, {.key = "k\0\xff"s,
+                             .value = "not json \0\x80 at all"s,
+                             .headers = {{"event-id", "bad"}, {"bytes", "\xfe\0"s}, {"none", {}}},
+                             .partition = 0});
+  producer.send(site.topic, {.key = "k\0\xff"s,
+                             .value = std::nullopt,
+                             .headers = {{"event-id", "behind"}},
+                             .partition = 0});
+  producer.flush();
+  site.drain();
+  const auto exported = site.run({"dlq", "export"});
+  INFO(exported.out << exported.err);
+  REQUIRE(exported.code == 0);
+  const std::string whole =
+      "SELECT md5(string_agg(to_jsonb(d)::text, ',' ORDER BY kafka_offset)) FROM (SELECT topic, "
+      "topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status, reason, handler, "
+      "idempotency_key, sqlstate, error, error_detail, attempts, record_key, record_key_hash, "
+      "record_value, value_bytes, headers, payload FROM pawl.dead_letters) d";
+  const auto before = site.sql(whole);
+  TempDir folder("export");
+  const auto file = folder.path() / "letters.jsonl";
+  write_file(file, exported.out);
+
+  const auto again = site.run({"dlq", "import", file.string()});
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out, ContainsSubstring("imported 0 dead letters, 2 were here already"));
+  site.sql("DELETE FROM pawl.dead_letters");
+  site.sql("DELETE FROM pawl.parked_keys");
+  CHECK_THAT(site.run({"dlq", "import", file.string(), "--dry-run"}).out,
+             ContainsSubstring("would import up to 2"));
+  CHECK(site.ids().empty());
+  CHECK_THAT(site.run({"dlq", "import", file.string()}).out,
+             ContainsSubstring("imported 2 dead letters"));
+  CHECK(site.sql(whole) == before);
+  CHECK(site.sql("SELECT count(*) FROM pawl.parked_keys") == "1");
+
+  write_file(file, exported.out + "{\"topic\": 5}\n");
+  site.sql("DELETE FROM pawl.dead_letters");
+  const auto bad = site.run({"dlq", "import", file.string()});
+  CHECK(bad.code == 2);
+  CHECK_THAT(bad.err, ContainsSubstring("letters.jsonl:3:"));
+  CHECK(site.ids().empty());
+  CHECK(site.run({"dlq", "import", "/does/not/exist"}).code == 2);
+}
+
+TEST_CASE("erase removes what a record key's messages carried") {
+  Failing site("park");
+  site.pay_strangers(2);
+  site.pay(0, "bad", "a", "\"much\"");
+  site.drain();
+  CHECK_THAT(site.run({"dlq", "erase", "--key", "stranger", "--dry-run"}).out,
+             ContainsSubstring("would erase the payload of 2 dead letters"));
+  CHECK(site.count("payload = 'complete'") == "3");
+  const auto erase = site.run({"dlq", "erase", "--key", "stranger"});
+  INFO(erase.out << erase.err);
+  CHECK(erase.code == 0);
+  CHECK(site.count("payload = 'erased' AND status = 'discarded' AND record_value IS NULL AND "
+                   "record_key IS NULL AND headers IS NULL AND error_detail IS NULL") == "2");
+  CHECK(site.count("payload = 'complete' AND status = 'dead'") == "1");
+  CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters d WHERE d::text LIKE '%stranger%'") ==
+        "0");
+}

@@ -1,0 +1,122 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/key_estimate.hpp"
+#include "site.hpp"
+
+using namespace pawl::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("keys show tells where a key was first seen, and of a conflict both positions") {
+  Site site;
+  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.pay(0, "first", "a", "1");
+  site.pay(0, "twice", "a", "1");
+  site.pay(0, "twice", "b", "2");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+
+  const auto table = site.run({"keys", "show", "twice"});
+  INFO(table.out << table.err);
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, ContainsSubstring("FIRST SEEN") && ContainsSubstring("conflict") &&
+                            ContainsSubstring(site.group));
+  const auto json = nlohmann::json::parse(site.run({"keys", "show", "twice", "--json"}).out);
+  CHECK(json.at("found") == true);
+  CHECK(json.at("seen")[0].at("topic") == site.topic);
+  CHECK(json.at("seen")[0].at("offset") == 1);
+  CHECK(json.at("seen")[0].at("response_bytes").is_null());
+  CHECK(json.at("dead_letters")[0].at("offset") == 2);
+  CHECK(json.at("dead_letters")[0].at("reason") == "conflict");
+
+  const auto scope = "default/" + site.group + "/" + site.topic;
+  CHECK(site.run({"keys", "show", "first", "--scope", scope}).code == 0);
+  CHECK(site.run({"keys", "show", "first", "--scope", "other"}).code == 2);
+}
+
+TEST_CASE("keys show says that a key is not there, and whether it may have been removed") {
+  Site site;
+  site.pay(0, "first", "a", "1");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto never = site.run({"keys", "show", "nobody"});
+  CHECK(never.code == 1);
+  CHECK_THAT(never.out,
+             ContainsSubstring("not there") && ContainsSubstring("no key was ever removed"));
+  site.sql("UPDATE pawl.idempotency_scopes SET pruned_to = '2026-01-31T00:00:00Z'");
+  const auto perhaps = site.run({"keys", "show", "nobody"});
+  CHECK(perhaps.code == 1);
+  CHECK_THAT(perhaps.out, ContainsSubstring("2026-01-31T00:00:00Z"));
+}
+
+TEST_CASE("keys show finds a key in the form in which it is stored") {
+  Site site;
+  const std::string longest(300, 'k');
+  site.pay(0, longest, "a", "1");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto found = site.run({"keys", "show", longest});
+  CHECK(found.code == 0);
+}
+
+TEST_CASE("an estimate follows from the page layout, or from the rows that are there") {
+  pawl::cli::KeyLoad load;
+  load.rate = 100;
+  load.retention = 24h;
+  const auto layout = pawl::cli::estimate_keys(load, std::nullopt);
+  CHECK_FALSE(layout.measured);
+  CHECK(layout.table_per_row > 105);
+  CHECK(layout.table_per_row < 115);
+  CHECK(layout.random_index_per_row > layout.index_per_row);
+  CHECK(layout.rows > 100 * 86400);
+  CHECK(layout.wal_per_day < layout.random_wal_per_day);
+
+  // Too few rows tell nothing.
+  CHECK_FALSE(pawl::cli::estimate_keys(load, pawl::ledger::KeyTableSize{10, 8192, 8192}).measured);
+  const auto measured =
+      pawl::cli::estimate_keys(load, pawl::ledger::KeyTableSize{1e6, 200'000'000, 100'000'000});
+  CHECK(measured.measured);
+  CHECK(measured.table_per_row == 200);
+  CHECK(measured.index_per_row == 100);
+}
+
+TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL makes") {
+  Site site;
+  site.pay(0, "first", "a", "1");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("TRUNCATE pawl.idempotency_keys");
+  site.sql(
+      "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,"
+      " kafka_offset) SELECT 1, lpad(g::text, 36, '0'), g, 1, 0, g"
+      " FROM generate_series(1, 50000) g");
+  const auto table =
+      std::stod(site.sql("SELECT pg_relation_size('pawl.idempotency_keys')")) / 50000;
+  const auto index =
+      std::stod(site.sql("SELECT pg_relation_size('pawl.idempotency_keys_pkey')")) / 50000;
+  const auto estimate = pawl::cli::estimate_keys({1, 24h, 36}, std::nullopt);
+  CHECK(estimate.table_per_row > table * 0.97);
+  CHECK(estimate.table_per_row < table * 1.03);
+  CHECK(estimate.index_per_row > index * 0.97);
+  CHECK(estimate.index_per_row < index * 1.03);
+
+  site.sql("ANALYZE pawl.idempotency_keys");
+  const auto json = nlohmann::json::parse(
+      site.run({"keys", "estimate", "--rate", "100", "--retention", "1d", "--json"}).out);
+  CHECK(json.at("measured") == true);
+  const auto text = site.run({"keys", "estimate", "--rate", "100", "--key-bytes", "36"});
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, ContainsSubstring("kept for 7d") && ContainsSubstring("write-ahead log"));
+  CHECK(site.run({"keys", "estimate", "--rate", "0"}).code == 2);
+}
+
+TEST_CASE("check and run warn of a key that looks like the id of a thing, and go on") {
+  Site site;
+  site.pay(0, "first", "a", "1");
+  const auto check = site.run({"check", "--set", "idempotency.key={key}"});
+  INFO(check.out);
+  CHECK(check.code == 0);
+  CHECK_THAT(check.out, ContainsSubstring("note    ") && ContainsSubstring("{key}"));
+  const auto run = site.run({"run", "--drain", "--set", "idempotency.key={key}"});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.err + run.out, ContainsSubstring("looks like the id of a thing"));
+  CHECK(site.run({"check"}).out.find("looks like the id") == std::string::npos);
+}

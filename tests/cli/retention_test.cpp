@@ -1,0 +1,443 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A site whose messages and keys have the age that a test wants. Kept for an hour in these tests,
+/// so that Kafka's own retention leaves old messages alone.
+struct Aging : Site {
+  using Site::Site;
+
+  void pay_before(std::chrono::minutes age, int partition, const std::string& event_id,
+                  const std::string& amount = "1", bool with_id = true) const {
+    const auto at = std::chrono::system_clock::now() - age;
+    KafkaProducer producer(bootstrap);
+    Record record{
+        .key = "a",
+        .value = R"({"account": "a", "amount": )" + amount + "}",
+        .partition = partition,
+        .timestamp_ms =
+            std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count()};
+    if (with_id)
+      record.headers = {{"event-id", event_id}};
+    producer.send(topic, record);
+    producer.flush();
+  }
+  void pay_many_before(std::chrono::minutes age, int partition, const std::string& prefix,
+                       int count) const {
+    for (int i = 0; i < count; ++i)
+      pay_before(age, partition, prefix + std::to_string(i));
+  }
+  void drain(const std::vector<std::string>& more_arguments = {}) {
+    std::vector<std::string> arguments{"run", "--drain"};
+    arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+    const auto done = run(arguments);
+    INFO(done.err);
+    REQUIRE(done.code == 0);
+  }
+  /// As if what is stored now had been processed so long ago.
+  void age_keys(const std::string& age, const std::string& where = "true") const {
+    sql("UPDATE pawl.idempotency_keys SET created_at = created_at - interval '" + age + "' WHERE " +
+        where);
+  }
+  Outcome prune(const std::vector<std::string>& more_arguments = {}) {
+    std::vector<std::string> arguments{"prune", "--older-than", "1h", "--set",
+                                       "retention.load=100"};
+    arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+    return run(arguments);
+  }
+  [[nodiscard]] std::string keys(const std::string& where = "true") const {
+    return sql("SELECT count(*) FROM pawl.idempotency_keys WHERE " + where);
+  }
+  [[nodiscard]] std::string payments() const { return sql("SELECT count(*) FROM ledger"); }
+};
+
+std::vector<std::string> set_to(const Site& site, const std::string& offset) {
+  return {"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", offset};
+}
+
+}  // namespace
+
+TEST_CASE("prune removes the keys beyond their retention, and says which may be gone") {
+  Aging site;
+  site.pay_many(0, "old", 10);
+  site.pay_many(0, "young", 10);
+  site.drain();
+  site.age_keys("10 hours", "key LIKE 'old%'");
+
+  const auto dry = site.prune({"--dry-run"});
+  INFO(dry.out << dry.err);
+  CHECK(dry.code == 0);
+  CHECK_THAT(dry.out, ContainsSubstring("would remove 10 keys"));
+  CHECK(site.keys() == "20");
+  CHECK(site.sql("SELECT pruned_to FROM pawl.idempotency_scopes").empty());
+  CHECK(site.sql("SELECT count(*) FROM pawl.retention_state") == "0");
+
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK_THAT(pruned.out, ContainsSubstring("removed 10 keys"));
+  CHECK(site.keys() == "10");
+  CHECK(site.keys("key LIKE 'old%'") == "0");
+  CHECK(site.sql(
+            "SELECT pruned_to BETWEEN now() - interval '70 minutes' AND now() - interval '1 hour'"
+            " FROM pawl.idempotency_scopes") == "t");
+  CHECK(site.sql("SELECT holder FROM pawl.retention_state").empty());
+
+  const auto json = nlohmann::json::parse(site.prune({"--json"}).out);
+  CHECK(json.at("keys") == 0);
+  CHECK(json.at("scopes").size() == 1);
+  CHECK(json.at("scopes")[0].at("held_by").is_null());
+}
+
+TEST_CASE(
+    "keys stay while a consumer that was down longer than the retention has duplicates waiting") {
+  Aging site;
+  site.pay_many_before(600min, 0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  // Half an hour after the first ones, and long before now: the consumer has not seen them yet.
+  site.pay_many_before(570min, 0, "e", 10);
+
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK_THAT(pruned.out, ContainsSubstring("removed 0 keys") &&
+                             ContainsSubstring(site.topic + " [0] of default/" + site.group));
+  REQUIRE(site.keys() == "10");
+  site.drain();
+  CHECK(site.payments() == "10");
+  CHECK(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "10");
+
+  CHECK_THAT(site.prune().out, ContainsSubstring("removed 10 keys"));
+}
+
+TEST_CASE("keys beyond what waits are removed while a partition is behind") {
+  Aging site;
+  site.pay_many_before(600min, 0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours", "key < 'e5'");
+  site.age_keys("20 hours", "key >= 'e5'");
+  site.pay_before(570min, 0, "later");
+  CHECK_THAT(site.prune().out, ContainsSubstring("removed 5 keys"));
+  CHECK(site.keys("key < 'e5'") == "5");
+}
+
+TEST_CASE("a partition that has messages and processed none keeps all keys") {
+  Aging site(2);
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  site.pay_many(1, "e", 5);
+  const auto pruned = site.prune();
+  CHECK_THAT(pruned.out,
+             ContainsSubstring("removed 0 keys") && ContainsSubstring("processed none yet"));
+  site.drain();
+  CHECK(site.payments() == "10");
+}
+
+TEST_CASE("a partition that was added and has no row yet keeps all keys") {
+  Aging site;
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  KafkaBroker::shared().add_partitions(site.topic, 2);
+  site.pay_many(1, "e", 5);
+  CHECK_THAT(site.prune().out, ContainsSubstring(site.topic + " [1]"));
+  CHECK(site.keys() == "10");
+}
+
+TEST_CASE("a partition that was set back keeps all keys until it has processed something") {
+  Aging site;
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  REQUIRE(site.run(set_to(site, "0")).code == 0);
+  CHECK_THAT(site.prune().out, ContainsSubstring("removed 0 keys"));
+  site.drain();
+  CHECK(site.payments() == "10");
+}
+
+TEST_CASE("what waits for another consumer of a named scope keeps its keys") {
+  Aging one;
+  Aging other;
+  other.url = one.url;
+  one.more = other.more = "scope = \"shared\"\n";
+  one.pay_many_before(600min, 0, "e", 10);
+  one.drain();
+  other.pay_before(600min, 0, "x");
+  other.drain();
+  one.age_keys("10 hours");
+  other.pay_many_before(570min, 0, "e", 10);
+
+  const auto pruned = one.prune();
+  CHECK_THAT(pruned.out, ContainsSubstring("removed 0 keys") && ContainsSubstring(other.group));
+  other.drain();
+  CHECK(one.payments() == "11");
+  CHECK_THAT(one.prune().out, ContainsSubstring("removed 11 keys"));
+}
+
+TEST_CASE("a configured topic of a named scope that was never met keeps its keys") {
+  Aging site;
+  site.more = "scope = \"shared\"\n";
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  const auto next = KafkaBroker::shared().new_topic("next", 1);
+  site.more += "[[handler]]\ntopics = [\"" + next + "\"]\nscope = \"shared\"\nsql = \"SELECT 1\"\n";
+  CHECK_THAT(site.prune().out,
+             ContainsSubstring("removed 0 keys") && ContainsSubstring("has not met yet"));
+}
+
+TEST_CASE("while Kafka is away every partition counts as one with messages left") {
+  Aging site;
+  site.pay_many_before(600min, 0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours", "key < 'e5'");
+  site.age_keys("20 hours", "key >= 'e5'");
+  site.bootstrap = "127.0.0.1:9";
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK_THAT(pruned.err, ContainsSubstring("Kafka does not answer"));
+  CHECK(site.keys() == "5");
+}
+
+TEST_CASE(
+    "the keys of dead letters stay until these are resolved, and so do all while a key is "
+    "unknown") {
+  Aging site;
+  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.pay_many_before(600min, 0, "e", 10);
+  site.pay_before(600min, 0, "e3", "2");
+  site.drain();
+  REQUIRE(site.sql("SELECT reason FROM pawl.dead_letters") == "conflict");
+  site.age_keys("10 hours");
+  CHECK_THAT(site.prune().out, ContainsSubstring("removed 9 keys"));
+  CHECK(site.sql("SELECT string_agg(key, ' ') FROM pawl.idempotency_keys") == "e3");
+
+  site.pay_many_before(600min, 0, "f", 10);
+  site.pay_before(600min, 0, "", "1", false);
+  site.drain();
+  site.age_keys("10 hours", "key LIKE 'f%'");
+  CHECK_THAT(site.prune().out,
+             ContainsSubstring("removed 0 keys") && ContainsSubstring("dead letter 2"));
+  REQUIRE(site.run({"dlq", "discard", "--all", "--because", "a test"}).code == 0);
+  CHECK_THAT(site.prune().out, ContainsSubstring("removed 11 keys"));
+}
+
+TEST_CASE("offsets are not set back beyond the keys that are left, unless forced") {
+  Aging site;
+  site.pay_many_before(600min, 0, "old", 5);
+  site.pay_many(0, "young", 5);
+  site.drain();
+  site.age_keys("10 hours", "key LIKE 'old%'");
+  REQUIRE(site.prune().code == 0);
+
+  const auto refused = site.run(set_to(site, "3"));
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("before offset 5") && ContainsSubstring("--force") &&
+                              ContainsSubstring("second time"));
+  CHECK(site.stored(0) == 9);
+  CHECK(site.run({"offsets", "reset", "--topic", site.topic, "--to", "earliest"}).code == 2);
+  CHECK(site.stored(0) == 9);
+
+  CHECK(site.run(set_to(site, "5")).code == 0);
+  site.drain();
+  CHECK(site.payments() == "10");
+
+  auto forced = set_to(site, "3");
+  forced.emplace_back("--force");
+  const auto set = site.run(forced);
+  CHECK(set.code == 0);
+  CHECK_THAT(set.out, ContainsSubstring("NOT recognised"));
+  CHECK(site.stored(0) == 2);
+}
+
+TEST_CASE("a removal and a position that is set back never miss each other") {
+  Aging site;
+  site.pay_many(0, "e", 1);
+  site.drain();
+  const std::string prune =
+      "SELECT cutoff FROM pawl.prune_cutoff((SELECT scope_id FROM pawl.idempotency_scopes), "
+      "3600000,"
+      " now(), true, '{}', '{}', '{}', '{}')";
+  const std::string require =
+      "SELECT pawl.require_unpruned((SELECT consumer_id FROM pawl.consumers),"
+      " '" +
+      site.topic + "', NULL)";
+  pqxx::connection pruner(site.url);
+  pqxx::connection operator_connection(site.url);
+  operator_connection.set_session_var("lock_timeout", "200ms");
+  {
+    pqxx::work removal(pruner);
+    removal.exec(prune);
+    pqxx::work change(operator_connection);
+    // Waits for the removal, which may have seen the position that is about to change.
+    CHECK_THROWS_AS(change.exec(require), pqxx::sql_error);
+    change.abort();
+    removal.commit();
+    pqxx::work again(operator_connection);
+    CHECK_THROWS_AS(again.exec(require), pqxx::sql_error);
+  }
+  site.sql("UPDATE pawl.idempotency_scopes SET pruned_to = NULL");
+  {
+    pqxx::work change(operator_connection);
+    change.exec(require);
+    pruner.set_session_var("lock_timeout", "200ms");
+    pqxx::work removal(pruner);
+    CHECK_THROWS_AS(removal.exec(prune), pqxx::sql_error);
+  }
+}
+
+TEST_CASE("dlq replay of what is older than the keys that are left needs --force") {
+  Aging site;
+  site.more = "[failures]\nmax_attempts = 1\nthen = \"dead-letter\"\n";
+  site.sql("ALTER TABLE ledger ADD CONSTRAINT small CHECK (amount < 100)");
+  site.pay_before(600min, 0, "big", "100");
+  site.pay_many_before(600min, 0, "e", 5);
+  site.drain();
+  site.age_keys("10 hours");
+  REQUIRE(site.prune().code == 0);
+  site.sql("ALTER TABLE ledger DROP CONSTRAINT small");
+
+  const auto refused = site.run({"dlq", "replay", "--all"});
+  INFO(refused.out << refused.err);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("--force"));
+  CHECK(site.sql("SELECT status FROM pawl.dead_letters") == "dead");
+  CHECK(site.run({"dlq", "replay", "--all", "--force"}).code == 0);
+  CHECK(site.sql("SELECT status FROM pawl.dead_letters") == "replayed");
+  CHECK(site.payments() == "6");
+}
+
+TEST_CASE("one process of a consumer removes at a time, and a dead one blocks for a while only") {
+  Aging site;
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  site.sql(
+      "INSERT INTO pawl.retention_state (consumer_id, holder, lease_until)"
+      " SELECT consumer_id, 'somebody', now() + interval '1 hour' FROM pawl.consumers");
+  const auto busy = site.prune();
+  CHECK(busy.code == 1);
+  CHECK_THAT(busy.err, ContainsSubstring("another process"));
+  CHECK(site.keys() == "10");
+  site.sql("UPDATE pawl.retention_state SET lease_until = now() - interval '1 second'");
+  CHECK(site.prune().code == 0);
+  CHECK(site.keys() == "0");
+}
+
+TEST_CASE("a removal that was killed midway is repeated") {
+  Aging site;
+  site.pay_many(0, "e", 1);
+  site.drain();
+  site.sql(
+      "INSERT INTO pawl.idempotency_keys"
+      " SELECT k.scope_id, 'more' || g, 0, k.source_id, 0, g, now() - interval '10 hours'"
+      "   FROM pawl.idempotency_keys k CROSS JOIN generate_series(1, 50000) g");
+  ChildProcess child(PAWL_PROGRAM, {"prune", "--older-than", "1h", "--set", "retention.load=1",
+                                    "--config", site.config().string()});
+  wait_until([&] { return std::stol(site.keys()) < 50001; }, kDeadline, "the first keys to go");
+  child.kill(SIGKILL);
+  child.wait(kDeadline);
+  REQUIRE(std::stol(site.keys()) > 1);
+  CHECK(
+      site.sql("SELECT pruned_to IS NOT NULL AND swept_to IS NULL FROM pawl.idempotency_scopes") ==
+      "t");
+  site.sql("UPDATE pawl.retention_state SET lease_until = now()");
+  CHECK(site.prune().code == 0);
+  CHECK(site.keys() == "1");
+  CHECK(site.sql(
+            "SELECT pruned_to = swept_to OR swept_to IS NOT NULL FROM pawl.idempotency_scopes") ==
+        "t");
+}
+
+TEST_CASE("table and index stop growing when keys come and go") {
+  Aging site;
+  site.pay_many(0, "e", 1);
+  site.drain();
+  const auto size = [&](const std::string& relation) {
+    return std::stol(site.sql("SELECT pg_relation_size('pawl." + relation + "')"));
+  };
+  std::vector<long> table;
+  std::vector<long> index;
+  for (int cycle = 0; cycle < 6; ++cycle) {
+    site.sql(
+        "INSERT INTO pawl.idempotency_keys"
+        " SELECT s.scope_id, md5(random()::text), 0, s.source_id, 0, g,"
+        "        now() - interval '10 hours'"
+        "   FROM pawl.scope_sources s CROSS JOIN generate_series(1, 20000) g");
+    REQUIRE(site.prune().code == 0);
+    REQUIRE(site.keys() == "1");
+    pqxx::connection connection(site.url);
+    pqxx::nontransaction(connection).exec("VACUUM pawl.idempotency_keys");
+    table.push_back(size("idempotency_keys"));
+    index.push_back(size("idempotency_keys_pkey"));
+  }
+  CHECK(table.back() <= table[1]);
+  CHECK(index.back() <= index[1] * 11 / 10);
+}
+
+TEST_CASE("resolved dead letters and skip records go by their age, others never do") {
+  Aging site;
+  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.pay_before(1min, 0, "", "1", false);
+  site.pay_before(1min, 0, "", "1", false);
+  site.pay_before(1min, 0, "", "1", false);
+  site.drain();
+  REQUIRE(site.run({"dlq", "discard", "1", "2", "--because", "a test"}).code == 0);
+  site.sql(
+      "UPDATE pawl.dead_letters SET died_at = now() - interval '1 year',"
+      " resolved_at = CASE dead_letter_id WHEN 1 THEN now() - interval '31 days' ELSE resolved_at "
+      "END");
+  for (const auto* age : {"91 days", "89 days"}) {
+    site.sql(
+        "INSERT INTO pawl.skipped_messages (consumer_id, topic, partition, kafka_offset, reason,"
+        " skipped_at) SELECT consumer_id, 't', 0, 0, 'r', now() - interval '" +
+        std::string(age) + "' FROM pawl.consumers");
+  }
+  const auto dry = nlohmann::json::parse(site.prune({"--dry-run", "--json"}).out);
+  CHECK(dry.at("dead_letters") == 1);
+  CHECK(dry.at("skipped_messages") == 1);
+  const auto json = nlohmann::json::parse(site.prune({"--json"}).out);
+  CHECK(json.at("dead_letters") == 1);
+  CHECK(json.at("skipped_messages") == 1);
+  CHECK(site.sql("SELECT string_agg(dead_letter_id::text, ' ' ORDER BY dead_letter_id) FROM "
+                 "pawl.dead_letters") == "2 3");
+  CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "1");
+  CHECK(site.sql("SELECT records_pruned_to IS NOT NULL FROM pawl.retention_state") == "t");
+}
+
+TEST_CASE("prune refuses what is no age, and needs a consumer that has run") {
+  Aging site;
+  CHECK(site.run({"prune"}).code == 1);
+  const auto bad = site.run({"prune", "--older-than", "long"});
+  CHECK(bad.code == 2);
+  CHECK_THAT(bad.err, ContainsSubstring("--older-than long"));
+}
+
+TEST_CASE("prune works with the rights that scripts/migrate grants") {
+  Aging site;
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  const auto role = "pruner_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql(run_script(scripts_folder() / "migrate", {"grants", "--role", role}));
+  site.url.replace(site.url.find("postgres@"), 9, role + "@");
+  const auto pruned = site.prune();
+  INFO(pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK(site.keys() == "0");
+}

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/screen.hpp"
+#include "cli/status.hpp"
+
+using namespace pawl;
+using namespace pawl::cli;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr std::int64_t kNow = 1'800'000'000'000;  // 2027-01-15T08:00:00Z
+
+StatusPartition running(int number, std::int64_t lag) {
+  StatusPartition partition;
+  partition.partition = {"payments", number};
+  auto& row = partition.row.emplace();
+  row.partition = partition.partition;
+  row.stored_offset = 99;
+  row.owner = "host:1:ab";
+  row.released = false;
+  row.state_since = "2027-01-15T05:55:00Z";
+  row.updated_at = "2027-01-15T07:59:59Z";
+  partition.end = 100 + lag;
+  return partition;
+}
+
+StatusPartition halted(int number) {
+  auto partition = running(number, 5);
+  partition.row->state = ledger::PartitionState::kHalted;
+  partition.row->reason =
+      "cannot go on; then: pawl partitions resume --partition " + std::to_string(number);
+  partition.concern = Concern::kHalted;
+  return partition;
+}
+
+Status with(std::vector<StatusPartition> partitions) {
+  Status status;
+  status.group = "payments";
+  status.known = true;
+  status.now_ms = kNow;
+  status.partitions = std::move(partitions);
+  return status;
+}
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the first line of status is the verdict") {
+  auto status = with({halted(0), halted(1), running(2, 12335)});
+  status.letters = {{"payments", "pay", "error", "dead", 3, "2027-01-15T07:58:00Z"},
+                    {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:58:00Z"}};
+  const auto text = status_text(status, false);
+  CHECK(text.substr(0, text.find('\n')) ==
+        "payments: 2 of 3 partitions HALTED, lag 12,345, 3 dead letters, 1 parked message");
+}
+
+TEST_CASE("when nothing is wrong the verdict of status says so") {
+  CHECK(verdict_of(with({running(0, 0), running(1, 0)})) ==
+        "no partition of 2 halted, lag 0, no dead letters");
+}
+
+TEST_CASE("a thousand partitions are one screen, and --all shows each") {
+  std::vector<StatusPartition> partitions;
+  for (int p = 0; p < 1000; ++p)
+    partitions.push_back(p == 777 ? halted(p) : running(p, p));
+  const auto status = with(partitions);
+
+  const auto screen = status_text(status, false);
+  CHECK(lines(screen) < 40);
+  // What is halted stands first, then the longest lag.
+  CHECK(screen.find("777") < screen.find("999"));
+  CHECK_THAT(screen, ContainsSubstring("980 more") && !ContainsSubstring("\npayments          3 "));
+
+  const auto everything = status_text(status, true);
+  CHECK(times(everything, "host:1:ab") == 1000);
+}
+
+TEST_CASE("a thousand halted partitions are one screen that tells how many are left out") {
+  std::vector<StatusPartition> partitions;
+  for (int p = 0; p < 1000; ++p)
+    partitions.push_back(halted(p));
+  const auto screen = status_text(with(partitions), false);
+  CHECK(lines(screen) < 50);
+  CHECK(times(screen, "partitions resume") == 5);
+  CHECK_THAT(screen,
+             ContainsSubstring("1000 of 1000 partitions HALTED") && ContainsSubstring("995 more"));
+  CHECK(times(status_text(with(partitions), true), "partitions resume") == 1000);
+}
+
+TEST_CASE("status tells nobody for what has no owner, and who was the last") {
+  auto released = running(0, 1);
+  released.row->released = true;
+  auto gone = running(1, 1);
+  gone.row->session_gone = true;
+  const auto status = with({released, gone, running(2, 1)});
+  CHECK_THAT(verdict_of(status), ContainsSubstring("2 WITHOUT OWNER"));
+  CHECK_THAT(status_text(status, false), ContainsSubstring("2 partitions without owner: nothing"));
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("nobody\n") && ContainsSubstring("nobody (host:1:ab is gone)\n"));
+}
+
+TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
+  auto partition = halted(0);
+  partition.row->reason = "key \"\033[2J\a\"";
+  CHECK_THAT(status_text(with({partition}), false),
+             !ContainsSubstring("\033") && !ContainsSubstring("\a"));
+}
+
+TEST_CASE("status in JSON says null for what is not known") {
+  auto partition = running(0, 0);
+  partition.end.reset();
+  auto status = with({partition});
+  status.kafka_problem = "no broker";
+  const auto json = nlohmann::json::parse(status_json(status, false));
+  CHECK(json.at("kafka_problem") == "no broker");
+  CHECK(json.at("postgres_problem").is_null());
+  CHECK(json.at("totals").at("lag").is_null());
+  CHECK(json.at("partitions")[0].at("lag").is_null());
+  CHECK(json.at("partitions")[0].at("per_second").is_null());
+  CHECK(status_json(status, false).find('\n') == std::string::npos);
+}
+
+TEST_CASE("a screen shows what fits, with long lines counted as they wrap") {
+  CHECK(fit("one\ntwo\nthree\n", 2, 80) == "one\ntwo\n");
+  CHECK(fit("0123456789\ntwo\n", 2, 5) == "0123456789\n");
+  CHECK(fit("one\n\nthree", 3, 80) == "one\n\nthree");
+  CHECK(fit("", 3, 80).empty());
+}

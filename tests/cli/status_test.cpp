@@ -1,0 +1,307 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+#include <sstream>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const std::vector<std::string> kDeadLetters{"--set", "failures.then=dead-letter", "--set",
+                                            "failures.max_attempts=1"};
+
+Outcome run_with(Site& site, std::vector<std::string> arguments,
+                 const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return site.run(std::move(arguments));
+}
+
+nlohmann::json status_of(Site& site, const std::vector<std::string>& more = {}) {
+  return nlohmann::json::parse(run_with(site, {"status", "--json"}, more).out);
+}
+
+/// `pawl status --watch` beside a test, and the objects that it has printed.
+class Watch {
+ public:
+  explicit Watch(Site& site, const std::string& interval = "100ms")
+      : child_(PAWL_PROGRAM,
+               {"status", "--watch", interval, "--json", "--config", site.config().string()},
+               {.environment = {},
+                .output = folder_.path() / "out",
+                .errors = folder_.path() / "err",
+                .working_directory = {}}) {}
+
+  ChildProcess& child() { return child_; }
+
+  void wait_for(const std::function<bool(const nlohmann::json&)>& wanted, const std::string& what) {
+    wait_until(
+        [&] {
+          const auto text = child_.output();
+          const auto end = text.rfind('\n');
+          if (end == std::string::npos || end == 0)
+            return false;
+          const auto begin = text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+          return wanted(nlohmann::json::parse(text.substr(begin, end - begin)));
+        },
+        kDeadline, what);
+  }
+
+ private:
+  TempDir folder_{"watch"};
+  ChildProcess child_;
+};
+
+}  // namespace
+
+TEST_CASE("status tells lag, owner, what is halted and why, and dead letters by reason") {
+  Site site(3);
+  site.pay_many(2, "e", 10);
+  site.pay(0, "dead", "a", "\"no number\"");
+  REQUIRE(run_with(site, {"run", "--drain"}, kDeadLetters).code == 0);
+  site.pay(1, "halting", "a", "\"no number\"");
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 1", "halted");
+  site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE NOT released", "3");
+
+  const auto json = status_of(site);
+  CHECK(json.at("totals").at("partitions") == 3);
+  CHECK(json.at("totals").at("halted") == 1);
+  CHECK(json.at("totals").at("unowned") == 0);
+  CHECK(json.at("totals").at("dead_letters") == 1);
+  CHECK(json.at("totals").at("lag") == 1);
+  const auto& halted = json.at("partitions")[1];
+  CHECK(halted.at("concern") == "halted");
+  CHECK(halted.at("lag") == 1);
+  CHECK(halted.at("reason").get<std::string>().find("partitions resume") != std::string::npos);
+  CHECK(halted.at("owner").get<std::string>().find(std::to_string(child->pid())) !=
+        std::string::npos);
+  CHECK(json.at("partitions")[2].at("stored") == 9);
+  REQUIRE(json.at("dead_letters").size() == 1);
+  CHECK(json.at("dead_letters")[0].at("reason") == "error");
+  CHECK(json.at("server").at("consumer_connections").get<int>() > 0);
+
+  const auto screen = site.run({"status"});
+  INFO(screen.out << screen.err);
+  CHECK(screen.code == 0);
+  CHECK_THAT(screen.out, ContainsSubstring(site.group + ": 1 of 3 partitions HALTED, lag 1") &&
+                             ContainsSubstring("1 dead letter") &&
+                             ContainsSubstring("partitions skip") && ContainsSubstring("dlq list"));
+}
+
+TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed") {
+  Site site(2);
+  site.pay(0, "dead", "a", "\"no number\"");
+  REQUIRE(run_with(site, {"run", "--drain"}, kDeadLetters).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  CHECK(site.run({"status", "--fail-on", "halted"}).code == 0);
+  CHECK(site.run({"status", "--fail-on", "dead-letters"}).code == 3);
+  CHECK(site.run({"status", "--fail-on", "halted,unowned"}).code == 3);  // it has drained and gone
+
+  site.pay(1, "halting", "a", "\"no number\"");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+  CHECK(site.run({"status"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 3);
+  CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
+}
+
+TEST_CASE("a bad call of status ends with 2 and says what is wrong") {
+  Site site;
+  CHECK(site.run({"status", "--fail-on", "rain"}).code == 2);
+  const auto watch = site.run({"status", "--watch", "soon"});
+  CHECK(watch.code == 2);
+  CHECK_THAT(watch.err, ContainsSubstring("100ms and 1h"));
+  CHECK(site.run({"status", "--watch", "1s", "--exit-code"}).code == 2);
+}
+
+TEST_CASE("status of a consumer that has never run says so") {
+  Site site;
+  const auto outcome = site.run({"status"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("never run against this database"));
+}
+
+TEST_CASE("status tells that the owner of a partition is gone when it was killed") {
+  Site site;
+  site.pay_many(0, "e", 1);
+  {
+    const auto child = site.start();
+    site.wait_for_stored(0, 0);
+    CHECK(status_of(site).at("totals").at("unowned") == 0);
+    child->kill(SIGKILL);
+    child->wait(kDeadline);
+  }
+  wait_until([&] { return status_of(site).at("totals").at("unowned") == 1; }, kDeadline,
+             "the killed owner to be noticed");
+  const auto json = status_of(site);
+  CHECK(json.at("partitions")[0].at("owner").is_null());
+  CHECK(json.at("partitions")[0].at("last_owner").is_string());
+}
+
+TEST_CASE("status counts parked messages and the record keys that wait") {
+  Site site;
+  site.pay(0, "dead", "a", "\"no number\"");
+  site.pay(0, "behind", "a", "1");
+  site.pay(0, "other", "b", "1");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.then=park", "--set",
+                    "failures.max_attempts=1"})
+              .code == 0);
+  const auto json = status_of(site);
+  CHECK(json.at("totals").at("dead_letters") == 1);
+  CHECK(json.at("totals").at("parked_messages") == 1);
+  CHECK(json.at("parked_keys") == 1);
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("1 record key wait behind"));
+}
+
+TEST_CASE("status names the session that holds back vacuum, as far as the role may see it") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  pqxx::connection holder(site.url + "?application_name=a-forgotten-report");
+  pqxx::transaction<pqxx::isolation_level::repeatable_read> report(holder);
+  report.exec("SELECT pg_current_xact_id()");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+
+  const auto json = status_of(site);
+  CHECK(json.at("server").at("sees_all_sessions") == true);
+  const auto& worst = json.at("server").at("hold_back_vacuum").at(0);
+  CHECK(worst.at("application_name") == "a-forgotten-report");
+  CHECK(worst.at("name") == std::to_string(holder.backendpid()));
+  CHECK(worst.at("state") == "idle in transaction");
+  CHECK(worst.at("seconds").is_number());
+  CHECK(worst.at("transactions_since").get<int>() >= 3);
+
+  // A role without pg_read_all_stats.
+  const auto role = "watcher_" + std::to_string(::getpid());
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql("GRANT USAGE ON SCHEMA pawl TO " + role);
+  site.sql("GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO " + role);
+  auto url = site.url;
+  url.replace(url.find("postgres@"), 8, role);
+  const std::vector<std::string> as_role{"--set", "postgres.url=" + url};
+  const auto less = status_of(site, as_role);
+  CHECK(less.at("server").at("sees_all_sessions") == false);
+  const auto& seen = less.at("server").at("hold_back_vacuum").at(0);
+  CHECK(seen.at("application_name") == "a-forgotten-report");
+  CHECK(seen.at("seconds").is_null());
+  CHECK_THAT(run_with(site, {"status"}, as_role).out, ContainsSubstring("pg_read_all_stats"));
+  site.sql("DROP OWNED BY " + role);
+  site.sql("DROP ROLE " + role);
+}
+
+TEST_CASE("status --interval looks twice and then knows the rates") {
+  Site site;
+  site.pay_many(0, "e", 5);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(status_of(site).at("totals").at("per_second").is_null());
+  CHECK(status_of(site, {"--interval", "200ms"}).at("totals").at("per_second") == 0.0);
+}
+
+TEST_CASE("without PostgreSQL status shows Kafka's half, without Kafka the database's; it ends 1") {
+  Site site(2);
+  site.pay_many(0, "e", 7);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+
+  const auto no_database = run_with(site, {"status", "--json"},
+                                    {"--set", "postgres.url=postgresql://postgres@127.0.0.1:9/x"});
+  CHECK(no_database.code == 1);
+  const auto kafka_half = nlohmann::json::parse(no_database.out);
+  CHECK(kafka_half.at("postgres_problem").is_string());
+  CHECK(kafka_half.at("partitions")[0].at("end") == 7);
+  CHECK_FALSE(kafka_half.contains("server"));
+
+  const auto no_kafka =
+      run_with(site, {"status", "--json"}, {"--set", "kafka.bootstrap_servers=127.0.0.1:9"});
+  CHECK(no_kafka.code == 1);
+  const auto database_half = nlohmann::json::parse(no_kafka.out);
+  CHECK(database_half.at("kafka_problem").is_string());
+  CHECK(database_half.at("partitions")[0].at("stored") == 6);
+  CHECK(database_half.at("partitions")[0].at("lag").is_null());
+}
+
+TEST_CASE("status --watch outlives outages of PostgreSQL and of Kafka, and ends by Ctrl-C with 0") {
+  PostgresServer server;
+  KafkaBroker broker;
+  Site site;
+  site.bootstrap = broker.bootstrap();
+  broker.create_topic(site.topic, 1);
+  site.url = server.create_database("watched");
+  site.sql("CREATE TABLE ledger (event_id text PRIMARY KEY, account text, amount bigint)");
+  site.sql("CREATE TABLE accounts (id text, balance bigint, entries bigint)");
+  site.pay_many(0, "e", 4);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+
+  Watch watch(site);
+  const auto all_there = [](const nlohmann::json& look) {
+    return look.at("postgres_problem").is_null() && look.at("kafka_problem").is_null() &&
+           look.at("totals").at("per_second").is_number() &&
+           look.at("partitions")[0].at("lag") == 0;
+  };
+  watch.wait_for(all_there, "a whole look");
+  server.stop(StopMode::kImmediate);
+  watch.wait_for([](const auto& look) { return look.at("postgres_problem").is_string(); },
+                 "a look without PostgreSQL");
+  server.start();
+  watch.wait_for(all_there, "a whole look after PostgreSQL came back");
+  broker.kill();
+  watch.wait_for(
+      [](const auto& look) {
+        return look.at("kafka_problem").is_string() && look.at("partitions")[0].at("stored") == 3;
+      },
+      "a look without Kafka");
+  broker.start();
+  watch.wait_for(all_there, "a whole look after Kafka came back");
+
+  watch.child().kill(SIGINT);
+  CHECK(watch.child().wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
+TEST_CASE("status --watch draws over itself on a terminal, and prints blocks elsewhere") {
+  Site site;
+  site.pay_many(0, "e", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  {
+    ChildProcess child(
+        PAWL_PROGRAM, {"status", "--watch", "100ms", "--config", site.config().string()},
+        {.environment = {}, .output = ::ptsname(terminal), .errors = {}, .working_directory = {}});
+    std::string drawn;
+    const auto times = [&drawn](const std::string& part) {
+      int found = 0;
+      for (auto at = drawn.find(part); at != std::string::npos; at = drawn.find(part, at + 1))
+        ++found;
+      return found;
+    };
+    wait_until(
+        [&] {
+          std::array<char, 4096> bytes{};
+          const auto count = ::read(terminal, bytes.data(), bytes.size());
+          if (count > 0)
+            drawn.append(bytes.data(), static_cast<std::size_t>(count));
+          return times("\033[H" + site.group) >= 3;
+        },
+        kDeadline, "the third drawing");
+    CHECK(times("\033[2J") == 1);
+    child.kill(SIGINT);
+    CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  }
+  ::close(terminal);
+
+  TempDir folder("watch");
+  ChildProcess child(
+      PAWL_PROGRAM, {"status", "--config", site.config().string(), "--watch", "100ms"},
+      {.environment = {}, .output = folder.path() / "out", .errors = {}, .working_directory = {}});
+  wait_until([&] { return child.output().find("\n\n" + site.group) != std::string::npos; },
+             kDeadline, "the second block");
+  CHECK_THAT(child.output(), !ContainsSubstring("\033"));
+}

@@ -1,0 +1,353 @@
+// Every cause of a failure, produced for real: what counts against the message, what is waited for,
+// and what is nobody's fault (docs/failures.md, "What is the message's fault, and what is not").
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <pqxx/pqxx>
+#include <thread>
+
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::occurrences;
+using pawl::test::PaymentsWorld;
+using pawl::test::ProgramOptions;
+using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
+using pawl::testing::PostgresServer;
+using pawl::testing::StopMode;
+using pawl::testing::TempDir;
+using pawl::testing::wait_until;
+
+namespace {
+
+// One counted attempt would already be a dead letter.
+constexpr const char* kFirstCounts =
+    "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"20ms\"\n"
+    "retry_max = \"100ms\"\nprogram_error_retry = \"200ms\"\n";
+
+ProgramOptions first_counts() {
+  ProgramOptions options;
+  options.extra_config = kFirstCounts;
+  return options;
+}
+
+std::string letters(const PaymentsWorld& world) {
+  return world.value(
+      "SELECT string_agg(idempotency_key || ' ' || coalesce(sqlstate, '-'), ', ' ORDER BY "
+      "kafka_offset) FROM pawl.dead_letters");
+}
+
+void wait_for_failure(const pawl::testing::ChildProcess& process, const std::string& text) {
+  wait_until(
+      [&] {
+        const auto output = process.output();
+        const auto failed = output.find("EVENT failed");
+        return failed != std::string::npos && output.find(text, failed) != std::string::npos;
+      },
+      60s, "a try to fail with: " + text);
+}
+
+/// What was held against no message: all are applied, once.
+void require_all_applied(const PaymentsWorld& world) {
+  world.wait_until_all_processed();
+  CHECK(letters(world).empty());
+  CHECK(world.in_register(0, "attempts") == "0");
+  CHECK(world.imbalance() == "");
+}
+
+std::string consumers_backends(const PaymentsWorld& world, const std::string& where) {
+  return world.value(
+      "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pawl %' "
+      "AND datname = current_database() AND " +
+      where);
+}
+
+/// A small file system of its own for a server, gone with the object.
+class SmallDisk {
+ public:
+  SmallDisk(const std::string& size, const PostgresServer& server) {
+    struct stat data{};
+    if (::stat((server.folder() / "data").c_str(), &data) != 0)
+      throw std::runtime_error("the server has no folder named data");
+    const auto options = fmt::format("size={},mode=0700,uid={}", size, data.st_uid);
+    mounted_ = ::mount("pawl-test", folder_.path().c_str(), "tmpfs", 0, options.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_)
+      ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TempDir folder_{"disk"};
+  bool mounted_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("a deadlock is tried again and held against nobody (40P01)") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(sql = [
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+  "UPDATE accounts SET balance = balance WHERE id = 'acc-2'",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml");
+  pqxx::connection other(world.url());
+  pqxx::work tx(other);
+  // The consumer looks for a deadlock first, so it is the victim.
+  tx.exec("SET LOCAL deadlock_timeout = '1min'");
+  tx.exec("UPDATE accounts SET balance = balance WHERE id = 'acc-2'");
+  world.produce_one("e", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return consumers_backends(world, "wait_event_type = 'Lock'") == "1"; }, 60s,
+             "the consumer to wait for a lock");
+  tx.exec("UPDATE accounts SET balance = balance WHERE id = 'acc-1'");
+  tx.commit();
+  require_all_applied(world);
+  CHECK(occurrences(*process, "deadlock detected") == 1);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a serialization failure is tried again and held against nobody (40001)") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(isolation = "serializable"
+sql = [
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  pqxx::connection other(world.url());
+  pqxx::work tx(other);
+  tx.exec("UPDATE accounts SET balance = balance WHERE id = 'acc-1'");
+  world.produce_one("e", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return consumers_backends(world, "wait_event_type = 'Lock'") == "1"; }, 60s,
+             "the consumer to wait for a lock");
+  tx.commit();
+  require_all_applied(world);
+  wait_for_failure(*process, "could not serialize access");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a full disk is waited for (53100)") {
+  PostgresServer server;
+  const SmallDisk disk("4m", server);
+  if (!disk.mounted())
+    SKIP("mounting a small disk needs root");
+  PaymentsWorld world(1, &server);
+  world.execute(fmt::format("CREATE TABLESPACE small LOCATION '{}'", disk.path().string()));
+  world.execute("CREATE TABLE filler (t text) TABLESPACE small");
+  world.execute("ALTER TABLE filler ALTER t SET STORAGE plain");
+  world.use_handler(R"toml(sql = [
+  "INSERT INTO filler SELECT repeat('x', 7000) FROM generate_series(1, 60)",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  world.produce(20);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  wait_for_failure(*process, "could not extend file");
+  CHECK(world.in_register(0, "state") == "running");
+  world.execute("ALTER TABLE filler SET TABLESPACE pg_default");
+  require_all_applied(world);
+  stop_cleanly(*process);
+  world.execute("DROP TABLE filler");
+  world.execute("DROP TABLESPACE small");
+}
+
+TEST_CASE("a statement's own limit counts against the message (53400, temp_file_limit)") {
+  PostgresServer server({.settings = {"temp_file_limit=64kB", "work_mem=64kB"}});
+  PaymentsWorld world(1, &server);
+  world.use_handler(R"toml(sql = [
+  "SELECT count(*) FROM (SELECT n FROM generate_series(1, CASE WHEN {header:event-id} = 'poison' THEN 200000 ELSE 1 END) n ORDER BY -n OFFSET 1) s",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml");
+  world.produce_one("poison", 5, 0);
+  world.produce_one("good", 5, 0);
+  auto options = first_counts();
+  world.drain(options);
+  CHECK(letters(world) == "poison 53400");
+  CHECK(world.stored(0) == 1);
+}
+
+TEST_CASE("too many connections are waited for (53300)") {
+  PostgresServer server({.settings = {"max_connections=12", "superuser_reserved_connections=0"}});
+  PaymentsWorld world(1, &server);
+  world.produce(30);
+  // All but the one by which this test looks.
+  std::vector<std::unique_ptr<pqxx::connection>> others;
+  pqxx::connection look(world.url());
+  try {
+    while (others.size() < 100)
+      others.push_back(std::make_unique<pqxx::connection>(world.url()));
+    FAIL("the server took a hundred connections");
+  } catch (const pqxx::broken_connection&) {
+    SUCCEED("the server is full");
+  }
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("too many clients", 60s);
+  others.clear();
+  require_all_applied(world);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a server that has become read-only is waited for (25006)") {
+  PostgresServer server;
+  PaymentsWorld world(1, &server);
+  world.produce(30);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  // What a former primary answers after a failover, to those who are still connected.
+  world.execute("ALTER SYSTEM SET default_transaction_read_only = on");
+  world.execute("SELECT pg_reload_conf()");
+  world.produce(30);
+  process->wait_for_output("read-only transaction", 60s);
+  pqxx::connection connection(world.url());
+  pqxx::nontransaction tx(connection);
+  tx.exec("SET default_transaction_read_only = off");
+  tx.exec("ALTER SYSTEM RESET default_transaction_read_only");
+  tx.exec("SELECT pg_reload_conf()");
+  require_all_applied(world);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a statement that runs into its timeout counts against the message (57014)") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(timeout = "500ms"
+sql = [
+  "SELECT pg_sleep(CASE WHEN {header:event-id} = 'poison' THEN 600 ELSE 0 END)",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml");
+  world.produce_one("poison", 5, 0);
+  world.produce_one("good", 5, 0);
+  world.drain(first_counts());
+  CHECK(letters(world) == "poison 57014");
+  CHECK(world.stored(0) == 1);
+}
+
+TEST_CASE("a deferred constraint that fails at COMMIT counts against the message") {
+  PaymentsWorld world(1);
+  world.execute(
+      "ALTER TABLE ledger ADD CONSTRAINT at_commit UNIQUE (amount) DEFERRABLE INITIALLY DEFERRED");
+  world.produce_one("first", 5, 0);
+  world.produce_one("same amount", 5, 0);
+  world.produce_one("other", 6, 0);
+  world.drain(first_counts());
+  CHECK(letters(world) == "same amount 23505");
+  CHECK(world.number("SELECT count(*) FROM ledger") == 2);
+  CHECK(world.number("SELECT count(*) FROM pawl.idempotency_keys") == 2);
+}
+
+// Each attempt restarts the whole server; without the count it would go on for ever.
+TEST_CASE("a message whose SQL crashes its server process is set aside, and no other") {
+  PostgresServer server;
+  PaymentsWorld world(2, &server);
+  world.execute(
+      "CREATE FUNCTION crash_on_poison(id text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
+      "  IF id = 'poison' THEN"
+      "    EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -s SEGV $PPID; sleep 5''';"
+      "  END IF; END $$");
+  world.use_handler(R"toml(sql = [
+  "SELECT crash_on_poison({header:event-id})",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  world.produce_one("before", 5, 0);
+  world.produce_one("poison", 6, 0);
+  world.produce_one("after", 7, 0);
+  for (int i = 0; i < 50; ++i)
+    world.produce_one(fmt::format("beside-{}", i), 1, 1);
+  ProgramOptions options;
+  options.extra_config =
+      "[failures]\nthen = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"10ms\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed(120s);
+  CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || reason || ' ' || attempts, ', ') "
+                    "FROM pawl.dead_letters") == "poison error 2");
+  CHECK(world.number("SELECT count(*) FROM ledger") == 52);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a missing right blames the program, never the messages (42501)") {
+  PaymentsWorld world(1);
+  const auto role = "clerk_" + world.topic();
+  world.execute(fmt::format("CREATE ROLE \"{}\"", role));
+  world.execute(fmt::format("GRANT SELECT, UPDATE ON accounts TO \"{}\"", role));
+  world.execute(
+      "CREATE FUNCTION enter(id text, account text, amount bigint) RETURNS void LANGUAGE sql "
+      "SECURITY DEFINER SET search_path = public AS 'INSERT INTO ledger VALUES ($1, $2, $3)'");
+  world.execute(fmt::format("ALTER FUNCTION enter OWNER TO \"{}\"", role));
+  world.use_handler(R"toml(sql = [
+  "SELECT enter({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  world.produce(30);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  CHECK(world.in_register(0, "halt_kind") == "program");
+  CHECK(world.in_register(0, "state_reason").find("42501") != std::string::npos);
+  world.execute(fmt::format("GRANT INSERT ON ledger TO \"{}\"", role));
+  require_all_applied(world);
+  stop_cleanly(*process);
+  world.execute(fmt::format("DROP OWNED BY \"{}\" CASCADE", role));
+  world.execute(fmt::format("DROP ROLE \"{}\"", role));
+}
+
+TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
+  PaymentsWorld world(1);
+  world.execute("DROP TABLE ledger");
+  world.produce(30);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  CHECK(world.in_register(0, "state_reason").find("42P01") != std::string::npos);
+  world.execute(
+      "CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT "
+      "NULL)");
+  require_all_applied(world);
+  stop_cleanly(*process);
+}
+
+// "cached plan must not change result type": a restart would help, so pawl does as much by itself.
+TEST_CASE("a table that is altered under prepared statements stops nothing (0A000)") {
+  PaymentsWorld world(1);
+  auto options = first_counts();
+  if (GENERATE(false, true)) {
+    world.use_handler("name = \"prepared_star\"");
+    options.arguments = {"--prepare"};
+  } else {
+    world.use_handler(R"toml(sql = [
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+  "SELECT * FROM accounts WHERE id = {/account}",
+])toml");
+  }
+  world.produce(30);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  world.execute("ALTER TABLE accounts ADD COLUMN note text");
+  world.produce(30);
+  require_all_applied(world);
+  CHECK(occurrences(*process, "cached plan must not change result type") == 1);
+  CHECK(occurrences(*process, "EVENT halted") == 0);
+  stop_cleanly(*process);
+}

@@ -1,0 +1,199 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "group_of_processes.hpp"
+#include "payments_world.hpp"
+#include "process_watch.hpp"
+
+using namespace std::chrono_literals;
+using pawl::test::GroupOfProcesses;
+using pawl::test::PaymentsWorld;
+using pawl::test::ProgramOptions;
+using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
+using pawl::testing::Record;
+
+namespace {
+
+constexpr const char* kPark = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
+
+// Keeps the order in which messages took effect; fails while their account is closed.
+constexpr const char* kInOrder = R"toml(sql = [
+  { text = "INSERT INTO ordered (account, number) SELECT {/account}, {/number}::bigint WHERE NOT EXISTS (SELECT FROM closed WHERE account = {/account})", expect_rows = 1 },
+])toml";
+
+void prepare(PaymentsWorld& world) {
+  world.use_handler(kInOrder);
+  world.execute("CREATE TABLE ordered (position bigserial, account text, number bigint)");
+  world.execute("CREATE TABLE closed (account text PRIMARY KEY)");
+}
+
+/// Messages first..last of an account, which is also their record key.
+void produce(PaymentsWorld& world, const std::string& account, int first, int last,
+             int partition = 0) {
+  for (int number = first; number <= last; ++number) {
+    Record record;
+    record.key = account;
+    record.value = fmt::format(R"({{"account":"{}","number":{}}})", account, number);
+    record.headers = {{"event-id", fmt::format("{}-{}", account, number)}};
+    record.partition = partition;
+    world.produce_record(record);
+  }
+}
+
+ProgramOptions parking(std::vector<std::string> arguments = {}) {
+  ProgramOptions options;
+  options.arguments = std::move(arguments);
+  options.extra_config = kPark;
+  return options;
+}
+
+/// The numbers of an account in the order in which they took effect: "1,2,3".
+std::string order_of(const PaymentsWorld& world, const std::string& account) {
+  return world.value(fmt::format(
+      "SELECT string_agg(number::text, ',' ORDER BY position) FROM ordered WHERE account = '{}'",
+      account));
+}
+
+std::string statuses(const PaymentsWorld& world) {
+  return world.value(
+      "SELECT string_agg(idempotency_key || ' ' || status, ', ' ORDER BY partition, kafka_offset) "
+      "FROM pawl.dead_letters");
+}
+
+/// As `dlq discard` and `dlq replay` leave a letter.
+void resolve(const PaymentsWorld& world, const std::string& key, const std::string& status) {
+  world.execute(
+      fmt::format("SELECT pawl.resolve_dead_letter(dead_letter_id, NULL, '{}', 'test') "
+                  "FROM pawl.dead_letters WHERE idempotency_key = '{}'",
+                  status, key));
+}
+
+}  // namespace
+
+TEST_CASE("later messages of a parked record key wait, also over a restart; others go on") {
+  PaymentsWorld world(2);
+  prepare(world);
+  world.execute("INSERT INTO closed VALUES ('a')");
+  produce(world, "a", 1, 3);
+  produce(world, "b", 1, 3);
+  world.drain(parking());
+  CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
+  CHECK(order_of(world, "b") == "1,2,3");
+  CHECK(world.in_register(0, "dead_count || ' ' || parked_count || ' ' || applied_count") ==
+        "1 2 3");
+
+  // What keeps it back is the dead letter, not the cause.
+  world.execute("DELETE FROM closed");
+  produce(world, "a", 4, 4);
+  produce(world, "b", 4, 4);
+  world.drain(parking());
+  CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked, a-4 parked");
+  CHECK(order_of(world, "a").empty());
+  CHECK(order_of(world, "b") == "1,2,3,4");
+  CHECK(world.number("SELECT count(*) FROM pawl.idempotency_keys WHERE key LIKE 'a-%'") == 0);
+
+  // Once nothing waits any more the key is free.
+  for (int number = 1; number <= 4; ++number)
+    resolve(world, fmt::format("a-{}", number), "discarded");
+  produce(world, "a", 5, 6);
+  world.drain(parking());
+  CHECK(order_of(world, "a") == "5,6");
+  CHECK(world.number("SELECT count(*) FROM pawl.parked_keys") == 0);
+}
+
+TEST_CASE("a parked message cannot be resolved before those that it waits for") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.execute("INSERT INTO closed VALUES ('a')");
+  produce(world, "a", 1, 2);
+  world.drain(parking());
+  CHECK_THROWS(resolve(world, "a-2", "replayed"));
+  resolve(world, "a-1", "discarded");
+  resolve(world, "a-2", "replayed");
+  CHECK(statuses(world) == "a-1 discarded, a-2 replayed");
+}
+
+TEST_CASE("a message without record key parks only itself") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.execute("INSERT INTO closed VALUES ('a')");
+  for (int number = 1; number <= 2; ++number) {
+    Record record;
+    record.value =
+        fmt::format(R"({{"account":"{}","number":{}}})", number == 1 ? "a" : "b", number);
+    record.headers = {{"event-id", fmt::format("{}", number)}};
+    record.partition = 0;
+    world.produce_record(record);
+  }
+  world.drain(parking());
+  CHECK(statuses(world) == "1 dead");
+  CHECK(order_of(world, "b") == "2");
+  CHECK(world.number("SELECT count(*) FROM pawl.parked_keys") == 0);
+}
+
+TEST_CASE("duplicates of applied messages pass while their record key is parked") {
+  PaymentsWorld world(1);
+  prepare(world);
+  produce(world, "a", 1, 1);
+  world.drain(parking());
+  world.execute("INSERT INTO closed VALUES ('a')");
+  produce(world, "a", 2, 2);
+  produce(world, "a", 1, 1);
+  world.drain(parking());
+  // It waits like any other: whether it is a duplicate is decided when its turn comes.
+  CHECK(statuses(world) == "a-2 dead, a-1 parked");
+  CHECK(order_of(world, "a") == "1");
+}
+
+// The claim asks the database each time, so that who owns the partition makes no difference.
+TEST_CASE("parked keys hold across rebalances and kills") {
+  PaymentsWorld world(4);
+  prepare(world);
+  world.execute("INSERT INTO closed SELECT 'a' || p FROM generate_series(0, 3) p");
+  world.set_kafka_options("session_timeout = \"6s\"\n");
+  for (int partition = 0; partition < 4; ++partition)
+    produce(world, fmt::format("a{}", partition), 1, 2, partition);
+  std::vector<std::unique_ptr<pawl::testing::ChildProcess>> processes;
+  processes.push_back(world.start(parking()));
+  world.wait_until_processed(8);
+  world.execute("DELETE FROM closed");
+  for (int round = 0; round < 3; ++round) {
+    processes.push_back(world.start(parking()));
+    for (int partition = 0; partition < 4; ++partition) {
+      produce(world, fmt::format("a{}", partition), 3 + round, 3 + round, partition);
+      produce(world, fmt::format("b{}", partition), 1 + round, 1 + round, partition);
+    }
+    processes[static_cast<std::size_t>(round)]->kill(SIGKILL);
+    processes[static_cast<std::size_t>(round)]->wait(10s);
+    world.wait_until_all_processed();
+  }
+  stop_cleanly(*processes.back());
+  for (int partition = 0; partition < 4; ++partition) {
+    CAPTURE(partition);
+    CHECK(order_of(world, fmt::format("a{}", partition)).empty());
+    CHECK(order_of(world, fmt::format("b{}", partition)) == "1,2,3");
+  }
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'dead'") == 4);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'parked'") == 16);
+}
+
+// The chained claim of the next message is sent before this one's fate is known: a head that dies
+// must park what follows it all the same.
+TEST_CASE("nothing of the key overtakes a dying head, however many follow in one fetch") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.execute("INSERT INTO closed VALUES ('a')");
+  for (int number = 1; number <= 200; ++number) {
+    produce(world, "b", number, number);
+    produce(world, "a", number, number);
+  }
+  world.drain(parking());
+  CHECK(world.number("SELECT count(*) FROM ordered WHERE account = 'a'") == 0);
+  CHECK(world.number("SELECT count(*) FROM ordered WHERE account = 'b'") == 200);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'dead'") == 1);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'parked'") == 199);
+}
