@@ -1,5 +1,7 @@
 #include "site.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <pqxx/pqxx>
 #include <sstream>
@@ -109,9 +111,10 @@ std::string Site::sql(const std::string& query) const {
 }
 
 long Site::stored(int partition) const {
-  const auto text =
-      sql("SELECT last_processed_offset FROM pawl.processed_kafka_offsets WHERE partition = " +
-          std::to_string(partition));
+  const auto text = sql(
+      fmt::format("SELECT last_processed_offset FROM pawl.processed_kafka_offsets WHERE topic = "
+                  "'{}' AND partition = {}",
+                  topic, partition));
   return text.empty() ? -2 : std::stol(text);
 }
 

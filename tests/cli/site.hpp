@@ -52,6 +52,7 @@ class Site {
 
   /// The first column of the first row, "" when there is none or when it is NULL.
   std::string sql(const std::string& query) const;
+  /// The register's offset of the first topic; -2: it has no row.
   long stored(int partition) const;
   /// Waits until the register stands at this offset.
   void wait_for_stored(int partition, long offset) const;

@@ -604,18 +604,22 @@ grants_case() { # SCHEMA
     is "$(as_consumer "SELECT epoch FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
     is "$(as_consumer "SELECT $s.release(1, 't', 0, 3)")" t
     is "$(as_consumer "SELECT string_agg(action, ' ' ORDER BY history_id) FROM $s.offset_history")" 'halt resume'
+    # Retention, which one consumer of a group does.
+    is "$(as_consumer "DELETE FROM $s.idempotency_keys WHERE scope_id = 1 AND key = 'k' RETURNING key")" k
+    is "$(as_consumer "DELETE FROM $s.skipped_messages RETURNING kafka_offset")" 1
+    is "$(as_consumer "UPDATE $s.idempotency_scopes SET pruned_to = now() RETURNING name")" s
 
     # What it does not do.
     while IFS= read -r statement; do
         is "$statement: $(as_consumer "$statement")" "$statement: 42501"
     done <<SQL
-DELETE FROM $s.idempotency_keys
 UPDATE $s.idempotency_keys SET payload_hash = 1
 TRUNCATE $s.idempotency_keys
 DELETE FROM $s.processed_kafka_offsets
 DELETE FROM $s.offset_history
 UPDATE $s.offset_history SET reason = 'another'
-DELETE FROM $s.skipped_messages
+UPDATE $s.idempotency_scopes SET name = 'x'
+UPDATE $s.skipped_messages SET reason = 'another'
 DELETE FROM $s.consumers
 UPDATE $s.consumers SET kafka_cluster_id = 'x'
 UPDATE $s.database_identity SET created_at = now()
