@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json.hpp"
 #include "cli/table.hpp"
 
 namespace pawl::cli {
 namespace {
 
 using engine::AuditedPartition;
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownColumns = 8;
 
@@ -28,10 +26,11 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+Table::Column right(const char* heading) {
+  return {heading, Table::Align::kRight};
+}
+
 std::string partitions_read(const AuditReport& report, const engine::AuditFindings& findings) {
-  const auto right = [](const char* heading) {
-    return Table::Column{heading, Table::Align::kRight};
-  };
   Table table({{"TOPIC"},
                right("PARTITION"),
                right("FROM"),
@@ -61,9 +60,6 @@ std::string partitions_read(const AuditReport& report, const engine::AuditFindin
 }
 
 std::string partitions_compared(const AuditReport& report, const engine::AuditFindings& findings) {
-  const auto right = [](const char* heading) {
-    return Table::Column{heading, Table::Align::kRight};
-  };
   Table table({{"TOPIC"},
                right("PARTITION"),
                right("LOG START"),
@@ -149,8 +145,8 @@ Json json_of(const engine::AuditFinding& finding) {
   entry["kind"] = finding.kind;
   entry["topic"] = finding.where ? Json(finding.where->topic) : Json(nullptr);
   entry["partition"] = finding.where ? Json(finding.where->partition) : Json(nullptr);
-  entry["offset"] = finding.offset ? Json(*finding.offset) : Json(nullptr);
-  entry["key"] = finding.key.empty() ? Json(nullptr) : Json(finding.key);
+  entry["offset"] = or_null(finding.offset);
+  entry["key"] = or_null(finding.key);
   entry["text"] = finding.text;
   entry["remedy"] = finding.remedy;
   return entry;
@@ -159,7 +155,7 @@ Json json_of(const engine::AuditFinding& finding) {
 Json json_of(const AuditReport& report, const CheckedQuery& query) {
   Json entry;
   entry["name"] = query.name;
-  entry["problem"] = query.problem.empty() ? Json(nullptr) : Json(query.problem);
+  entry["problem"] = or_null(query.problem);
   entry["rows"] = query.answer.count;
   entry["columns"] = query.answer.columns;
   if (report.show_rows) {
@@ -167,7 +163,7 @@ Json json_of(const AuditReport& report, const CheckedQuery& query) {
     for (const auto& row : query.answer.rows) {
       auto& values = shown.emplace_back(Json::array());
       for (const auto& value : row)
-        values.push_back(value ? Json(*value) : Json(nullptr));
+        values.push_back(or_null(value));
     }
   }
   return entry;
@@ -224,7 +220,7 @@ std::string audit_json(const Options& options, const AuditReport& report,
   auto& checks = root["checks"] = Json::array();
   for (const auto& query : report.queries)
     checks.push_back(json_of(report, query));
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return indented(root) + '\n';
 }
 
 }  // namespace pawl::cli

@@ -5,12 +5,12 @@
 
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/json.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
@@ -20,7 +20,6 @@ namespace pawl::cli {
 namespace {
 
 using ledger::DeadLetter;
-using Json = nlohmann::ordered_json;
 
 std::optional<std::chrono::seconds> age(const std::string& option, const std::string& text) {
   if (text.empty())
@@ -30,19 +29,6 @@ std::optional<std::chrono::seconds> age(const std::string& option, const std::st
     throw BadCall(
         fmt::format("{} {}: is no duration; give one as 90s, 15m, 12h or 7d", option, text));
   return std::chrono::duration_cast<std::chrono::seconds>(*duration);
-}
-
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-std::string dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 Json describe(const DeadLetter& letter) {
@@ -88,7 +74,7 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                        {"letters", count.letters},
                        {"oldest", count.oldest}});
     }
-    std::cout << dump(array) << '\n';
+    std::cout << indented(array) << '\n';
     return;
   }
   Table table({{"TOPIC"},
@@ -115,12 +101,12 @@ int list(const Options& options, const ListArguments& arguments) {
     print_counts(counts, arguments.json);
     return kDone;
   }
-  const auto letters = view.list(*session, filter, arguments.limit, nullptr, false);
+  const auto letters = view.list(*session, filter, arguments.limit, false);
   if (arguments.json) {
     auto array = Json::array();
     for (const auto& letter : letters)
       array.push_back(describe(letter));
-    std::cout << dump(array) << '\n';
+    std::cout << indented(array) << '\n';
     return kDone;
   }
   if (letters.empty()) {
@@ -196,7 +182,7 @@ int show(const Options& options, const ShowArguments& arguments) {
   ledger::DeadLetterFilter filter;
   filter.ids = {arguments.id};
   filter.statuses = letter_statuses("all");
-  const auto found = view.list(*session, filter, 1, nullptr, true);
+  const auto found = view.list(*session, filter, 1, true);
   if (found.empty()) {
     throw BadCall(fmt::format("{}/{} has no dead letter {}; `dlq list --status all` lists them",
                               options.kafka.cluster, options.kafka.group, arguments.id));
@@ -217,7 +203,7 @@ int show(const Options& options, const ShowArguments& arguments) {
       entry["value"] = parsed;
   }
   if (arguments.json) {
-    std::cout << dump(entry) << '\n';
+    std::cout << indented(entry) << '\n';
     return kDone;
   }
   std::size_t width = 0;
@@ -227,7 +213,7 @@ int show(const Options& options, const ShowArguments& arguments) {
     if (value.is_null() || (value.is_array() && value.empty()))
       continue;
     std::cout << fmt::format("{:<{}}  {}\n", name, width,
-                             value.is_string() ? value.get<std::string>() : dump(value));
+                             value.is_string() ? value.get<std::string>() : indented(value));
   }
   return kDone;
 }

@@ -13,8 +13,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::int64_t kPage = 500;
-
 struct Arguments {
   std::shared_ptr<LetterArguments> letters;
   std::string because;
@@ -29,23 +27,17 @@ int discard(const Options& options, const Arguments& arguments) {
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
   std::int64_t done = 0;
-  std::optional<ledger::DeadLetter> last;
-  while (true) {
-    const auto page = view.list(*session, filter, kPage, last ? &*last : nullptr, false);
-    for (const auto& letter : page) {
-      if (arguments.dry_run) {
-        std::cout << fmt::format("would discard {}: {}, {}\n", letter.id, place_of(letter),
-                                 letter.reason);
-        ++done;
-        continue;
-      }
+  view.for_each(*session, filter, false, [&](const ledger::DeadLetter& letter) {
+    if (arguments.dry_run) {
+      std::cout << fmt::format("would discard {}: {}, {}\n", letter.id, place_of(letter),
+                               letter.reason);
+      ++done;
+    } else {
       // One transaction a letter, so that two commands at once share the work instead of failing.
       done += changes.discard(*session, letter.id, arguments.because) ? 1 : 0;
     }
-    if (page.empty())
-      break;
-    last = page.back();
-  }
+    return true;
+  });
   std::cout << fmt::format("{}{} dead letter{}\n",
                            arguments.dry_run ? "would discard " : "discarded ", done,
                            done == 1 ? "" : "s");

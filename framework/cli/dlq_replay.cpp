@@ -19,7 +19,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::int64_t kPage = 100;
 constexpr std::chrono::milliseconds kFetchTimeout{15000};
 
 struct Arguments {
@@ -101,20 +100,11 @@ class ReplayRun {
     while (advanced && !full()) {
       advanced = false;
       waits_ = 0;
-      std::optional<ledger::DeadLetter> last;
-      while (!full()) {
-        const auto page = view_.list(*session_, filter, kPage, last ? &*last : nullptr, true);
-        if (page.empty())
-          break;
-        for (const auto& letter : page) {
-          if (full())
-            break;
-          if (failed_.contains(letter.id))
-            continue;
+      view_.for_each(*session_, filter, true, [&](const ledger::DeadLetter& letter) {
+        if (!failed_.contains(letter.id))
           advanced = one(letter) || advanced;
-        }
-        last = page.back();
-      }
+        return !full();
+      });
       if (arguments_.dry_run || !arguments_.letters->all)
         break;
     }

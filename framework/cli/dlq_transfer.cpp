@@ -3,13 +3,13 @@
 
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
 #include "cli/dlq.hpp"
+#include "cli/json.hpp"
 #include "cli/operator_change.hpp"
 #include "ledger/dead_letter_changes.hpp"
 #include "ledger/payload.hpp"
@@ -19,9 +19,8 @@ namespace pawl::cli {
 namespace {
 
 using ledger::DeadLetter;
-using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kPage = 200;
+constexpr std::size_t kBatch = 200;
 
 Json encoded(const std::optional<std::string>& bytes) {
   return bytes ? Json(ledger::base64(*bytes)) : Json(nullptr);
@@ -33,12 +32,12 @@ Json to_json(const DeadLetter& letter) {
   line["topic_id"] = letter.topic_id;
   line["partition"] = letter.partition.partition;
   line["offset"] = letter.offset;
-  line["leader_epoch"] = letter.leader_epoch ? Json(*letter.leader_epoch) : Json(nullptr);
+  line["leader_epoch"] = or_null(letter.leader_epoch);
   line["timestamp_ms"] = letter.timestamp_ms;
   line["status"] = letter.status;
   line["reason"] = letter.reason;
   line["handler"] = letter.handler;
-  line["idempotency_key"] = letter.idempotency_key ? Json(*letter.idempotency_key) : Json(nullptr);
+  line["idempotency_key"] = or_null(letter.idempotency_key);
   line["sqlstate"] = letter.sqlstate;
   line["error"] = letter.error;
   line["error_detail"] = letter.error_detail;
@@ -52,7 +51,7 @@ Json to_json(const DeadLetter& letter) {
   line["key"] = encoded(letter.record_key);
   line["key_hash"] = encoded(letter.record_key_hash);
   line["value"] = encoded(letter.record_value);
-  line["value_bytes"] = letter.value_bytes ? Json(*letter.value_bytes) : Json(nullptr);
+  line["value_bytes"] = or_null(letter.value_bytes);
   auto& headers = line["headers"] = Json::array();
   for (const auto& header : letter.headers)
     headers.push_back({{"name", header.name}, {"value", encoded(header.value)}});
@@ -118,18 +117,14 @@ int export_letters(const Options& options, const ExportArguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
-  std::optional<DeadLetter> last;
-  while (true) {
-    auto page = view.list(*session, filter, kPage, last ? &*last : nullptr, true);
-    for (const auto& letter : page)
-      std::cout << to_json(letter).dump() << '\n';
-    std::cout.flush();
-    if (!std::cout)
-      throw FatalError("stdout: cannot write the export; it is not complete");
-    if (page.empty())
-      return kDone;
-    last = std::move(page.back());
-  }
+  view.for_each(*session, filter, true, [](const DeadLetter& letter) {
+    std::cout << to_json(letter).dump() << '\n';
+    return std::cout.good();
+  });
+  std::cout.flush();
+  if (!std::cout)
+    throw FatalError("stdout: cannot write the export; it is not complete");
+  return kDone;
 }
 
 struct ImportArguments {
@@ -177,7 +172,7 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
     for_each_line([&](DeadLetter letter) {
       if (letter.unresolved())
         batch.push_back(std::move(letter));
-      if (batch.size() >= static_cast<std::size_t>(kPage))
+      if (batch.size() >= kBatch)
         store();
     });
     store();

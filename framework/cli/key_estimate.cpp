@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json.hpp"
 #include "config/units.hpp"
 
 namespace pawl::cli {
@@ -143,12 +142,11 @@ std::string to_text(const KeyLoad& load, const KeyEstimate& estimate) {
 }
 
 std::string to_json(const KeyLoad& load, const KeyEstimate& estimate) {
-  nlohmann::ordered_json json;
+  Json json;
   const auto whole = [](double number) { return static_cast<std::int64_t>(number + 0.5); };
   json["rate"] = load.rate;
   json["retention_ms"] = load.retention.count();
-  json["key_bytes"] =
-      estimate.measured ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(load.key_bytes);
+  json["key_bytes"] = estimate.measured ? Json(nullptr) : Json(load.key_bytes);
   json["measured"] = estimate.measured;
   json["rows"] = whole(estimate.rows);
   json["table_bytes"] = whole(estimate.table);
@@ -156,7 +154,7 @@ std::string to_json(const KeyLoad& load, const KeyEstimate& estimate) {
   json["random_index_bytes"] = whole(estimate.random_index);
   json["wal_bytes_per_day"] = whole(estimate.wal_per_day);
   json["random_wal_bytes_per_day"] = whole(estimate.random_wal_per_day);
-  return json.dump(2) + '\n';
+  return indented(json) + '\n';
 }
 
 }  // namespace pawl::cli

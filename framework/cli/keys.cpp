@@ -3,13 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
 #include "cli/dlq.hpp"
+#include "cli/json.hpp"
 #include "cli/key_estimate.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
@@ -21,8 +21,6 @@
 
 namespace pawl::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ShowArguments {
   std::string key;
@@ -64,7 +62,7 @@ Found find(const Options& options, const ShowArguments& arguments) {
   if (!filter.ids.empty()) {
     found.letters =
         ledger::DeadLetterView(schema, consumer.id)
-            .list(*session, filter, static_cast<std::int64_t>(filter.ids.size()), nullptr, false);
+            .list(*session, filter, static_cast<std::int64_t>(filter.ids.size()), false);
   }
   return found;
 }
@@ -75,21 +73,18 @@ void print_json(const Found& found) {
   json["found"] = !found.keys.empty();
   auto& scopes = json["scopes"] = Json::array();
   for (const auto& scope : found.scopes) {
-    scopes.push_back(
-        {{"scope", scope.name},
-         {"pruned_to", scope.pruned_to.empty() ? Json(nullptr) : Json(scope.pruned_to)}});
+    scopes.push_back({{"scope", scope.name}, {"pruned_to", or_null(scope.pruned_to)}});
   }
   auto& keys = json["seen"] = Json::array();
   for (const auto& key : found.keys) {
-    keys.push_back(
-        {{"scope", key.scope},
-         {"consumer", key.consumer},
-         {"topic", key.topic},
-         {"partition", key.partition},
-         {"offset", key.offset},
-         {"created_at", key.created_at},
-         {"payload_hash", hash_text(key.payload_hash)},
-         {"response_bytes", key.response_bytes ? Json(*key.response_bytes) : Json(nullptr)}});
+    keys.push_back({{"scope", key.scope},
+                    {"consumer", key.consumer},
+                    {"topic", key.topic},
+                    {"partition", key.partition},
+                    {"offset", key.offset},
+                    {"created_at", key.created_at},
+                    {"payload_hash", hash_text(key.payload_hash)},
+                    {"response_bytes", or_null(key.response_bytes)}});
   }
   auto& letters = json["dead_letters"] = Json::array();
   for (const auto& letter : found.letters) {
@@ -101,7 +96,7 @@ void print_json(const Found& found) {
                        {"offset", letter.offset},
                        {"died_at", letter.died_at}});
   }
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << indented(json) << '\n';
 }
 
 void print(const Found& found) {

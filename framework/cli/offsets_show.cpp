@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/json.hpp"
 #include "cli/kafka_look.hpp"
 #include "cli/table.hpp"
 #include "ledger/register_view.hpp"
@@ -40,25 +40,19 @@ void ask_kafka(const Options& options, Picture& picture) {
 }
 
 void print_json(const Options& options, const Picture& picture) {
-  nlohmann::ordered_json root;
+  Json root;
   root["cluster"] = options.kafka.cluster;
   root["group"] = options.kafka.group;
-  root["kafka_problem"] = picture.kafka.problem.empty()
-                              ? nlohmann::ordered_json(nullptr)
-                              : nlohmann::ordered_json(picture.kafka.problem);
-  auto& partitions = root["partitions"] = nlohmann::ordered_json::array();
+  root["kafka_problem"] = or_null(picture.kafka.problem);
+  auto& partitions = root["partitions"] = Json::array();
   for (const auto& row : picture.rows) {
     const auto end = picture.kafka.end_of(row.partition);
-    const auto or_null = [](const std::string& text) {
-      return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-    };
-    nlohmann::ordered_json entry;
+    Json entry;
     entry["topic"] = row.partition.topic;
     entry["partition"] = row.partition.partition;
     entry["stored"] = row.stored_offset;
-    entry["end"] = end ? nlohmann::ordered_json(*end) : nlohmann::ordered_json(nullptr);
-    entry["lag"] = end ? nlohmann::ordered_json(lag_of(row.stored_offset, *end))
-                       : nlohmann::ordered_json(nullptr);
+    entry["end"] = or_null(end);
+    entry["lag"] = end ? Json(lag_of(row.stored_offset, *end)) : Json(nullptr);
     entry["state"] = ledger::to_string(row.state);
     entry["since"] = row.state_since;
     entry["halt_kind"] = or_null(row.halt_kind);
@@ -73,7 +67,7 @@ void print_json(const Options& options, const Picture& picture) {
     entry["unchecked"] = row.unchecked;
     partitions.push_back(std::move(entry));
   }
-  std::cout << root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+  std::cout << indented(root) << '\n';
 }
 
 void print_table(const Options& options, const Picture& picture) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -11,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/json.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
@@ -20,7 +20,6 @@
 namespace pawl::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using std::chrono::milliseconds;
 
 /// Counting reads the whole table.
@@ -47,7 +46,7 @@ std::string when(const std::optional<ledger::Instant>& time) {
   return time ? ledger::to_string(*time) : "-";
 }
 
-Json or_null(const std::optional<ledger::Instant>& time) {
+Json time_or_null(const std::optional<ledger::Instant>& time) {
   return time ? Json(ledger::to_string(*time)) : Json(nullptr);
 }
 
@@ -58,15 +57,15 @@ void print_json(const engine::PruningReport& report, bool dry_run) {
   json["keys"] = report.keys;
   json["dead_letters"] = report.letters;
   json["skipped_messages"] = report.skipped;
-  json["kafka_problem"] = report.kafka_problem.empty() ? Json(nullptr) : Json(report.kafka_problem);
+  json["kafka_problem"] = or_null(report.kafka_problem);
   auto& scopes = json["scopes"] = Json::array();
   for (const auto& [scope, cutoff, swept] : report.scopes) {
     scopes.push_back({{"scope", scope.name},
-                      {"keys_before", or_null(cutoff.keys)},
-                      {"held_by", cutoff.held_by.empty() ? Json(nullptr) : Json(cutoff.held_by)},
-                      {"pruned_to", or_null(scope.pruned_to)}});
+                      {"keys_before", time_or_null(cutoff.keys)},
+                      {"held_by", or_null(cutoff.held_by)},
+                      {"pruned_to", time_or_null(scope.pruned_to)}});
   }
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << indented(json) << '\n';
 }
 
 void print(const engine::PruningReport& report, bool dry_run) {

@@ -1,22 +1,10 @@
 // The look of `status` as JSON.
-#include <nlohmann/json.hpp>
-
+#include "cli/json.hpp"
 #include "cli/status.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 const char* to_string(Concern concern) {
   switch (concern) {

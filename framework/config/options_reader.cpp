@@ -1,7 +1,9 @@
 #include "config/options_reader.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -174,43 +176,65 @@ void read_alerts(const Reader& reader, AlertOptions& out) {
   reader.duration("unreachable_after", out.unreachable_after);
 }
 
-AuditCheck read_check(const Node& node, const std::string& option, const Reader& audit,
-                      Findings& findings) {
+/// What a list of SQL texts holds, for its error messages.
+struct ItemWords {
+  std::string_view name;  ///< with its article
+  std::string_view example;
+  std::array<std::string_view, 2> keys;  ///< of an item that is a table; the first holds its text
+};
+
+constexpr ItemWords kCheckWords{
+    "a check", R"(write { name = "...", text = "SELECT ..." })", {"text", "name"}};
+constexpr ItemWords kStatementWords{
+    "a statement", R"(write { text = "...", expect_rows = 1 })", {"text", "expect_rows"}};
+
+/// An SQL text, or a table that holds it beside another option, which `read_rest` reads.
+template <typename ReadRest>
+void read_item(const Node& node, const std::string& option, const Reader& list,
+               const ItemWords& words, Findings& findings, std::string& text,
+               const ReadRest& read_rest) {
   findings.nodes[option] = &node;
-  AuditCheck check;
   if (node.kind != Node::Kind::kTable) {
-    (void)audit.is_text(node, option, check.text);
-    return check;
+    (void)list.is_text(node, option, text);
+    return;
   }
   const Reader reader{node, option, findings};
   if (reader.node("text") == nullptr)
-    findings.report(node, option, "a check without text",
-                    "write { name = \"...\", text = \"SELECT ...\" }");
-  reader.text("text", check.text);
-  reader.text("name", check.name);
+    findings.report(node, option, fmt::format("{} without text", words.name),
+                    std::string(words.example));
+  reader.text("text", text);
+  read_rest(reader);
   for (const auto& [key, value] : node.members) {
-    if (key == "text" || key == "name")
+    if (std::ranges::find(words.keys, key) != words.keys.end())
       continue;
-    const auto near = nearest(key, {"text", "name"});
+    const auto near = nearest(key, {std::string(words.keys[0]), std::string(words.keys[1])});
     findings.report(value, dotted(option, key), "unknown option",
-                    near ? fmt::format("did you mean {}?", *near) : "a check has text and name");
+                    near ? fmt::format("did you mean {}?", *near)
+                         : fmt::format("{} has {}", words.name, fmt::join(words.keys, " and ")));
   }
-  return check;
 }
 
-void read_audit(const Reader& reader, Findings& findings, AuditOptions& out) {
-  reader.duration("timeout", out.timeout);
+/// Calls `read(node, option)` for every item of `sql`, which may also be one item without [ ].
+template <typename ReadItem>
+void read_items(const Reader& reader, const ReadItem& read) {
   const Node* const node = reader.node("sql");
   if (node == nullptr)
     return;
   if (node->kind != Node::Kind::kArray) {
-    out.checks.push_back(read_check(*node, reader.option("sql[0]"), reader, findings));
+    read(*node, reader.option("sql[0]"));
     return;
   }
-  for (std::size_t i = 0; i < node->items.size(); ++i) {
-    const auto option = fmt::format("{}[{}]", reader.option("sql"), i);
-    out.checks.push_back(read_check(node->items[i], option, reader, findings));
-  }
+  for (std::size_t i = 0; i < node->items.size(); ++i)
+    read(node->items[i], fmt::format("{}[{}]", reader.option("sql"), i));
+}
+
+void read_audit(const Reader& audit, Findings& findings, AuditOptions& out) {
+  audit.duration("timeout", out.timeout);
+  read_items(audit, [&](const Node& node, const std::string& option) {
+    AuditCheck& check = out.checks.emplace_back();
+    read_item(node, option, audit, kCheckWords, findings, check.text,
+              [&](const Reader& reader) { reader.text("name", check.name); });
+  });
 }
 
 void read_retention(const Reader& reader, RetentionOptions& out) {
@@ -221,51 +245,23 @@ void read_retention(const Reader& reader, RetentionOptions& out) {
   reader.count("load", out.load);
 }
 
-void read_statement(const Node& node, const std::string& option, const Reader& handler,
-                    Findings& findings, std::vector<SqlStatement>& out) {
-  findings.nodes[option] = &node;
-  SqlStatement& statement = out.emplace_back();
-  if (node.kind != Node::Kind::kTable) {
-    (void)handler.is_text(node, option, statement.text);
-    return;
-  }
-  const Reader reader{node, option, findings};
-  if (reader.node("text") == nullptr) {
-    findings.report(node, option, "a statement without text",
-                    "write { text = \"...\", expect_rows = 1 }");
-  }
-  reader.text("text", statement.text);
-  if (reader.node("expect_rows") != nullptr) {
-    std::uint64_t rows = 0;
-    reader.count("expect_rows", rows);
-    statement.expect_rows = rows;
-  }
-  for (const auto& [key, value] : node.members) {
-    if (key == "text" || key == "expect_rows")
-      continue;
-    const auto near = nearest(key, {"text", "expect_rows"});
-    findings.report(
-        value, dotted(option, key), "unknown option",
-        near ? fmt::format("did you mean {}?", *near) : "a statement has text and expect_rows");
-  }
-}
-
-void read_statements(const Reader& reader, Findings& findings, std::vector<SqlStatement>& out) {
-  const Node* const node = reader.node("sql");
-  if (node == nullptr)
-    return;
-  if (node->kind != Node::Kind::kArray) {
-    read_statement(*node, reader.option("sql[0]"), reader, findings, out);
-    return;
-  }
-  if (node->items.empty()) {
-    findings.report(*node, reader.option("sql"), "an array without statements",
+void read_statements(const Reader& handler, Findings& findings, std::vector<SqlStatement>& out) {
+  const Node* const list = handler.node("sql");
+  if (list != nullptr && list->kind == Node::Kind::kArray && list->items.empty()) {
+    findings.report(*list, handler.option("sql"), "an array without statements",
                     "write at least one statement");
   }
-  for (std::size_t i = 0; i < node->items.size(); ++i) {
-    read_statement(node->items[i], fmt::format("{}[{}]", reader.option("sql"), i), reader, findings,
-                   out);
-  }
+  read_items(handler, [&](const Node& node, const std::string& option) {
+    SqlStatement& statement = out.emplace_back();
+    read_item(node, option, handler, kStatementWords, findings, statement.text,
+              [&](const Reader& reader) {
+                if (reader.node("expect_rows") != nullptr) {
+                  std::uint64_t rows = 0;
+                  reader.count("expect_rows", rows);
+                  statement.expect_rows = rows;
+                }
+              });
+  });
 }
 
 HandlerOptions read_handler(const Node& node, const std::string& name, const Reader& defaults,

@@ -56,8 +56,7 @@ AuditRecords::Pending AuditRecords::study(const Message& message) {
     auto key = derive_key(*pending.binding, message, json);
     if (auto* found = std::get_if<Key>(&key)) {
       pending.text = std::move(found->text);
-      pending.payload_hash = message::payload_hash(
-          message.has_value() ? std::optional(message.value()) : std::nullopt);
+      pending.payload_hash = message::payload_hash(message);
       pending.scope = remember_scope(scope_name(context_.options.kafka, pending.binding->scope,
                                                 message.topic(), scope_buffer_));
       return pending;

@@ -174,9 +174,9 @@ const postgres::Statement& MessageProcessor::claim_statement(bool parks) const {
 
 void MessageProcessor::fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
                                   ledger::SourceId source, const InHand& hand, bool parks) const {
-  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
-  context_.keys.fill(parameters, {scope, std::get<Key>(hand.key).text, message::payload_hash(value),
-                                  source, hand.message.partition(), hand.message.offset()});
+  context_.keys.fill(
+      parameters, {scope, std::get<Key>(hand.key).text, message::payload_hash(hand.message), source,
+                   hand.message.partition(), hand.message.offset()});
   if (parks)
     context_.dead_letters.fill_record_key(parameters, hand.message);
 }
@@ -257,8 +257,7 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
     // Removed between claim and look-up; the next try claims it.
     throw postgres::Error("40001", "the idempotency key vanished while it was looked at");
   }
-  const auto value = hand.message.has_value() ? std::optional(hand.message.value()) : std::nullopt;
-  if (stored->payload_hash != message::payload_hash(value) &&
+  if (stored->payload_hash != message::payload_hash(hand.message) &&
       hand.binding->conflict == Conflict::kFail) {
     throw Unfit(
         ledger::dead_reason::kConflict,

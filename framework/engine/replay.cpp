@@ -6,51 +6,31 @@
 
 #include "engine/context.hpp"
 #include "engine/failure.hpp"
-#include "ledger/rows.hpp"
 #include "pawl/errors.hpp"
-#include "postgres/transaction.hpp"
 
 namespace pawl::engine {
 namespace {
 
-constexpr const char* kResolve =
-    "SELECT pawl.resolve_dead_letter($1::bigint, $2::xid8, 'replayed', $3)";
-
-constexpr const char* kFailedAgain =
-    "UPDATE pawl.dead_letters SET replays = replays + 1, error = $2"
-    " WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')";
-
-constexpr const char* kSource =
-    "SELECT source_id FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND topic = $2";
-
-constexpr std::size_t kLongestError = 8192;
 /// A replay competes with the consumer for locks as any message does.
 constexpr int kContentionTries = 10;
 
 /// Ends a dead letter's own transaction: raises unless it is still to be resolved, and its turn.
 class ResolveStep final : public LastStep {
  public:
-  ResolveStep(const std::string& schema, std::int64_t letter)
-      : statement_{"pawl_resolve_dead_letter", ledger::in_schema(kResolve, schema)},
-        letter_(letter) {}
+  ResolveStep(const ledger::DeadLetterChanges& letters, std::int64_t letter)
+      : letters_(letters), letter_(letter) {}
 
   [[nodiscard]] const postgres::Statement& statement(ledger::Outcome /*outcome*/) const override {
-    return statement_;
+    return letters_.replayed_statement();
   }
   void fill(postgres::Parameters& parameters, const std::string& transaction,
             ledger::Outcome outcome) const override {
-    parameters.add_integer(letter_);
-    if (transaction.empty()) {
-      parameters.add_null();
-    } else {
-      parameters.add_text(transaction);
-    }
-    parameters.add_text(ledger::to_string(outcome));
+    ledger::DeadLetterChanges::fill_replayed(parameters, letter_, transaction, outcome);
   }
   [[nodiscard]] bool respects_parking() const override { return false; }
 
  private:
-  postgres::Statement statement_;
+  const ledger::DeadLetterChanges& letters_;
   std::int64_t letter_;
 };
 
@@ -60,7 +40,8 @@ Replay::Replay(const FrameContext& context, const Registry& registry, ledger::Co
                Fetch fetch)
     : context_(context),
       registry_(registry),
-      consumer_(consumer),
+      letters_(context.options.postgres.schema, consumer),
+      topics_(context.options.postgres.schema, consumer),
       fetch_(std::move(fetch)),
       processor_(context) {}
 
@@ -85,20 +66,14 @@ ledger::SourceId Replay::source_of(const std::string& topic) {
   const auto known = sources_.find(topic);
   if (known != sources_.end())
     return known->second;
-  const postgres::Statement find{"", ledger::in_schema(kSource, context_.options.postgres.schema)};
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_text(topic);
-  const auto found = session().exec(find, parameters);
-  if (PQntuples(found.get()) == 0) {
+  const auto found = topics_.find_topic(session(), topic);
+  if (!found) {
     throw FatalError(
         fmt::format("topic {} is not known to this consumer: the database is not the "
                     "one in which its dead letters arose",
                     topic));
   }
-  const auto source =
-      ledger::SourceId{static_cast<std::int32_t>(ledger::integer(found.get(), 0, 0))};
-  return sources_.emplace(topic, source).first->second;
+  return sources_.emplace(topic, found->id).first->second;
 }
 
 ReplayResult Replay::one(const ledger::DeadLetter& letter) {
@@ -135,7 +110,7 @@ ReplayResult Replay::one(const ledger::DeadLetter& letter) {
 ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& message) {
   using postgres::FailureClass;
   using Kind = ReplayResult::Kind;
-  const ResolveStep last(context_.options.postgres.schema, letter.id);
+  const ResolveStep last(letters_, letter.id);
   const auto source = source_of(letter.partition.topic);
   for (int tries = 1;; ++tries) {
     auto& connection = session();
@@ -166,19 +141,10 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         default:
           break;
       }
-      record_failure(letter, failure.text);
+      letters_.record_failure(connection, letter.id, failure.text);
       return {Kind::kFailed, failure.text};
     }
   }
-}
-
-void Replay::record_failure(const ledger::DeadLetter& letter, const std::string& why) {
-  const postgres::Statement failed{
-      "", ledger::in_schema(kFailedAgain, context_.options.postgres.schema)};
-  postgres::Parameters parameters;
-  parameters.add_integer(letter.id);
-  parameters.add_text(ledger::storable_text(why, kLongestError));
-  postgres::run_transaction(session(), {{&failed, std::move(parameters)}});
 }
 
 }  // namespace pawl::engine

@@ -11,7 +11,9 @@
 #include "engine/frame_context.hpp"
 #include "engine/message_processor.hpp"
 #include "kafka/record.hpp"
+#include "ledger/dead_letter_changes.hpp"
 #include "ledger/dead_letter_view.hpp"
+#include "ledger/offset_register.hpp"
 #include "pawl/handler.hpp"
 #include "postgres/session.hpp"
 
@@ -50,11 +52,11 @@ class Replay {
   postgres::Session& session();
   ledger::SourceId source_of(const std::string& topic);
   ReplayResult apply(const ledger::DeadLetter& letter, const Message& message);
-  void record_failure(const ledger::DeadLetter& letter, const std::string& why);
 
   const FrameContext& context_;
   const Registry& registry_;
-  ledger::ConsumerId consumer_;
+  ledger::DeadLetterChanges letters_;
+  ledger::OffsetRegister topics_;
   Fetch fetch_;
   MessageProcessor processor_;
   std::unique_ptr<postgres::Session> session_;

@@ -111,9 +111,10 @@ class Worker {
   void halt_at_message(Partition& partition, const Failure& failure);
   void retry_ledger(Partition& partition, const Failure& failure);
   void moved_past(Partition& partition);
-  [[nodiscard]] AdvanceStep advance_of(const Partition& partition,
-                                       const Partition::Item& item) const;
+  [[nodiscard]] AdvanceStep advance_of(const Partition& partition, const Partition::Item& item,
+                                       const Message& message) const;
   [[nodiscard]] const FailureOptions& failure_options() const;
+  void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);
   void halt(Partition& partition, const char* kind, const std::string& reason, bool retry_later);
   void stop_fetching(Partition& partition);

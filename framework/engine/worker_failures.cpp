@@ -10,13 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The server ended the session by its own decision (shutdown, crash of another process, failover)
-/// and said so. What it ends because of the session itself (idle in transaction) is not that.
-bool server_said_goodbye(const Failure& failure) {
-  return failure.sqlstate.starts_with("57P") || failure.sqlstate.starts_with("08") ||
-         failure.sqlstate == "25006";
-}
-
 /// A prepared statement no longer fits: "cached plan must not change result type" after a table was
 /// altered, or something has deallocated it. A new session prepares anew.
 bool is_stale_statement(const Failure& failure) {
@@ -63,14 +56,13 @@ void Worker::fail(Partition& partition, const Failure& failure) {
       // An outage is no message's fault. But SQL that crashes its server process breaks only its
       // own connection, without a word of the server's, and so again at every attempt. In doubt:
       // should the message be stored after all, it will not be in hand again.
-      if (processor_.in_handler() && !server_said_goodbye(failure))
+      if (processor_.in_handler() && !postgres::is_goodbye(failure.sqlstate))
         partition.lost_in_handler = offset;
       lose_session(failure.text);
       return;
     case FailureClass::kFenced:
     case FailureClass::kRowMissing:
-      emit(Step::kFenced, partition, offset, failure.text);
-      acquire_again(partition, true);
+      give_way(partition, failure.text);
       return;
     case FailureClass::kOutOfOrder:
       emit(Step::kWarning, partition, offset,
@@ -112,6 +104,12 @@ void Worker::fail(Partition& partition, const Failure& failure) {
     fail_message(partition, failure);
 }
 
+/// The register refused us: the partition is ours again only once Kafka confirms it.
+void Worker::give_way(Partition& partition, std::string_view why) {
+  emit(Step::kFenced, partition, partition.stored, why);
+  acquire_again(partition, true);
+}
+
 const FailureOptions& Worker::failure_options() const {
   const auto* binding = processor_.last_binding();
   return binding == nullptr ? context_.options.failures : binding->failures;
@@ -123,8 +121,7 @@ bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
     const auto attempts =
         context_.offsets.record_attempt(*session_, partition.name(), *partition.epoch, offset);
     if (!attempts) {
-      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
-      acquire_again(partition, true);
+      give_way(partition);
       return false;
     }
     partition.attempts = *attempts;
@@ -204,7 +201,7 @@ void Worker::set_aside(Partition& partition, const Failure& failure) {
   burial.leader_epoch = item.record.leader_epoch();
   burial.parks_its_key = options.then == FailurePolicy::kPark && message.key().has_value();
   try {
-    const auto advance = advance_of(partition, item);
+    const auto advance = advance_of(partition, item, message);
     processor_.set_aside(*session_,
                          {message, partition.source, item.record.leader_epoch(), advance},
                          options.then, burial);
@@ -225,8 +222,7 @@ void Worker::retry_ledger(Partition& partition, const Failure& failure) {
       return;
     case FailureClass::kFenced:
     case FailureClass::kRowMissing:
-      emit(Step::kFenced, partition, partition.stored, failure.text);
-      acquire_again(partition, true);
+      give_way(partition, failure.text);
       return;
     case FailureClass::kOutOfOrder:
       acquire_again(partition, false);
@@ -265,8 +261,7 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
                   bool retry_later) {
   try {
     if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, kind, reason)) {
-      emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
-      acquire_again(partition, true);
+      give_way(partition);
       return;
     }
   } catch (const std::exception&) {

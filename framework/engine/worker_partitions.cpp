@@ -335,7 +335,7 @@ void Worker::process(Partition& partition, bool more_follows) {
       next.emplace(Upcoming{view_of(partition.buffer[1]), partition.source});
     }
     const auto message = view_of(item);
-    const auto advance = advance_of(partition, item);
+    const auto advance = advance_of(partition, item, message);
     const auto outcome = processor_.process(
         *session_, {message, partition.source, item.record.leader_epoch(), advance}, next);
     end_call();
@@ -351,14 +351,14 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_probation(partition, partition.stored >= offset);
 }
 
-AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item& item) const {
+AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item& item,
+                               const Message& message) const {
   ledger::Advance advance;
   advance.epoch = *partition.epoch;
   advance.previous = item.previous;
   advance.next = item.record.offset();
   advance.halted = partition.row_halted;
   advance.leader_epoch = item.record.leader_epoch();
-  const auto message = item.record.view(partition.name().topic, partition.topic_id);
   if (message.timestamp_ms() >= 0)
     advance.timestamp_ms = message.timestamp_ms();
   return {context_.offsets, partition.name(), std::move(advance)};

@@ -48,8 +48,7 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
     return false;
   }
   if (!crashes) {
-    emit(Step::kFenced, partition, partition.stored, "another owner has the partition");
-    acquire_again(partition, true);
+    give_way(partition);
     return false;
   }
   if (*crashes > 0 && *crashes < most) {

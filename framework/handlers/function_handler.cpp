@@ -38,11 +38,7 @@ Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,
   parameters.add_text(message.topic());
   parameters.add_integer(message.partition());
   parameters.add_integer(message.offset());
-  if (message.key()) {
-    parameters.add_bytes(*message.key());
-  } else {
-    parameters.add_null();
-  }
+  parameters.add_optional_bytes(message.key());
   if (message.has_value()) {
     parameters.add_bytes(message.value());
   } else {

@@ -91,11 +91,7 @@ postgres::Parameters AuditChecks::filter_parameters(std::int64_t limit) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(text_array(filter_.topics));
-  if (filter_.partition) {
-    parameters.add_integer(*filter_.partition);
-  } else {
-    parameters.add_null();
-  }
+  parameters.add_optional_integer(filter_.partition);
   parameters.add_integer(limit);
   return parameters;
 }

@@ -1,7 +1,6 @@
 #include "ledger/dead_letter_changes.hpp"
 
-#include <charconv>
-
+#include "ledger/dead_letters.hpp"
 #include "ledger/payload.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/sqlstate.hpp"
@@ -9,6 +8,15 @@
 
 namespace pawl::ledger {
 namespace {
+
+constexpr const char* kReplayed =
+    "SELECT pawl.resolve_dead_letter($1::bigint, $2::xid8, 'replayed', $3)";
+
+constexpr const char* kFailedAgain =
+    "UPDATE pawl.dead_letters SET replays = replays + 1, error = $2"
+    " WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')";
+
+constexpr std::size_t kLongestError = 8192;
 
 constexpr const char* kDiscard =
     "SELECT pawl.resolve_dead_letter($1::bigint, NULL, 'discarded', $2)";
@@ -56,34 +64,12 @@ constexpr const char* kCountSkipped =
     "SELECT count(*) FROM pawl.skipped_messages s"
     " WHERE s.consumer_id = $1::integer AND s.record_key = $2::bytea";
 
-void add_optional_bytes(postgres::Parameters& parameters, const std::optional<std::string>& bytes) {
-  if (bytes) {
-    parameters.add_bytes(*bytes);
-  } else {
-    parameters.add_null();
-  }
-}
-
-template <typename Number>
-void add_optional_number(postgres::Parameters& parameters, const std::optional<Number>& number) {
-  if (number) {
-    parameters.add_integer(*number);
-  } else {
-    parameters.add_null();
-  }
-}
-
-std::int64_t affected(const postgres::Result& result) {
-  const std::string_view text(PQcmdTuples(result.get()));
-  std::int64_t rows = 0;
-  std::from_chars(text.data(), text.data() + text.size(), rows);
-  return rows;
-}
-
 }  // namespace
 
 DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
+      replayed_{"pawl_replayed", in_schema(kReplayed, schema)},
+      failed_again_{"", in_schema(kFailedAgain, schema)},
       discard_{"pawl_discard", in_schema(kDiscard, schema)},
       import_{"pawl_import", in_schema(kImport, schema)},
       import_parked_key_{"pawl_import_parked_key", in_schema(kImportParkedKey, schema)},
@@ -91,6 +77,21 @@ DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consu
       erase_skipped_{"", in_schema(kEraseSkipped, schema)},
       count_letters_{"", in_schema(kCountLetters, schema)},
       count_skipped_{"", in_schema(kCountSkipped, schema)} {}
+
+void DeadLetterChanges::fill_replayed(postgres::Parameters& parameters, std::int64_t letter,
+                                      const std::string& transaction, Outcome outcome) {
+  parameters.add_integer(letter);
+  parameters.add_text_or_null(transaction);
+  parameters.add_text(to_string(outcome));
+}
+
+void DeadLetterChanges::record_failure(postgres::Session& session, std::int64_t letter,
+                                       const std::string& why) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(letter);
+  parameters.add_text(storable_text(why, kLongestError));
+  postgres::run_transaction(session, {{&failed_again_, std::move(parameters)}});
+}
 
 bool DeadLetterChanges::discard(postgres::Session& session, std::int64_t letter,
                                 const std::string& reason) const {
@@ -117,7 +118,7 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     row.add_text(letter.topic_id);
     row.add_integer(letter.partition.partition);
     row.add_integer(letter.offset);
-    add_optional_number(row, letter.leader_epoch);
+    row.add_optional_integer(letter.leader_epoch);
     row.add_integer(letter.timestamp_ms);
     row.add_text(letter.status);
     row.add_text(letter.reason);
@@ -127,10 +128,10 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     row.add_text(letter.error);
     row.add_text(letter.error_detail);
     row.add_integer(letter.attempts);
-    add_optional_bytes(row, letter.record_key);
-    add_optional_bytes(row, letter.record_key_hash);
-    add_optional_bytes(row, letter.record_value);
-    add_optional_number(row, letter.value_bytes);
+    row.add_optional_bytes(letter.record_key);
+    row.add_optional_bytes(letter.record_key_hash);
+    row.add_optional_bytes(letter.record_value);
+    row.add_optional_integer(letter.value_bytes);
     if (letter.payload == "omitted" || letter.payload == "erased") {
       row.add_null();
     } else {
@@ -159,7 +160,7 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
   std::int64_t stored = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (is_letter[i])
-      stored += affected(results[i]);
+      stored += static_cast<std::int64_t>(postgres::affected_rows(results[i].get()));
   }
   return stored;
 }
@@ -170,7 +171,8 @@ Erased DeadLetterChanges::erase(postgres::Session& session, const std::string& r
   parameters.add_bytes(record_key);
   const auto results = postgres::run_transaction(
       session, {{&erase_letters_, parameters}, {&erase_skipped_, parameters}});
-  return {affected(results[0]), affected(results[1])};
+  return {static_cast<std::int64_t>(postgres::affected_rows(results[0].get())),
+          static_cast<std::int64_t>(postgres::affected_rows(results[1].get()))};
 }
 
 Erased DeadLetterChanges::count_erasable(postgres::Session& session,

@@ -23,6 +23,17 @@ class DeadLetterChanges {
  public:
   DeadLetterChanges(const std::string& schema, ConsumerId consumer);
 
+  /// The last statement of a replay's transaction: raises kResolvedState when somebody else has
+  /// resolved the letter, kParkedBehindState when it is not its turn.
+  [[nodiscard]] const postgres::Statement& replayed_statement() const { return replayed_; }
+  /// `transaction`: id of the one that claimed the key; empty: unchecked.
+  static void fill_replayed(postgres::Parameters& parameters, std::int64_t letter,
+                            const std::string& transaction, Outcome outcome);
+
+  /// Keeps why a replay failed.
+  void record_failure(postgres::Session& session, std::int64_t letter,
+                      const std::string& why) const;
+
   /// False: somebody has resolved it already.
   bool discard(postgres::Session& session, std::int64_t letter, const std::string& reason) const;
 
@@ -39,6 +50,8 @@ class DeadLetterChanges {
 
  private:
   ConsumerId consumer_;
+  postgres::Statement replayed_;
+  postgres::Statement failed_again_;
   postgres::Statement discard_;
   postgres::Statement import_;
   postgres::Statement import_parked_key_;

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ledger/rows.hpp"
 
 namespace pawl::ledger {
 namespace {
+
+constexpr std::int64_t kPage = 200;
 
 constexpr const char* kChosen =
     " d.consumer_id = $1::integer"
@@ -98,6 +102,24 @@ DeadLetter read(const PGresult* rows, int row) {
 }  // namespace
 
 std::vector<DeadLetter> DeadLetterView::list(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             bool with_payload) const {
+  return page(session, filter, limit, nullptr, with_payload);
+}
+
+void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter& filter,
+                              bool with_payload,
+                              const std::function<bool(const DeadLetter&)>& use) const {
+  std::optional<DeadLetter> last;
+  while (true) {
+    auto letters = page(session, filter, kPage, last ? &*last : nullptr, with_payload);
+    if (letters.empty() || !std::ranges::all_of(letters, use))
+      return;
+    last = std::move(letters.back());
+  }
+}
+
+std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              const DeadLetter* after, bool with_payload) const {
   const postgres::Statement ask{"", in_schema(fmt::format(fmt::runtime(kList), kChosen), schema_)};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,16 +71,25 @@ class DeadLetterView {
   DeadLetterView(std::string schema, ConsumerId consumer)
       : schema_(std::move(schema)), consumer_(consumer) {}
 
-  /// Up to `limit` letters in the order of topic, partition, offset, behind `after` if given.
+  /// Up to `limit` letters in the order of topic, partition, offset.
   [[nodiscard]] std::vector<DeadLetter> list(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
-                                             const DeadLetter* after, bool with_payload) const;
+                                             bool with_payload) const;
+
+  /// Hands every letter to `use`, in the order of topic, partition, offset, until that returns
+  /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
+  void for_each(postgres::Session& session, const DeadLetterFilter& filter, bool with_payload,
+                const std::function<bool(const DeadLetter&)>& use) const;
 
   /// By topic, handler, reason and status, most letters first.
   [[nodiscard]] std::vector<DeadLetterCount> counts(postgres::Session& session,
                                                     const DeadLetterFilter& filter) const;
 
  private:
+  [[nodiscard]] std::vector<DeadLetter> page(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             const DeadLetter* after, bool with_payload) const;
+
   std::string schema_;
   ConsumerId consumer_;
 };

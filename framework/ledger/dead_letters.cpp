@@ -35,23 +35,6 @@ constexpr const char* kParkKey =
 constexpr const char* kIsParked =
     "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
 
-void add_optional(postgres::Parameters& parameters, const std::string& text) {
-  if (text.empty()) {
-    parameters.add_null();
-  } else {
-    parameters.add_text(text);
-  }
-}
-
-void add_optional_bytes(postgres::Parameters& parameters,
-                        const std::optional<std::string_view>& bytes) {
-  if (bytes) {
-    parameters.add_bytes(*bytes);
-  } else {
-    parameters.add_null();
-  }
-}
-
 }  // namespace
 
 std::string storable_text(std::string_view text, std::size_t most) {
@@ -86,27 +69,23 @@ void DeadLetters::fill_burial(postgres::Parameters& parameters, const Message& m
                               const Burial& burial) const {
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(message.topic());
-  add_optional(parameters, std::string(message.topic_id()));
+  parameters.add_text_or_null(message.topic_id());
   parameters.add_integer(message.partition());
   parameters.add_integer(message.offset());
-  if (burial.leader_epoch) {
-    parameters.add_integer(*burial.leader_epoch);
-  } else {
-    parameters.add_null();
-  }
+  parameters.add_optional_integer(burial.leader_epoch);
   parameters.add_integer(message.timestamp_ms());
   parameters.add_text(burial.parked ? "parked" : "dead");
   parameters.add_text(burial.reason);
   parameters.add_text(burial.handler);
-  add_optional(parameters, burial.idempotency_key);
-  add_optional(parameters, burial.sqlstate);
+  parameters.add_text_or_null(burial.idempotency_key);
+  parameters.add_text_or_null(burial.sqlstate);
   parameters.add_text(storable_text(burial.error, kLongestError));
-  add_optional(parameters, storable_text(burial.error_detail, kLongestError));
+  parameters.add_text_or_null(storable_text(burial.error_detail, kLongestError));
   parameters.add_integer(burial.attempts);
 
   const bool stored = options_.store_payload;
-  add_optional_bytes(parameters, stored ? message.key() : std::nullopt);
-  add_optional_bytes(parameters, message.key());
+  parameters.add_optional_bytes(stored ? message.key() : std::nullopt);
+  parameters.add_optional_bytes(message.key());
   const bool truncated = message.value().size() > options_.max_payload;
   if (stored && message.has_value()) {
     parameters.add_bytes(message.value().substr(0, options_.max_payload));

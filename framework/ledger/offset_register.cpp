@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ledger/advance_text.hpp"
+#include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -137,26 +138,12 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       insert_rows_(statement("insert_rows", kInsertRows, schema)),
       add_partition_(statement("add_partition", kAddPartition, schema)) {}
 
-void OffsetRegister::add_partition_parameters(postgres::Parameters& parameters,
-                                              const TopicPartition& partition) const {
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_text(partition.topic);
-  parameters.add_integer(partition.partition);
-}
-
 std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
                                                 const TopicPartition& partition,
                                                 const std::string& owner) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
-  if (session.backend()) {
-    parameters.add_integer(session.backend()->pid);
-    parameters.add_text(session.backend()->backend_start);
-  } else {
-    parameters.add_null();
-    parameters.add_null();
-  }
+  add_backend(parameters, session);
   const auto results = postgres::run_transaction(session, {{&acquire_, std::move(parameters)}});
   const auto* rows = results.front().get();
   if (PQntuples(rows) == 0)
@@ -166,24 +153,13 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
 
 void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition& partition,
                           const Advance& advance) const {
-  add_partition_parameters(parameters, partition);
+  ledger::add_partition(parameters, consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(advance.epoch));
   parameters.add_integer(advance.previous);
   parameters.add_integer(advance.next);
-  if (advance.transaction.empty()) {
-    parameters.add_null();
-  } else {
-    parameters.add_text(advance.transaction);
-  }
-  const auto add_optional = [&parameters](const auto& number) {
-    if (number) {
-      parameters.add_integer(*number);
-    } else {
-      parameters.add_null();
-    }
-  };
-  add_optional(advance.leader_epoch);
-  add_optional(advance.timestamp_ms);
+  parameters.add_text_or_null(advance.transaction);
+  parameters.add_optional_integer(advance.leader_epoch);
+  parameters.add_optional_integer(advance.timestamp_ms);
 }
 
 void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartition& partition,
@@ -200,8 +176,7 @@ const postgres::Statement& OffsetRegister::advance_statement(Outcome outcome, bo
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,
                              OwnerEpoch epoch) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   const auto results = postgres::run_transaction(session, {{&release_, std::move(parameters)}});
   return boolean(results.front().get(), 0, 0);
@@ -210,8 +185,7 @@ bool OffsetRegister::release(postgres::Session& session, const TopicPartition& p
 bool OffsetRegister::halt(postgres::Session& session, const TopicPartition& partition,
                           OwnerEpoch epoch, const std::string& kind,
                           const std::string& reason) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   parameters.add_text(kind);
   parameters.add_text(reason);
@@ -223,8 +197,7 @@ std::optional<std::uint32_t> OffsetRegister::record_attempt(postgres::Session& s
                                                             const TopicPartition& partition,
                                                             OwnerEpoch epoch,
                                                             std::int64_t offset) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   parameters.add_integer(offset);
   const auto results =
@@ -236,13 +209,12 @@ std::optional<std::uint32_t> OffsetRegister::record_attempt(postgres::Session& s
 
 bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicPartition& partition,
                                     OwnerEpoch epoch, const std::string& topic_id) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   parameters.add_text(topic_id);
   const auto results =
       postgres::run_transaction(session, {{&store_topic_id_, std::move(parameters)}});
-  return std::string_view(PQcmdTuples(results.front().get())) == "1";
+  return postgres::affected_rows(results.front().get()) == 1;
 }
 
 std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
@@ -264,8 +236,7 @@ std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
 std::optional<postgres::Backend> OffsetRegister::other_holder(postgres::Session& session,
                                                               const TopicPartition& partition,
                                                               const std::string& owner) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
   const auto result = session.exec(other_holder_, parameters);
   if (PQntuples(result.get()) == 0)
@@ -310,8 +281,7 @@ SourceId OffsetRegister::first_contact(postgres::Session& session,
 
 void OffsetRegister::add_partition(postgres::Session& session,
                                    const TopicPartition& partition) const {
-  postgres::Parameters parameters;
-  add_partition_parameters(parameters, partition);
+  auto parameters = partition_parameters(consumer_, partition);
   postgres::run_transaction(session, {{&add_partition_, std::move(parameters)}});
 }
 

@@ -101,9 +101,6 @@ class OffsetRegister {
   void add_partition(postgres::Session& session, const TopicPartition& partition) const;
 
  private:
-  void add_partition_parameters(postgres::Parameters& parameters,
-                                const TopicPartition& partition) const;
-
   ConsumerId consumer_;
   postgres::Statement acquire_;
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted

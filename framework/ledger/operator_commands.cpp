@@ -1,6 +1,7 @@
 #include "ledger/operator_commands.hpp"
 
 #include "ledger/advance_text.hpp"
+#include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -18,22 +19,6 @@ constexpr const char* kRequireUnpruned =
 constexpr const char* kForgetTime =
     "UPDATE pawl.processed_kafka_offsets SET last_timestamp_ms = NULL"
     " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer";
-
-postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartition& partition) {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer));
-  parameters.add_text(partition.topic);
-  parameters.add_integer(partition.partition);
-  return parameters;
-}
-
-void add_optional(postgres::Parameters& parameters, const std::string& text) {
-  if (text.empty()) {
-    parameters.add_null();
-  } else {
-    parameters.add_text(text);
-  }
-}
 
 }  // namespace
 
@@ -53,9 +38,9 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
   } else {
     parameters.add_null();
   }
-  add_optional(parameters, change.state ? to_string(*change.state) : "");
+  parameters.add_text_or_null(change.state ? to_string(*change.state) : "");
   parameters.add_text(change.action);
-  add_optional(parameters, change.reason);
+  parameters.add_text_or_null(change.reason);
   std::vector<postgres::Step> steps;
   if (change.needs_keys) {
     // Locks the scopes, so before the register's row as pruning does it.
@@ -99,7 +84,7 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   change.add_null();
   change.add_null();
   change.add_text("skip");
-  add_optional(change, skip.reason);
+  change.add_text_or_null(skip.reason);
   postgres::run_transaction(session, {{&advance_, std::move(advance)},
                                       {&skipped_.record_statement(), std::move(record)},
                                       {&change_, std::move(change)}});

@@ -24,11 +24,7 @@ void SkippedMessages::fill(postgres::Parameters& parameters, const Message& mess
   parameters.add_integer(message.partition());
   parameters.add_integer(message.offset());
   parameters.add_text(reason);
-  if (with_payload && message.key()) {
-    parameters.add_bytes(*message.key());
-  } else {
-    parameters.add_null();
-  }
+  parameters.add_optional_bytes(with_payload ? message.key() : std::nullopt);
   if (with_payload && message.has_value()) {
     parameters.add_bytes(message.value());
   } else {

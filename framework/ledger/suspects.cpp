@@ -1,5 +1,6 @@
 #include "ledger/suspects.hpp"
 
+#include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -28,29 +29,15 @@ Suspects::Suspects(const std::string& schema, ConsumerId consumer)
       unmark_{"pawl_unmark_suspect", in_schema(kUnmark, schema)},
       clear_{"pawl_clear_suspect", in_schema(kClear, schema)} {}
 
-postgres::Parameters Suspects::of_partition(const TopicPartition& partition) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_text(partition.topic);
-  parameters.add_integer(partition.partition);
-  return parameters;
-}
-
 std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
                                             const TopicPartition& partition, OwnerEpoch epoch,
                                             std::int64_t offset, const std::string& owner,
                                             std::uint32_t most) const {
-  auto parameters = of_partition(partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
   parameters.add_integer(offset);
   parameters.add_text(owner);
-  if (session.backend()) {
-    parameters.add_integer(session.backend()->pid);
-    parameters.add_text(session.backend()->backend_start);
-  } else {
-    parameters.add_null();
-    parameters.add_null();
-  }
+  add_backend(parameters, session);
   parameters.add_integer(most);
   const auto results = postgres::run_transaction(session, {{&mark_, std::move(parameters)}});
   const auto crashes = optional_integer(results.front().get(), 0, 0);
@@ -59,14 +46,14 @@ std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
 
 void Suspects::unmark(postgres::Session& session, const TopicPartition& partition,
                       const std::string& owner) const {
-  auto parameters = of_partition(partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
   postgres::run_transaction(session, {{&unmark_, std::move(parameters)}});
 }
 
 void Suspects::clear(postgres::Session& session, const TopicPartition& partition,
                      const std::string& owner) const {
-  auto parameters = of_partition(partition);
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
   postgres::run_transaction(session, {{&clear_, std::move(parameters)}});
 }

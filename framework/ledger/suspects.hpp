@@ -5,7 +5,6 @@
 #include <string>
 
 #include "ledger/types.hpp"
-#include "postgres/parameters.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
@@ -33,8 +32,6 @@ class Suspects {
              const std::string& owner) const;
 
  private:
-  [[nodiscard]] postgres::Parameters of_partition(const TopicPartition& partition) const;
-
   ConsumerId consumer_;
   postgres::Statement mark_;
   postgres::Statement unmark_;

@@ -37,4 +37,8 @@ std::int64_t payload_hash(std::optional<std::string_view> value) {
   return std::bit_cast<std::int64_t>(first);
 }
 
+std::int64_t payload_hash(const Message& message) {
+  return payload_hash(message.has_value() ? std::optional{message.value()} : std::nullopt);
+}
+
 }  // namespace pawl::message

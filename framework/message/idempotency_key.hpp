@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/message.hpp"
+
 namespace pawl::message {
 
 /// Longest key that is stored as it is, in bytes. Longer ones would only grow the index.
@@ -25,5 +27,6 @@ inline constexpr std::int64_t kTombstoneHash = 0;
 /// of the value's SHA-256; kTombstoneHash for nullopt (a tombstone), which an empty value is not.
 /// Stored beside the key, so it stays as it is for good.
 [[nodiscard]] std::int64_t payload_hash(std::optional<std::string_view> value);
+[[nodiscard]] std::int64_t payload_hash(const Message& message);
 
 }  // namespace pawl::message

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 namespace pawl::postgres {
 namespace {
 
@@ -11,6 +13,11 @@ std::string field(const PGresult* result, int code) {
 }
 
 }  // namespace
+
+std::uint64_t affected_rows(const PGresult* result) {
+  // PQcmdTuples takes a non-const result but only reads it.
+  return std::strtoull(PQcmdTuples(const_cast<PGresult*>(result)), nullptr, 10);
+}
 
 Error Error::from(const PGresult* result) {
   auto message = field(result, PG_DIAG_MESSAGE_PRIMARY);

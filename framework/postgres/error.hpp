@@ -2,6 +2,7 @@
 
 #include <libpq-fe.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,9 @@ struct ResultDeleter {
   void operator()(PGresult* result) const { PQclear(result); }
 };
 using Result = std::unique_ptr<PGresult, ResultDeleter>;
+
+/// Rows that a statement returned or changed.
+[[nodiscard]] std::uint64_t affected_rows(const PGresult* result);
 
 /// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint,
 /// without DETAIL and CONTEXT, which may quote row values.

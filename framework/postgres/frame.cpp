@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <pqxx/except>
 
@@ -46,18 +45,8 @@ Parameters local_settings(const SessionSettings& session, const FrameSettings& f
   add_ms(session.lock_timeout);
   add_ms(frame.statement_timeout);
   add_ms(session.idle_in_transaction_timeout);
-  if (session.synchronous_commit.empty()) {
-    parameters.add_null();
-  } else {
-    parameters.add_text(session.synchronous_commit);
-  }
+  parameters.add_text_or_null(session.synchronous_commit);
   return parameters;
-}
-
-std::uint64_t row_count(const PGresult* result) {
-  // PQcmdTuples takes a non-const result but only reads it.
-  const char* affected = PQcmdTuples(const_cast<PGresult*>(result));
-  return std::strtoull(affected, nullptr, 10);
 }
 
 void roll_back(Session& session) noexcept {
@@ -131,7 +120,7 @@ void Frame::defer(std::string_view sql, Parameters parameters) {
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   if (!deferred.expect_rows)
     return;
-  const auto rows = row_count(result);
+  const auto rows = affected_rows(result);
   if (rows == *deferred.expect_rows)
     return;
   throw UnexpectedRows(fmt::format("{} touched {} rows, expect_rows demands {}; nothing was stored",

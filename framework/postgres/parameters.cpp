@@ -38,6 +38,30 @@ void Parameters::add_optional_text(const std::optional<std::string>& text) {
   }
 }
 
+void Parameters::add_text_or_null(std::string_view text) {
+  if (text.empty()) {
+    add_null();
+  } else {
+    add_text(text);
+  }
+}
+
+void Parameters::add_optional_integer(const std::optional<std::int64_t>& number) {
+  if (number) {
+    add_integer(*number);
+  } else {
+    add_null();
+  }
+}
+
+void Parameters::add_optional_bytes(const std::optional<std::string_view>& bytes) {
+  if (bytes) {
+    add_bytes(*bytes);
+  } else {
+    add_null();
+  }
+}
+
 void Parameters::add_integer(std::int64_t number) {
   char digits[24];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;

@@ -17,10 +17,14 @@ class Parameters {
   /// Text format; must not contain NUL (PostgreSQL's text has none): throws std::invalid_argument.
   void add_text(std::string_view text);
   void add_optional_text(const std::optional<std::string>& text);
+  /// An empty text becomes NULL.
+  void add_text_or_null(std::string_view text);
   void add_integer(std::int64_t number);
+  void add_optional_integer(const std::optional<std::int64_t>& number);
   void add_null();
   /// Binary format, for bytea parameters.
   void add_bytes(std::string_view bytes);
+  void add_optional_bytes(const std::optional<std::string_view>& bytes);
 
   [[nodiscard]] int count() const { return static_cast<int>(entries_.size()); }
 

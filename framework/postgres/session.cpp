@@ -82,11 +82,7 @@ void Session::apply_settings() {
   parameters.add_text(to_ms(settings_.lock_timeout));
   parameters.add_text(to_ms(settings_.statement_timeout));
   parameters.add_text(to_ms(settings_.idle_in_transaction_timeout));
-  if (settings_.synchronous_commit.empty()) {
-    parameters.add_null();
-  } else {
-    parameters.add_text(settings_.synchronous_commit);
-  }
+  parameters.add_text_or_null(settings_.synchronous_commit);
   exec(set, parameters);
   statement_timeout_ = settings_.statement_timeout;
 }

@@ -16,11 +16,7 @@ FailureClass classify(std::string_view state) {
   if (state == kRowMissingState)
     return FailureClass::kRowMissing;
 
-  // 57P01 admin shutdown ... 57P05 idle session timeout; 57014 (query canceled) is not among them.
-  if (in_class("08") || in_class("57P"))
-    return FailureClass::kConnection;
-  // A former primary that is now a standby answers 25006 until the connection moves on.
-  if (state == "25006")
+  if (is_goodbye(state))
     return FailureClass::kConnection;
   // idle_in_transaction_session_timeout and transaction_timeout: the session is gone.
   if (state == "25P03" || state == "25P04")
@@ -39,6 +35,12 @@ FailureClass classify(std::string_view state) {
     return FailureClass::kProgram;
   }
   return FailureClass::kMessage;
+}
+
+bool is_goodbye(std::string_view state) {
+  // 57P01 admin shutdown ... 57P05 idle session timeout; 57014 (query canceled) is not among them.
+  // A former primary that is now a standby answers 25006 until the connection moves on.
+  return state.starts_with("08") || state.starts_with("57P") || state == "25006";
 }
 
 std::string_view to_string(FailureClass failure) {

@@ -31,6 +31,11 @@ inline constexpr std::string_view kParkedBehindState = "PW006";  ///< another on
 /// a connection failure.
 [[nodiscard]] FailureClass classify(std::string_view sqlstate);
 
+/// Whether the server ended the session by its own decision (shutdown, crash of another process,
+/// failover) and said so. What it ends because of the session itself (idle in transaction) is not
+/// that.
+[[nodiscard]] bool is_goodbye(std::string_view sqlstate);
+
 [[nodiscard]] std::string_view to_string(FailureClass failure);
 
 }  // namespace pawl::postgres

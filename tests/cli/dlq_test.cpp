@@ -33,6 +33,19 @@ struct Failing : Site {
     }
     producer.flush();
   }
+  void note_order() const {
+    sql("CREATE TABLE ordered (position bigserial, event_id text)");
+    sql("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO ordered "
+        "(event_id) VALUES (NEW.event_id); RETURN NEW; END$$");
+    sql("CREATE TRIGGER note AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION note()");
+  }
+  /// How many of pay_strangers() were applied in another order than the log's: in that order each
+  /// position holds the event of its number.
+  [[nodiscard]] std::string out_of_order() const {
+    return sql(
+        "SELECT count(*) FROM (SELECT event_id, row_number() OVER (ORDER BY position) - 1 AS n "
+        "FROM ordered) o WHERE event_id <> 's' || n");
+  }
   [[nodiscard]] std::string ids() const {
     return sql(
         "SELECT string_agg(dead_letter_id::text, ' ' ORDER BY dead_letter_id) FROM "
@@ -143,11 +156,7 @@ TEST_CASE("a letter whose key was processed meanwhile is resolved without effect
 
 TEST_CASE("replays at once, one of them killed, apply each letter once and in order") {
   Failing site("park");
-  site.sql("CREATE TABLE ordered (position bigserial, event_id text)");
-  site.sql(
-      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO ordered "
-      "(event_id) VALUES (NEW.event_id); RETURN NEW; END$$");
-  site.sql("CREATE TRIGGER note AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION note()");
+  site.note_order();
   site.pay_strangers(300);
   site.drain();
   REQUIRE(site.count("status = 'parked'") == "299");
@@ -165,19 +174,13 @@ TEST_CASE("replays at once, one of them killed, apply each letter once and in or
   CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
   CHECK(site.count("status = 'replayed'") == "300");
   CHECK(site.sql("SELECT count(*) FROM ledger") == "300");
-  // In the order of the log: each position holds the event of that number.
-  CHECK(site.sql("SELECT count(*) FROM (SELECT event_id, row_number() OVER (ORDER BY position) - 1 "
-                 "AS n FROM ordered) o WHERE event_id <> 's' || n") == "0");
+  CHECK(site.out_of_order() == "0");
 }
 
 // The consumer parks what comes while a replay of the key runs; neither overtakes the other.
 TEST_CASE("replay beside a running consumer keeps the order of the key") {
   Failing site("park");
-  site.sql("CREATE TABLE ordered (position bigserial, event_id text)");
-  site.sql(
-      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO ordered "
-      "(event_id) VALUES (NEW.event_id); RETURN NEW; END$$");
-  site.sql("CREATE TRIGGER note AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION note()");
+  site.note_order();
   site.pay_strangers(100);
   site.drain();
   site.mend();
@@ -198,8 +201,7 @@ TEST_CASE("replay beside a running consumer keeps the order of the key") {
   site.wait_for_stored(0, sent - 1);
   REQUIRE(site.run({"dlq", "replay", "--all"}).code == 0);
   CHECK(site.sql("SELECT count(*) FROM ledger") == std::to_string(sent));
-  CHECK(site.sql("SELECT count(*) FROM (SELECT event_id, row_number() OVER (ORDER BY position) - 1 "
-                 "AS n FROM ordered) o WHERE event_id <> 's' || n") == "0");
+  CHECK(site.out_of_order() == "0");
   consumer->kill(SIGTERM);
   CHECK(consumer->wait(kDeadline).code == 0);
 }

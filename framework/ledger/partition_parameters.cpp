@@ -1,0 +1,28 @@
+#include "ledger/partition_parameters.hpp"
+
+namespace pawl::ledger {
+
+void add_partition(postgres::Parameters& parameters, ConsumerId consumer,
+                   const TopicPartition& partition) {
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(partition.topic);
+  parameters.add_integer(partition.partition);
+}
+
+postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartition& partition) {
+  postgres::Parameters parameters;
+  add_partition(parameters, consumer, partition);
+  return parameters;
+}
+
+void add_backend(postgres::Parameters& parameters, const postgres::Session& session) {
+  if (session.backend()) {
+    parameters.add_integer(session.backend()->pid);
+    parameters.add_text(session.backend()->backend_start);
+  } else {
+    parameters.add_null();
+    parameters.add_null();
+  }
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "ledger/types.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// Consumer, topic and partition: the first three parameters of every statement about one.
+void add_partition(postgres::Parameters& parameters, ConsumerId consumer,
+                   const TopicPartition& partition);
+[[nodiscard]] postgres::Parameters partition_parameters(ConsumerId consumer,
+                                                        const TopicPartition& partition);
+
+/// The session's backend, process id and start; nulls where a pooler hides it.
+void add_backend(postgres::Parameters& parameters, const postgres::Session& session);
+
+}  // namespace pawl::ledger
