@@ -9,6 +9,7 @@
 #include "cli/connections.hpp"
 #include "config/redact.hpp"
 #include "handlers/router.hpp"
+#include "kafka/producer.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "message/sql_text.hpp"
@@ -69,6 +70,7 @@ class Check {
                        std::size_t parameters);
   void check_kafka();
   void check_topics(const kafka::Client& client);
+  void check_dead_letter_topic(const kafka::Client& client);
   void check_committed(const kafka::Client& client);
 
   const Options& options_;
@@ -217,6 +219,7 @@ void Check::check_kafka() {
     if (consumer_)
       require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
     check_topics(*client);
+    check_dead_letter_topic(*client);
     check_committed(*client);
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
@@ -245,6 +248,25 @@ void Check::check_topics(const kafka::Client& client) {
         found->second.id.empty() ? "; the broker has no topic ids, so a topic that is deleted and "
                                    "created again is noticed only by its offsets"
                                  : ""));
+  }
+}
+
+void Check::check_dead_letter_topic(const kafka::Client& client) {
+  const auto& topic = options_.dead_letters.topic;
+  if (topic.empty())
+    return;
+  // Properties may suit a consumer and no producer.
+  const kafka::Producer producer(options_.kafka, options_.dead_letters.max_payload, {});
+  const auto described = client.describe({topic}, kKafkaTimeout);
+  const auto found = described.find(topic);
+  if (found == described.end()) {
+    findings_.wrong(
+        fmt::format("dead_letters.topic {} does not exist in Kafka; create it, without it the "
+                    "letters stay in pawl.dead_letters alone",
+                    topic));
+  } else {
+    findings_.good(
+        fmt::format("dead_letters.topic {}, {} partitions", topic, found->second.partitions));
   }
 }
 

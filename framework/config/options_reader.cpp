@@ -166,6 +166,7 @@ void read_failures(const Reader& reader, FailureOptions& out) {
 void read_dead_letters(const Reader& reader, DeadLetterOptions& out) {
   reader.flag("store_payload", out.store_payload);
   reader.size("max_payload", out.max_payload);
+  reader.text("topic", out.topic);
 }
 
 void read_alerts(const Reader& reader, AlertOptions& out) {

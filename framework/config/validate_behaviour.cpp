@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "config/validation.hpp"
@@ -53,6 +54,24 @@ void validate_failures(const FailureOptions& failures, const std::string& option
 
 namespace {
 
+void validate_dead_letters(const Options& options, Validation& validation) {
+  const auto& letters = options.dead_letters;
+  validation.size_range("dead_letters.max_payload", letters.max_payload, 0, kLargestPayload);
+  const std::string option = "dead_letters.topic";
+  if (letters.topic.empty() || !validation.topic(option, letters.topic))
+    return;
+  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
+    const auto& topics = options.handlers[i].topics;
+    if (std::find(topics.begin(), topics.end(), letters.topic) == topics.end())
+      continue;
+    // Letters that fail again would feed themselves.
+    validation.add(
+        option, in_quotes(letters.topic), fmt::format("handler[{}] consumes this topic", i),
+        "name one that no handler of this consumer has", fmt::format("handler[{}].topics", i));
+    return;
+  }
+}
+
 void validate_retention(const RetentionOptions& retention, Validation& validation) {
   const auto range = [&](const char* name, milliseconds value, milliseconds least,
                          milliseconds most) {
@@ -79,8 +98,7 @@ void validate_behaviour(const Options& options, Validation& validation) {
     if (options.handlers[i].failures != options.failures)
       validate_failures(options.handlers[i].failures, fmt::format("handler[{}]", i), validation);
   }
-  validation.size_range("dead_letters.max_payload", options.dead_letters.max_payload, 0,
-                        kLargestPayload);
+  validate_dead_letters(options, validation);
 
   for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
     validation.query(fmt::format("audit.sql[{}]", i), options.audit.checks[i].text);

@@ -14,18 +14,7 @@ namespace {
 
 using std::chrono::hours;
 
-constexpr std::size_t kTopicBytes = 249;
 constexpr std::size_t kNameBytes = 255;
-
-/// Kafka: letters, digits, '.', '_' and '-', at most 249, neither "." nor "..".
-bool is_topic(std::string_view topic) {
-  constexpr std::string_view kPunctuation = "._-";
-  return !topic.empty() && topic.size() <= kTopicBytes && topic != "." && topic != ".." &&
-         std::all_of(topic.begin(), topic.end(), [&](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  kPunctuation.find(c) != std::string_view::npos;
-         });
-}
 
 /// One part of a function's name: plain, or in double quotes. The part is taken off `rest`.
 bool take_identifier(std::string_view& rest) {
@@ -70,10 +59,7 @@ void validate_topics(const HandlerOptions& handler, const std::string& option,
     if (topic.starts_with('^')) {
       validation.add(item, in_quotes(topic), "patterns of topics are not supported",
                      "list each topic by its name");
-    } else if (!is_topic(topic)) {
-      validation.add(item, in_quotes(topic), "not a name that Kafka allows",
-                     "use letters, digits, '.', '_' and '-', at most 249");
-    } else if (!seen.insert(topic).second) {
+    } else if (validation.topic(item, topic) && !seen.insert(topic).second) {
       validation.add(item, in_quotes(topic), "listed twice", "remove one");
     }
   }

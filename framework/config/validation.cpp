@@ -75,6 +75,22 @@ void Validation::label(const std::string& option, const std::string& value, std:
   }
 }
 
+bool Validation::topic(const std::string& option, const std::string& name) {
+  constexpr std::size_t kMostBytes = 249;
+  constexpr std::string_view kPunctuation = "._-";
+  const bool allowed = !name.empty() && name.size() <= kMostBytes && name != "." && name != ".." &&
+                       std::all_of(name.begin(), name.end(), [&](char c) {
+                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                (c >= '0' && c <= '9') ||
+                                kPunctuation.find(c) != std::string_view::npos;
+                       });
+  if (!allowed) {
+    add(option, in_quotes(name), "not a name that Kafka allows",
+        "use letters, digits, '.', '_' and '-', at most 249");
+  }
+  return allowed;
+}
+
 void Validation::scope(const std::string& option, const std::string& name) {
   constexpr std::size_t kMostBytes = 255;
   if (name.find_first_of("{}") != std::string::npos) {

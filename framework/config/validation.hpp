@@ -41,6 +41,9 @@ class Validation {
   /// characters, no white space at either end.
   void label(const std::string& option, const std::string& value, std::size_t most);
 
+  /// A topic's name; false: not one that Kafka allows, which was reported.
+  bool topic(const std::string& option, const std::string& name);
+
   /// A scope is a plain name of at most 255 bytes; empty is the default one.
   void scope(const std::string& option, const std::string& name);
 

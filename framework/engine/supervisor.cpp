@@ -15,12 +15,22 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
 constexpr milliseconds kKafkaTimeout{3000};
+/// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
+/// again.
+constexpr milliseconds kRelayEnd{2000};
 
 std::string make_owner() {
   char host[256] = "unknown-host";
   ::gethostname(host, sizeof host - 1);
   std::random_device random;
   return fmt::format("{}:{}:{:08x}", host, ::getpid(), random());
+}
+
+std::vector<std::shared_ptr<Observer>> with(std::vector<std::shared_ptr<Observer>> observers,
+                                            const std::shared_ptr<Observer>& another) {
+  if (another)
+    observers.push_back(another);
+  return observers;
 }
 
 /// Ends the process when stopping takes longer than promised, whatever it hangs in: everything that
@@ -64,7 +74,8 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
     : options_(options),
       registry_(registry),
       router_(options, registry),
-      observers_(std::move(observers)),
+      bell_(options.dead_letters.topic.empty() ? nullptr : std::make_shared<DeadLetterBell>()),
+      observers_(with(std::move(observers), bell_)),
       client_(std::make_unique<kafka::Client>(
           options.kafka, [this](int level, const std::string& facility, const std::string& text) {
             // librdkafka repeats connection failures in its events; its log adds what is only
@@ -183,6 +194,8 @@ void Supervisor::start_workers() {
   monitor_ = std::make_unique<Monitor>(*context_, workers_);
   if (options_.retention.interval != milliseconds{0})
     pruner_ = std::make_unique<Pruner>(*context_);
+  if (bell_)
+    relay_ = std::make_unique<DeadLetterRelay>(*context_, *bell_);
 }
 
 void Supervisor::loop() {
@@ -378,6 +391,10 @@ void Supervisor::leave() {
     worker->stop();
   if (pruner_)
     pruner_->stop();
+  // Who drains wants to find everything done; else the next process does the rest.
+  const bool feed_rest = options_.consumer.drain && !stop_ && !fatal_;
+  if (bell_ && !feed_rest)
+    bell_->stop(Clock::now() + kRelayEnd, false);
   const auto all_finished = [this] {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](const auto& w) { return w->finished(); });
@@ -394,8 +411,11 @@ void Supervisor::leave() {
         worker->interrupt();
     }
   }
+  if (bell_ && feed_rest)
+    bell_->stop(Clock::now() + options_.consumer.shutdown_timeout / 4, true);
   monitor_.reset();
   pruner_.reset();
+  relay_.reset();
   for (const auto& worker : workers_)
     worker->join();
   finish_revocation();

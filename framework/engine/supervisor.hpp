@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/dead_letter_bell.hpp"
+#include "engine/dead_letter_relay.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
 #include "engine/pruner.hpp"
@@ -65,6 +67,7 @@ class Supervisor final : private kafka::MembershipListener {
   const Options& options_;
   const Registry& registry_;
   handlers::Router router_;
+  const std::shared_ptr<DeadLetterBell> bell_;  ///< null: there is no dead_letters.topic
   Observers observers_;
   Reachability database_reachable_{observers_, Step::kDatabaseLost, Step::kDatabaseBack};
   Reachability kafka_reachable_{observers_, Step::kKafkaLost, Step::kKafkaBack};
@@ -73,7 +76,8 @@ class Supervisor final : private kafka::MembershipListener {
   std::unique_ptr<kafka::Membership> membership_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Monitor> monitor_;
-  std::unique_ptr<Pruner> pruner_;  ///< null: retention.interval is zero
+  std::unique_ptr<Pruner> pruner_;          ///< null: retention.interval is zero
+  std::unique_ptr<DeadLetterRelay> relay_;  ///< null: there is no dead_letters.topic
 
   std::map<TopicPartition, Worker*> owners_;  // group thread
   std::map<Worker*, std::size_t> load_;       // group thread

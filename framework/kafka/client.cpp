@@ -5,7 +5,63 @@
 namespace pawl::kafka {
 namespace {
 
-void set(rd_kafka_conf_t* conf, const std::string& name, const std::string& value) {
+std::string milliseconds_text(std::chrono::milliseconds duration) {
+  return std::to_string(duration.count());
+}
+
+void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
+  set_property(conf, "group.id", options.group);
+  if (!options.group_instance_id.empty())
+    set_property(conf, "group.instance.id", options.group_instance_id);
+  if (options.group_protocol == GroupProtocol::kConsumer) {
+    set_property(conf, "group.protocol", "consumer");
+    // Session and assignor are the broker's decision under KIP-848.
+  } else {
+    set_property(conf, "partition.assignment.strategy", options.assignor);
+    set_property(conf, "session.timeout.ms", milliseconds_text(options.session_timeout));
+    // Members learn of a rebalance by their heartbeat's answer: a planned hand-over stalls for one.
+    const auto heartbeat = std::min(options.session_timeout / 4, std::chrono::milliseconds(500));
+    set_property(conf, "heartbeat.interval.ms", milliseconds_text(heartbeat));
+  }
+}
+
+ConfHandle make_conf(const KafkaOptions& options) {
+  ConfHandle handle(rd_kafka_conf_new());
+  auto* conf = handle.get();
+  set_property(conf, "bootstrap.servers", options.bootstrap_servers);
+  set_property(conf, "client.id", "pawl");
+  set_group_properties(conf, options);
+
+  // Positions come from the register alone.
+  set_property(conf, "enable.auto.commit", "false");
+  set_property(conf, "enable.auto.offset.store", "false");
+  set_property(conf, "auto.offset.reset", "error");
+  set_property(conf, "enable.partition.eof", "true");
+  set_property(conf, "isolation.level", "read_committed");
+  set_property(conf, "check.crcs", "true");
+  set_property(conf, "allow.auto.create.topics", "false");
+
+  // A separate queue per partition makes these bounds per partition.
+  const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
+  set_property(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
+  set_property(conf, "queued.min.messages", "10000");
+  set_property(conf, "fetch.message.max.bytes",
+               std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
+
+  set_property(
+      conf, "topic.metadata.refresh.interval.ms",
+      milliseconds_text(std::max(options.topic_check_interval, std::chrono::milliseconds(1000))));
+  set_property(conf, "reconnect.backoff.ms", "50");
+  set_property(conf, "reconnect.backoff.max.ms", "1000");
+
+  for (const auto& [name, value] : options.librdkafka)
+    set_property(conf, name, value);
+  return handle;
+}
+
+}  // namespace
+
+void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::string& value) {
   char error[512];
   if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), error, sizeof error) !=
       RD_KAFKA_CONF_OK) {
@@ -13,61 +69,6 @@ void set(rd_kafka_conf_t* conf, const std::string& name, const std::string& valu
                      fmt::format("librdkafka refuses {}: {}", name, error));
   }
 }
-
-std::string milliseconds_text(std::chrono::milliseconds duration) {
-  return std::to_string(duration.count());
-}
-
-void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
-  set(conf, "group.id", options.group);
-  if (!options.group_instance_id.empty())
-    set(conf, "group.instance.id", options.group_instance_id);
-  if (options.group_protocol == GroupProtocol::kConsumer) {
-    set(conf, "group.protocol", "consumer");
-    // Session and assignor are the broker's decision under KIP-848.
-  } else {
-    set(conf, "partition.assignment.strategy", options.assignor);
-    set(conf, "session.timeout.ms", milliseconds_text(options.session_timeout));
-    // Members learn of a rebalance by their heartbeat's answer: a planned hand-over stalls for one.
-    const auto heartbeat = std::min(options.session_timeout / 4, std::chrono::milliseconds(500));
-    set(conf, "heartbeat.interval.ms", milliseconds_text(heartbeat));
-  }
-}
-
-ConfHandle make_conf(const KafkaOptions& options) {
-  ConfHandle handle(rd_kafka_conf_new());
-  auto* conf = handle.get();
-  set(conf, "bootstrap.servers", options.bootstrap_servers);
-  set(conf, "client.id", "pawl");
-  set_group_properties(conf, options);
-
-  // Positions come from the register alone.
-  set(conf, "enable.auto.commit", "false");
-  set(conf, "enable.auto.offset.store", "false");
-  set(conf, "auto.offset.reset", "error");
-  set(conf, "enable.partition.eof", "true");
-  set(conf, "isolation.level", "read_committed");
-  set(conf, "check.crcs", "true");
-  set(conf, "allow.auto.create.topics", "false");
-
-  // A separate queue per partition makes these bounds per partition.
-  const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
-  set(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
-  set(conf, "queued.min.messages", "10000");
-  set(conf, "fetch.message.max.bytes",
-      std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
-
-  set(conf, "topic.metadata.refresh.interval.ms",
-      milliseconds_text(std::max(options.topic_check_interval, std::chrono::milliseconds(1000))));
-  set(conf, "reconnect.backoff.ms", "50");
-  set(conf, "reconnect.backoff.max.ms", "1000");
-
-  for (const auto& [name, value] : options.librdkafka)
-    set(conf, name, value);
-  return handle;
-}
-
-}  // namespace
 
 std::string property_problem(const std::string& name, const std::string& value) {
   const ConfHandle conf(rd_kafka_conf_new());

@@ -39,6 +39,9 @@ using LogFunction =
 /// a password); empty: nothing.
 [[nodiscard]] std::string property_problem(const std::string& name, const std::string& value);
 
+/// Throws KafkaError when librdkafka refuses it.
+void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::string& value);
+
 /// One librdkafka consumer instance, and the questions that any thread may ask it. Every call is
 /// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.
 class Client {

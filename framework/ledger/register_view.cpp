@@ -48,6 +48,8 @@ constexpr const char* kMissingRights =
     "          ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),"
     "          ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),"
     "          ('retention_state', 'UPDATE'),"
+    "          ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),"
+    "          ('dead_letter_feed', 'UPDATE'),"
     "          ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),"
     "          ('idempotency_keys', 'DELETE')"
     "       ) AS needed (name, privilege)"

@@ -35,6 +35,21 @@ TEST_CASE("check says everything that is wrong at once") {
   CHECK_THAT(outcome.out, ContainsSubstring("4 things are wrong"));
 }
 
+TEST_CASE("check says whether the topic of dead letters is there") {
+  Site site;
+  site.more = "[dead_letters]\ntopic = \"no-such-dead\"\n";
+  auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("dead_letters.topic no-such-dead does not exist"));
+
+  const auto topic = KafkaBroker::shared().new_topic("dead", 3);
+  site.more = "[dead_letters]\ntopic = \"" + topic + "\"\n";
+  outcome = site.run({"check"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("dead_letters.topic " + topic + ", 3 partitions"));
+}
+
 TEST_CASE("check finds rights that are missing, of pawl's tables and of the handlers'") {
   Site site;
   const auto role = "weak_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");

@@ -163,6 +163,7 @@ breaker = 18
 [dead_letters]
 store_payload = false
 max_payload = "19B"
+topic = "dead"
 [audit]
 sql = ["SELECT 1", { name = "sums", text = "SELECT 2" }]
 timeout = "17s"
@@ -208,7 +209,7 @@ sql = "SELECT 1"
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
   expected.failures = {FailurePolicy::kPark, 11, 17, 12ms, 13s, 14s, 18};
-  expected.dead_letters = {false, 19};
+  expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
   expected.consumer = {15, 16s, Unmatched::kSkip, false};
   expected.log = {LogFormat::kJson, "debug", 0ms};

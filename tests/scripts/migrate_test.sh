@@ -603,6 +603,7 @@ grants_case() { # SCHEMA
     is "$(as_consumer "SELECT $s.operator_change(1, 't', 0, NULL, 'running', 'resume', NULL)")" 0
     is "$(as_consumer "SELECT epoch FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
     is "$(as_consumer "SELECT $s.release(1, 't', 0, 3)")" t
+    is "$(as_consumer "INSERT INTO $s.dead_letter_feed (consumer_id, holder) VALUES (1, 'me') ON CONFLICT (consumer_id) DO UPDATE SET holder = excluded.holder RETURNING holder")" me
     is "$(as_consumer "SELECT string_agg(action, ' ' ORDER BY history_id) FROM $s.offset_history")" 'halt resume'
     # Retention, which one consumer of a group does.
     is "$(as_consumer "DELETE FROM $s.idempotency_keys WHERE scope_id = 1 AND key = 'k' RETURNING key")" k

@@ -142,6 +142,8 @@ struct DeadLetterOptions {
   bool store_payload = true;
   /// A larger value is stored up to here, and replay needs the record in Kafka.
   std::size_t max_payload = std::size_t{1} << 20U;
+  /// A Kafka topic that is fed from the table, at least once; empty: none.
+  std::string topic;
 
   friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
 };

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pawl::testing {
+
+/// A message as it stands in a topic. Absent key, value or header value are Kafka's null.
+struct StoredRecord {
+  int partition = 0;
+  std::int64_t offset = 0;
+  std::optional<std::string> key = {};
+  std::optional<std::string> value = {};
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
+
+  /// Of the last header with this name; "" without one.
+  [[nodiscard]] std::string header(const std::string& name) const;
+};
+
+/// Reads what committed readers see of a topic: all partitions, from their start to the end that
+/// they have when it is called, in the order of partitions and offsets. Throws std::runtime_error
+/// with librdkafka's reason, or Timeout.
+std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic);
+
+}  // namespace pawl::testing

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kafka/client.hpp"
+#include "kafka/handles.hpp"
+#include "pawl/message.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::kafka {
+
+/// What is to be stored in a topic. Views, read during the call only; absent is Kafka's null.
+struct Outgoing {
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;
+  std::vector<Header> headers;
+};
+
+/// What became of a message: confirmed by all in-sync replicas (RD_KAFKA_RESP_ERR_NO_ERROR), or not
+/// stored as far as librdkafka knows.
+struct Delivery {
+  std::int64_t tag = 0;
+  rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+};
+
+/// One idempotent librdkafka producer with the connection properties of the consumer. Each message
+/// is a batch of its own, so that one which Kafka refuses takes no other with it. While brokers are
+/// away it tries again without limit and without storing a message twice. One thread.
+class Producer {
+ public:
+  /// `largest`: bytes of a message that librdkafka lets pass; the broker and the topic have limits
+  /// of their own. Throws KafkaError when librdkafka refuses a property. Does not connect yet.
+  Producer(const KafkaOptions& options, std::size_t largest, LogFunction log);
+  /// Drops what is not confirmed; some of it may be stored all the same.
+  ~Producer();
+  Producer(const Producer&) = delete;
+  Producer& operator=(const Producer&) = delete;
+
+  /// Queues a copy; deliveries() will tell. `tag` names it, uniquely until then.
+  void send(const std::string& topic, const Outgoing& message, std::int64_t tag);
+  /// What has been decided since the last call; waits up to `timeout` for something.
+  std::vector<Delivery> deliveries(std::chrono::milliseconds timeout);
+  /// Messages that deliveries() has not told of yet.
+  [[nodiscard]] std::size_t undecided() const { return undecided_.size(); }
+  /// What librdkafka said last of brokers that are away or refuse; empty: nothing.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  void decide(const std::int64_t* tag, rd_kafka_resp_err_t error);
+  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
+
+  LogFunction log_;
+  rd_kafka_t* client_ = nullptr;
+  QueueHandle events_;
+  std::set<std::int64_t> undecided_;  ///< librdkafka holds pointers to its elements
+  std::vector<Delivery> decided_;
+  std::string problem_;
+};
+
+}  // namespace pawl::kafka
