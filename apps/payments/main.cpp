@@ -5,7 +5,9 @@
 #include <optional>
 #include <pawl/pawl.hpp>
 #include <pqxx/pqxx>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "payment.hpp"
 
@@ -16,6 +18,21 @@ void prepare(pqxx::connection& connection) {
   connection.prepare("add",
                      "UPDATE accounts SET balance = balance + $2, entries = entries + 1"
                      " WHERE id = $1 RETURNING balance");
+  connection.prepare("enter_all",
+                     "INSERT INTO ledger (event_id, account, amount)"
+                     " SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])");
+  connection.prepare(
+      "add_all",
+      "WITH sums AS (SELECT account, sum(amount) AS amount, count(*) AS entries"
+      "                FROM unnest($1::text[], $2::bigint[]) AS p (account, amount)"
+      "               GROUP BY account),"
+      "     locked AS MATERIALIZED (SELECT a.id FROM accounts a JOIN sums s ON s.account = a.id"
+      "                              ORDER BY a.id FOR NO KEY UPDATE OF a),"
+      "     added AS (UPDATE accounts a SET balance = a.balance + s.amount,"
+      "                                     entries = a.entries + s.entries"
+      "                 FROM sums s JOIN locked l ON l.id = s.account WHERE a.id = s.account"
+      "               RETURNING 1)"
+      " SELECT (SELECT count(*) FROM sums) - (SELECT count(*) FROM added)");
 }
 
 /// The header, or for producers that set none the record's key. Without either the message halts
@@ -49,6 +66,26 @@ std::string apply_with_receipt(pqxx::dbtransaction& tx, const pawl::Message& mes
   return R"({"balance":)" + apply(tx, message) + "}";
 }
 
+/// Many payments of one partition at once. The accounts are locked in one order first: batches of
+/// other partitions add to the same ones, and would lock each other out.
+void apply_batch(pqxx::dbtransaction& tx, std::span<const pawl::Message> messages) {
+  std::vector<std::string> ids;
+  std::vector<std::string> accounts;
+  std::vector<std::int64_t> amounts;
+  for (const auto& message : messages) {
+    auto payment = payments::Payment::parse(message.value());
+    ids.push_back(event_id(message).value());
+    accounts.push_back(std::move(payment.account));
+    amounts.push_back(payment.amount);
+  }
+  tx.exec(pqxx::prepped{"enter_all"}, pqxx::params{ids, accounts, amounts});
+  const auto missing =
+      tx.exec(pqxx::prepped{"add_all"}, pqxx::params{accounts, amounts}).one_field().as<int>();
+  // The one that is to blame fails again when it runs alone, and its neighbours do not.
+  if (missing > 0)
+    throw pawl::PermanentError("a payment's account does not exist; create it and resume");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -62,6 +99,8 @@ int main(int argc, char** argv) {
   app.key("payment_without_receipt", event_id);
   app.handler("payment_without_receipt",
               [](pqxx::dbtransaction& tx, const pawl::Message& message) { apply(tx, message); });
+  app.key("payment_batch", event_id);
+  app.batch_handler("payment_batch", apply_batch);
   app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {
     // A service would send the receipt to whoever asked twice; this one only counts.
     if (receipt)

@@ -59,7 +59,8 @@ int run(const Program& program, const Options& options) {
     log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
     consumer->stop();
   });
-  log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
+  log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
+                program.registry);
   try {
     const auto result = consumer->run();
     log->ended(result);

@@ -31,6 +31,8 @@ constexpr std::array<Choice<FailurePolicy>, 4> kPolicies{
      {"skip", FailurePolicy::kSkip}}};
 constexpr std::array<Choice<Unmatched>, 2> kUnmatched{
     {{"fail", Unmatched::kFail}, {"skip", Unmatched::kSkip}}};
+constexpr std::array<Choice<Durability>, 2> kDurabilities{
+    {{"synchronous", Durability::kSynchronous}, {"replayable", Durability::kReplayable}}};
 constexpr std::array<Choice<LogFormat>, 2> kLogFormats{
     {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}};
 
@@ -169,6 +171,12 @@ void read_dead_letters(const Reader& reader, DeadLetterOptions& out) {
   reader.text("topic", out.topic);
 }
 
+void read_batch(const Reader& reader, BatchOptions& out) {
+  reader.count("max_messages", out.max_messages);
+  reader.size("max_bytes", out.max_bytes);
+  reader.duration("linger", out.linger);
+}
+
 void read_alerts(const Reader& reader, AlertOptions& out) {
   reader.texts("command", out.command);
   reader.duration("timeout", out.timeout);
@@ -278,6 +286,7 @@ HandlerOptions read_handler(const Node& node, const std::string& name, const Rea
   reader.text("when", out.when);
   read_statements(reader, findings, out.sql);
   reader.text("function", out.function);
+  reader.flag("batch", out.batch);
   if (reader.node("key") != nullptr)
     reader.text("key", out.key.emplace());
   if (reader.node("scope") != nullptr)
@@ -309,8 +318,12 @@ Options read_options(const Node& root, Findings& findings) {
   read_retention(top.section("retention"), options.retention);
   const Reader consumer = top.section("consumer");
   consumer.count("workers", options.consumer.workers);
+  consumer.count("pipeline", options.consumer.pipeline);
+  consumer.choice("durability", kDurabilities, options.consumer.durability);
+  consumer.duration("durability_interval", options.consumer.durability_interval);
   consumer.duration("shutdown_timeout", options.consumer.shutdown_timeout);
   consumer.choice("unmatched", kUnmatched, options.consumer.unmatched);
+  read_batch(top.section("batch"), options.batch);
   const Reader log = top.section("log");
   log.choice("format", kLogFormats, options.log.format);
   log.text("level", options.log.level);

@@ -10,12 +10,17 @@ namespace pawl::config {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::minutes;
 
 constexpr std::uint32_t kMostAttempts = 1000;
 constexpr std::uint32_t kMostCrashes = 100;
 constexpr std::uint32_t kMostInARow = 1'000'000;
 constexpr std::size_t kLargestPayload = std::size_t{512} << 20U;
 constexpr std::uint32_t kMostWorkers = 256;
+constexpr std::uint32_t kLongestPipeline = 1000;
+constexpr std::uint32_t kLargestBatch = 10000;
+constexpr std::size_t kLeastBatchBytes = std::size_t{1} << 10U;
+constexpr std::size_t kMostBatchBytes = std::size_t{256} << 20U;
 constexpr milliseconds kShortestProgress{100};
 constexpr hours kLongestRetention{24 * 3650};
 
@@ -86,6 +91,12 @@ void validate_retention(const RetentionOptions& retention, Validation& validatio
   validation.range("retention.load", retention.load, 1, 100);
 }
 
+void validate_batch(const BatchOptions& batch, Validation& validation) {
+  validation.range("batch.max_messages", batch.max_messages, 1, kLargestBatch);
+  validation.size_range("batch.max_bytes", batch.max_bytes, kLeastBatchBytes, kMostBatchBytes);
+  validation.range("batch.linger", batch.linger, milliseconds{0}, std::chrono::minutes{1});
+}
+
 }  // namespace
 
 void validate_behaviour(const Options& options, Validation& validation) {
@@ -106,8 +117,20 @@ void validate_behaviour(const Options& options, Validation& validation) {
   validate_retention(options.retention, validation);
 
   validation.range("consumer.workers", options.consumer.workers, 1, kMostWorkers);
+  validation.range("consumer.pipeline", options.consumer.pipeline, 1, kLongestPipeline);
+  validation.range("consumer.durability_interval", options.consumer.durability_interval,
+                   milliseconds{10}, minutes{1});
+  if (options.consumer.durability == Durability::kReplayable &&
+      !options.postgres.synchronous_commit.empty()) {
+    validation.add("consumer.durability", "\"replayable\"",
+                   "it sets synchronous_commit, which postgres.synchronous_commit sets to \"" +
+                       options.postgres.synchronous_commit + "\"",
+                   "leave one of them out");
+  }
   validation.range("consumer.shutdown_timeout", options.consumer.shutdown_timeout,
                    milliseconds{100}, hours{1});
+
+  validate_batch(options.batch, validation);
 
   validation.one_of("log.level", options.log.level, {"trace", "debug", "info", "warn", "error"});
   if (options.log.progress_interval != milliseconds{0}) {

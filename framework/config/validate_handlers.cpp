@@ -79,9 +79,20 @@ void validate_action(const HandlerOptions& handler, const std::string& option,
     const std::string& text = handler.sql[i].text;
     if (text.find_first_not_of(" \t\r\n;") == std::string::npos) {
       validation.add(item, "", "an empty statement", "write it, or remove it");
+    } else if (handler.batch) {
+      validation.batch_sql(item, text);
     } else {
       validation.sql(item, text);
     }
+    if (handler.batch && handler.sql[i].expect_rows) {
+      validation.add(item + ".expect_rows", "", "cannot be counted for each message of a batch",
+                     "remove it, or batch; a statement that must find a row for each message can "
+                     "raise an error of its own where one is missing");
+    }
+  }
+  if (handler.batch && !handler.function.empty()) {
+    validation.add(option + ".batch", "", "a function takes one message",
+                   "write sql = \"SELECT f(...)\" with unnest for its arguments");
   }
   if (!handler.function.empty() && !is_function_name(handler.function)) {
     validation.add(option + ".function", in_quotes(handler.function), "not the name of a function",

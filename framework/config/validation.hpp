@@ -52,6 +52,8 @@ class Validation {
   void key_template(const std::string& option, const std::string& text);
   void condition(const std::string& option, const std::string& text);
   void sql(const std::string& option, const std::string& text);
+  /// The same for many messages at once.
+  void batch_sql(const std::string& option, const std::string& text);
   /// A statement that has no message to take values from.
   void query(const std::string& option, const std::string& text);
 
@@ -64,7 +66,8 @@ class Validation {
 void validate_kafka(const KafkaOptions& kafka, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 
-/// [idempotency], [failures], [dead_letters], [audit], [retention], [consumer], [log], [alerts].
+/// [idempotency], [failures], [dead_letters], [audit], [retention], [consumer], [batch], [log],
+/// [alerts].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

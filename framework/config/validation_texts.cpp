@@ -59,4 +59,12 @@ void Validation::sql(const std::string& option, const std::string& text) {
   }
 }
 
+void Validation::batch_sql(const std::string& option, const std::string& text) {
+  try {
+    (void)message::SqlText::parse_batch(text);
+  } catch (const message::SyntaxError& error) {
+    add(not_understood(option, error));
+  }
+}
+
 }  // namespace pawl::config

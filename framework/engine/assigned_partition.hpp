@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "engine/backoff.hpp"
+#include "engine/batch_pace.hpp"
 #include "engine/partition_status.hpp"
 #include "kafka/client.hpp"
 #include "kafka/partition_stream.hpp"
@@ -28,6 +30,8 @@ struct AssignedPartition {
     kStopped,  ///< halted or paused: waits for an operator
   };
 
+  static constexpr std::size_t kFirstFlight = 4;
+
   /// A record, with its predecessor's offset noted when it was taken from the stream: a record
   /// lost or reordered after that cannot pass the register's compare.
   struct Item {
@@ -36,13 +40,20 @@ struct AssignedPartition {
   };
 
   AssignedPartition(std::shared_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
-                    Backoff acquire_delay, Backoff retry_delay)
+                    Backoff acquire_delay, Backoff retry_delay, std::size_t largest_batch)
       : stream(std::move(s)),
         status(std::move(st)),
+        batch_pace(largest_batch),
         acquire_backoff(acquire_delay),
         retry_backoff(retry_delay) {}
 
   [[nodiscard]] const TopicPartition& name() const { return stream->partition(); }
+
+  /// When there is something to do with what is in the buffer.
+  [[nodiscard]] Clock::time_point due() const {
+    const bool lingers = phase == Phase::kRunning && linger_until;
+    return lingers ? std::max(not_before, *linger_until) : not_before;
+  }
 
   std::shared_ptr<kafka::PartitionStream> stream;
   std::shared_ptr<PartitionStatus> status;
@@ -68,17 +79,27 @@ struct AssignedPartition {
   Clock::time_point last_taken_at{};
   std::uint64_t answers_when_taken = 0;  ///< PartitionStatus::log_end_answers at that time
 
+  // Messages that travel together (worker_flights.cpp).
+  std::size_t flight_size = kFirstFlight;  ///< at most so many now
+  std::size_t alone = 0;  ///< so many of the next go one by one, to say which of them fails
+
   // The message in hand.
   std::uint32_t attempts = 0;  ///< as counted in the register
   /// A session was made anew for the message at this offset, since prepared statements were stale.
   std::optional<std::int64_t> renewed_for;
   /// The connection was lost while its handler ran; counted when it comes up again.
   std::optional<std::int64_t> lost_in_handler;
-  /// It may be why another process ended: it runs alone (worker_probation.cpp).
-  bool on_probation = false;
+  /// So many messages, it first, may be why another process ended: each of them runs alone
+  /// (worker_probation.cpp).
+  std::uint32_t on_probation = 0;
   bool one_try_only = false;  ///< was halted at this message; tried once more by this process
   /// Membership must be shown before the register is asked again: somebody took the partition.
   bool must_prove = false;
+
+  // Batches (worker_batches.cpp).
+  BatchPace batch_pace;
+  /// A batch that is not full waits until then for more.
+  std::optional<Clock::time_point> linger_until;
 
   Backoff acquire_backoff;
   Backoff retry_backoff;

@@ -44,6 +44,8 @@ struct Context {
   kafka::Membership* membership = nullptr;
   /// The longest timeout of any handler.
   std::chrono::milliseconds longest_handler{30000};
+  /// Messages of one partition that a worker may have in hand at once.
+  std::uint32_t max_in_hand = 1;
   /// Asks the group thread to make librdkafka fetch the partition anew.
   std::function<void(const TopicPartition&)> restart_fetch = {};
   /// Asks the monitor to look at the topics' ids now.

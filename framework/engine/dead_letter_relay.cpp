@@ -192,6 +192,11 @@ bool DeadLetterRelay::feed() {
     if (letters.empty())
       return true;
     after = letters.back().id;
+    // Not what a crash of the database would take back: the lease is a commit that waits for the
+    // disk.
+    lease_due_ = {};
+    if (!keep_lease())
+      return true;
     const bool taken = send(letters);
     // It may still hold letters, which are sent again later.
     if (!taken)
@@ -206,8 +211,6 @@ bool DeadLetterRelay::feed() {
     if (!taken)
       return false;
     if (bell_.stopping() && (!bell_.feed_rest() || bell_.overdue()))
-      return true;
-    if (!keep_lease())
       return true;
   }
 }

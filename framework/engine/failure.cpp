@@ -71,7 +71,8 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   try {
     std::rethrow_exception(error);
   } catch (const postgres::InDoubt& e) {
-    return {FailureClass::kConnection, false, true, "", e.what(), "", ledger::dead_reason::kError};
+    return {FailureClass::kConnection,  false, true, e.sqlstate(), e.what(), "",
+            ledger::dead_reason::kError};
   } catch (const postgres::Error& e) {
     failure = from_sqlstate(e.sqlstate(), one_line(e.what()));
     failure.detail = e.detail();

@@ -2,6 +2,7 @@
 
 #include "engine/observers.hpp"
 #include "handlers/router.hpp"
+#include "ledger/batch_keys.hpp"
 #include "ledger/dead_letters.hpp"
 #include "ledger/idempotency_keys.hpp"
 #include "ledger/skipped_messages.hpp"
@@ -17,6 +18,7 @@ struct FrameContext {
   ledger::IdempotencyKeys keys;
   ledger::SkippedMessages skips;
   ledger::DeadLetters dead_letters;
+  ledger::BatchKeys batch_keys;
 };
 
 }  // namespace pawl::engine

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/failure.hpp"
+#include "engine/handler_call.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -21,7 +22,8 @@ bool same_record(const Message& one, const Message& other) {
 
 }  // namespace
 
-MessageProcessor::MessageProcessor(const FrameContext& context) : context_(context) {}
+MessageProcessor::MessageProcessor(const FrameContext& context)
+    : context_(context), scopes_(context.options, context.keys) {}
 
 void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
   Event event{what};
@@ -132,36 +134,22 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
   try {
     auto& hand = look_at(1 - current_, next_->message);
     study(hand);
-    if (hand.binding == nullptr || !std::holds_alternative<Key>(hand.key))
+    // A batch claims its keys by itself.
+    if (hand.binding == nullptr || hand.binding->batch != nullptr ||
+        !std::holds_alternative<Key>(hand.key))
       return std::nullopt;
-    const auto& scopes = scopes_[next_->source];
-    const auto scope = scopes.find(scope_of_key(hand));
-    if (scope == scopes.end())
+    const auto scope = scopes_.known(*hand.binding, hand.message.topic(), next_->source);
+    if (!scope)
       return std::nullopt;
     next_claim_.clear();
     // Only what comes from Kafka has a next one, so a parked key holds it back.
     const bool parks = may_be_parked(hand);
-    fill_claim(next_claim_, scope->second, next_->source, hand, parks);
+    fill_claim(next_claim_, *scope, next_->source, hand, parks);
     return postgres::NextStart{claim_statement(parks), next_claim_, hand.binding->frame};
   } catch (const std::exception&) {
     // It is said when that message is in hand.
     return std::nullopt;
   }
-}
-
-const std::string& MessageProcessor::scope_of_key(const InHand& hand) {
-  return scope_name(context_.options.kafka, hand.binding->scope, hand.message.topic(), scope_name_);
-}
-
-ledger::ScopeId MessageProcessor::scope_of(postgres::Session& session, const InHand& hand) {
-  const auto& name = scope_of_key(hand);
-  auto& scopes = scopes_[hand.step->source];
-  const auto known = scopes.find(name);
-  if (known != scopes.end())
-    return known->second;
-  const auto scope = context_.keys.scope(session, name, hand.step->source);
-  scopes.emplace(name, scope);
-  return scope;
 }
 
 bool MessageProcessor::may_be_parked(const InHand& hand) {
@@ -183,7 +171,7 @@ void MessageProcessor::fill_claim(postgres::Parameters& parameters, ledger::Scop
 
 Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
                                         const std::string& key) {
-  const auto scope = scope_of(session, hand);
+  const auto scope = scopes_.find(session, *hand.binding, hand.message.topic(), hand.step->source);
   postgres::Frame frame(session, hand.binding->frame);
   const bool parks = hand.step->last.respects_parking() && may_be_parked(hand);
   const auto claim = [&] {
@@ -221,16 +209,8 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
                                        InHand& hand) {
   in_handler_ = true;
-  try {
-    return hand.binding->handler->apply(frame, hand.message, hand.json);
-  } catch (const std::exception& error) {
-    if (!session.alive() || session.in_transaction())
-      throw;
-    // It may have committed one half before the other failed.
-    throw postgres::Error(
-        std::string(postgres::kTransactionEndedState),
-        fmt::format("the handler ended the transaction itself and then failed: {}", error.what()));
-  }
+  return call_handler(session,
+                      [&] { return hand.binding->handler->apply(frame, hand.message, hand.json); });
 }
 
 Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand) {
@@ -269,21 +249,7 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
             stored->topic, stored->partition, stored->offset));
   }
   finish(frame, hand, stored->transaction, Outcome::kDuplicate);
-  if (hand.binding->on_duplicate != nullptr) {
-    try {
-      (*hand.binding->on_duplicate)(hand.message, stored->response);
-    } catch (const std::exception& error) {
-      const auto text =
-          fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
-                      hand.binding->label, error.what());
-      Event event{Step::kWarning};
-      event.topic = hand.message.topic();
-      event.partition = hand.message.partition();
-      event.offset = hand.message.offset();
-      event.detail = text;
-      context_.observers.emit(event);
-    }
-  }
+  tell_duplicate(context_.observers, *hand.binding, hand.message, stored->response);
   return Outcome::kDuplicate;
 }
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,6 +10,7 @@
 #include "engine/frame_context.hpp"
 #include "engine/last_step.hpp"
 #include "engine/message_key.hpp"
+#include "engine/scope_cache.hpp"
 #include "ledger/types.hpp"
 #include "message/json.hpp"
 #include "postgres/frame.hpp"
@@ -62,7 +62,9 @@ class MessageProcessor {
   [[nodiscard]] bool in_handler() const { return in_handler_; }
 
   /// Forgets what was read from the database: the connection is a new one.
-  void forget() { scopes_.clear(); }
+  void forget() { scopes_.forget(); }
+
+  [[nodiscard]] ScopeCache& scopes() { return scopes_; }
 
  private:
   struct InHand {
@@ -83,9 +85,7 @@ class MessageProcessor {
   [[nodiscard]] const postgres::Statement& claim_statement(bool parks) const;
   void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope, ledger::SourceId source,
                   const InHand& hand, bool parks) const;
-  const std::string& scope_of_key(const InHand& hand);
   std::optional<postgres::NextStart> prepare_next();
-  ledger::ScopeId scope_of(postgres::Session& session, const InHand& hand);
   ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, const std::string& key);
   Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand);
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand);
@@ -103,8 +103,7 @@ class MessageProcessor {
   void emit_step(Step what, const InHand& hand) const;
 
   const FrameContext& context_;
-  std::map<ledger::SourceId, std::map<std::string, ledger::ScopeId>> scopes_;
-  std::string scope_name_;
+  ScopeCache scopes_;
   std::string key_;
   const handlers::Binding* binding_ = nullptr;
   bool in_handler_ = false;

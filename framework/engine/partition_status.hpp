@@ -21,6 +21,8 @@ struct PartitionStatus {
   std::atomic<bool> halted{false};
   /// The next offset to process: stored + 1; -1 before it is known.
   std::atomic<std::int64_t> position{-1};
+  /// What of it a crash of the database cannot take back; moves only with Durability::kReplayable.
+  std::atomic<std::int64_t> durable{-1};
   /// Where the log's end was seen last, by fetching (holes included); -1: not yet.
   std::atomic<std::int64_t> end_seen{-1};
   /// The log's end as Kafka told last; -1: not yet.

@@ -150,7 +150,8 @@ bool Supervisor::connect() {
           ledger::Suspects(options_.postgres.schema, consumer),
           {options_, router_, observers_, ledger::IdempotencyKeys(options_.postgres.schema),
            ledger::SkippedMessages(options_.postgres.schema, consumer),
-           ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters)},
+           ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters),
+           ledger::BatchKeys(options_.postgres.schema)},
           TopicDirectory(*client_, router_.topics()),
           {},
           make_owner()});
@@ -179,6 +180,10 @@ void Supervisor::start_workers() {
   for (const auto& handler : options_.handlers) {
     context_->longest_handler = std::max(context_->longest_handler, handler.timeout);
   }
+  if (router_.batches())
+    context_->max_in_hand = options_.batch.max_messages;
+  if (router_.pipelines())
+    context_->max_in_hand = std::max(context_->max_in_hand, options_.consumer.pipeline);
   context_->restart_fetch = [this](const TopicPartition& partition) {
     const std::scoped_lock lock(restarts_mutex_);
     restarts_.insert(partition);
@@ -324,9 +329,11 @@ void Supervisor::commit_progress() {
   const bool due = now >= next_commit_;
   if (due)
     next_commit_ = now + options_.kafka.commit_interval;
+  const bool replayable = options_.consumer.durability == Durability::kReplayable;
   std::vector<kafka::Membership::Progress> progress;
   for (const auto& status : context_->board.all()) {
-    const auto next = status->position.load();
+    // Not what a crash of the database may take back: it is fetched again then.
+    const auto next = (replayable ? status->durable : status->position).load();
     if (next < 0 || !owners_.contains(status->partition))
       continue;
     const auto told = told_kafka_.find(status->partition);

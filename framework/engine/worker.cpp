@@ -31,6 +31,8 @@ Worker::Worker(Context& context)
     : context_(context),
       positions_(context),
       processor_(context.frame),
+      flight_(context.frame, context.offsets, processor_.scopes()),
+      batches_(context.frame, processor_.scopes()),
       connect_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
       thread_([this] { run(); }) {}
 
@@ -63,10 +65,10 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
   post([this, stream = std::move(stream)] {
     const auto& postgres = context_.options.postgres;
     const auto& failures = context_.options.failures;
-    auto partition =
-        std::make_unique<Partition>(stream, context_.board.add(stream->partition()),
-                                    Backoff(postgres.retry_initial, postgres.retry_max),
-                                    Backoff(failures.retry_initial, failures.retry_max));
+    auto partition = std::make_unique<Partition>(
+        stream, context_.board.add(stream->partition()),
+        Backoff(postgres.retry_initial, postgres.retry_max),
+        Backoff(failures.retry_initial, failures.retry_max), context_.options.batch.max_messages);
     const auto name = partition->name();
     emit(Step::kAssigned, *partition, -1);
     partitions_[name] = std::move(partition);
@@ -159,6 +161,8 @@ void Worker::run() {
     }
     poll_register();
     if (session_)
+      make_durable();
+    if (session_)
       prepare_acquires();
     bool worked = false;
     for (auto& [name, partition] : partitions_) {
@@ -192,7 +196,10 @@ bool Worker::ensure_session() {
   if (Clock::now() < connect_not_before_)
     return false;
   try {
-    auto fresh = std::make_unique<postgres::Session>(session_settings(context_.options));
+    auto settings = session_settings(context_.options);
+    if (context_.options.consumer.durability == Durability::kReplayable)
+      settings.synchronous_commit = "off";
+    auto fresh = std::make_unique<postgres::Session>(settings);
     if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
                                   context_.options.kafka.cluster, context_.options.kafka.group,
                                   context_.registration)) {
@@ -300,14 +307,42 @@ void Worker::poll_register() {
   }
 }
 
+/// With Durability::kReplayable: puts on disk what was committed, from time to time.
+void Worker::make_durable() {
+  const auto& consumer = context_.options.consumer;
+  if (consumer.durability != Durability::kReplayable || Clock::now() < next_durable_)
+    return;
+  next_durable_ = Clock::now() + consumer.durability_interval;
+  std::map<TopicPartition, std::int64_t> reached;
+  for (const auto& [name, partition] : partitions_) {
+    if (partition->epoch && partition->status->position > partition->status->durable)
+      reached.emplace(name, partition->status->position);
+  }
+  if (reached.empty())
+    return;
+  try {
+    // One of them stands for all: what this session committed before is on disk with it.
+    const auto& name = reached.begin()->first;
+    context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch);
+    for (const auto& [partition, position] : reached)
+      partitions_.at(partition)->status->durable = position;
+  } catch (const std::exception&) {
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection)
+      lose_session(failure.text);
+  }
+}
+
 Worker::Clock::time_point Worker::next_deadline() const {
   auto deadline = next_poll_;
+  if (context_.options.consumer.durability == Durability::kReplayable)
+    deadline = std::min(deadline, std::max(next_durable_, Clock::now()));
   for (const auto& [name, partition] : partitions_) {
     if (partition->phase == Partition::Phase::kStopped)
       continue;
     const bool waits = partition->phase != Partition::Phase::kRunning || !partition->buffer.empty();
     if (waits)
-      deadline = std::min(deadline, partition->not_before);
+      deadline = std::min(deadline, partition->due());
   }
   return deadline;
 }
@@ -320,11 +355,12 @@ void Worker::wait_for_work(Clock::time_point until) {
 void Worker::release(Partition& partition) {
   if (!partition.epoch || !session_ || !session_->alive())
     return;
-  // Not a clean hand-over while its message is on probation: the next owner goes on with that.
-  if (partition.on_probation)
+  // Not a clean hand-over while messages are on probation: the next owner goes on with that.
+  if (partition.on_probation > 0)
     return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
+      partition.status->durable = partition.status->position.load();
       emit(Step::kReleased, partition, partition.stored);
     }
   } catch (const std::exception&) {

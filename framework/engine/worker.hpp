@@ -15,8 +15,10 @@
 
 #include "engine/assigned_partition.hpp"
 #include "engine/backoff.hpp"
+#include "engine/batch_processor.hpp"
 #include "engine/context.hpp"
 #include "engine/failure.hpp"
+#include "engine/message_flight.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/positions.hpp"
 
@@ -32,8 +34,9 @@ struct WorkerCall {
   TopicPartition partition;
 };
 
-/// One thread with one PostgreSQL connection that processes a set of partitions, one message at a
-/// time. Others talk to it through its mailbox. Every decision about a message is made here.
+/// One thread with one PostgreSQL connection that processes a set of partitions, one message or one
+/// flight of messages at a time. Others talk to it through its mailbox. Every decision about a
+/// message is made here.
 class Worker {
  public:
   using Clock = std::chrono::steady_clock;
@@ -65,6 +68,9 @@ class Worker {
  private:
   using Partition = AssignedPartition;
 
+  /// Records taken from a partition's stream at once.
+  static constexpr std::size_t kTake = 64;
+
   // worker.cpp: the thread, its mailbox and its connection
   void run();
   bool serve_mailbox();
@@ -74,6 +80,7 @@ class Worker {
   void lose_session(const std::string& why);
   void refuse_database();
   void poll_register();
+  void make_durable();
   void wait_for_work(Clock::time_point until);
   [[nodiscard]] Clock::time_point next_deadline() const;
   void release(Partition& partition);
@@ -89,12 +96,36 @@ class Worker {
   void refuse(Partition& partition, const Refused& refused);
   void position(Partition& partition);
   bool run_some(Partition& partition);
-  bool take_more(Partition& partition);
+  bool take_more(Partition& partition, std::size_t most = kTake);
   static void taken_now(Partition& partition);
   bool check_first(Partition& partition, const kafka::Record& record);
   void process(Partition& partition, bool more_follows);
   void end_of_log(Partition& partition, const Partition::Item& item);
+  void reached_end(Partition& partition, std::int64_t end);
+  [[nodiscard]] bool goes_back(const Partition& partition, const kafka::Record& record) const;
   void stream_error(Partition& partition, const kafka::Record& record);
+
+  // worker_flights.cpp: messages that travel to the server together
+  bool fly(Partition& partition);
+  void fill_flight(const Partition& partition);
+  void size_flights(Partition& partition, const MessageFlight::Landed& landed,
+                    Clock::duration took) const;
+  void land(Partition& partition, const MessageFlight::Landed& landed);
+  void crash_flight(Partition& partition, const Failure& failure);
+  [[nodiscard]] bool pipelines(const Partition& partition) const;
+  // worker_batches.cpp: many messages in one transaction
+  enum class BatchTurn {
+    kNone,   ///< the head message is no batch's: it takes the way of single ones
+    kRan,    ///< one transaction, or why there was none is dealt with
+    kWaits,  ///< for more messages
+  };
+  BatchTurn run_batch(Partition& partition);
+  [[nodiscard]] bool may_batch(const Partition& partition) const;
+  bool fill_buffer(Partition& partition);
+  bool lingers(Partition& partition);
+  std::size_t collect_batch(const Partition& partition);
+  void apply_batch(Partition& partition, std::size_t items);
+  void fail_batch(Partition& partition, Failure failure);
 
   // worker_probation.cpp: messages that may end the process
   void consider_probation(Partition& partition, const ledger::Acquired& acquired);
@@ -110,7 +141,7 @@ class Worker {
   void set_aside(Partition& partition, const Failure& failure);
   void halt_at_message(Partition& partition, const Failure& failure);
   void retry_ledger(Partition& partition, const Failure& failure);
-  void moved_past(Partition& partition);
+  void moved_past(Partition& partition, std::size_t items = 1);
   [[nodiscard]] AdvanceStep advance_of(const Partition& partition, const Partition::Item& item,
                                        const Message& message) const;
   [[nodiscard]] const FailureOptions& failure_options() const;
@@ -127,6 +158,8 @@ class Worker {
   Context& context_;
   Positions positions_;
   MessageProcessor processor_;
+  MessageFlight flight_;
+  BatchProcessor batches_;
   std::unique_ptr<postgres::Session> session_;  // replaced under session_mutex_
   mutable std::mutex session_mutex_;
   Backoff connect_backoff_;
@@ -134,6 +167,7 @@ class Worker {
   bool session_was_lost_ = false;
   bool database_refused_ = false;  ///< and said so
   Clock::time_point next_poll_{};
+  Clock::time_point next_durable_{};
   std::map<TopicPartition, std::unique_ptr<Partition>> partitions_;
   /// Message halts that this process has tried once already.
   std::set<std::pair<TopicPartition, std::int64_t>> tried_halts_;

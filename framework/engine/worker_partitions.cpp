@@ -13,7 +13,6 @@ constexpr milliseconds kKafkaTimeout{3000};
 constexpr int kTurn = 32;
 /// And messages before it looks into its mailbox.
 constexpr int kBetweenLooks = 8;
-constexpr std::size_t kTake = 64;
 /// A seek on a partition whose fetcher is starting answers "erroneous state" for a moment.
 constexpr std::uint32_t kMaxFailedSeeks = 40;
 constexpr milliseconds kSeekRetry{50};
@@ -149,6 +148,8 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
     partition.previous_owner = acquired.released ? std::nullopt : acquired.previous_backend;
   }
   partition.status->position = acquired.stored_offset + 1;
+  // The acquire was a synchronous commit, and so everything before it is on disk.
+  partition.status->durable = acquired.stored_offset + 1;
   partition.status->acquired = true;
 
   const bool paused = acquired.state == ledger::PartitionState::kPaused;
@@ -212,8 +213,13 @@ bool Worker::run_some(Partition& partition) {
   for (int i = 0; i < kTurn; ++i) {
     if (partition.buffer.empty() && !take_more(partition))
       return i > 0;
+    if (const auto turn = run_batch(partition); turn != BatchTurn::kNone)
+      return i > 0 || turn == BatchTurn::kRan;
+    // One flight is a turn.
+    if (fly(partition))
+      return true;
     const bool look_up = i % kBetweenLooks == kBetweenLooks - 1;
-    process(partition, !look_up);
+    process(partition, !look_up && !pipelines(partition));
     if (!session_ || partition.phase != Partition::Phase::kRunning)
       return true;
     if (Clock::now() < partition.not_before)
@@ -232,8 +238,8 @@ void Worker::taken_now(Partition& partition) {
   partition.answers_when_taken = partition.status->log_end_answers;
 }
 
-bool Worker::take_more(Partition& partition) {
-  auto records = partition.stream->take(kTake);
+bool Worker::take_more(Partition& partition, std::size_t most) {
+  auto records = partition.stream->take(most);
   if (records.empty()) {
     const bool behind = partition.status->log_end.load() > partition.status->end_seen.load() &&
                         partition.status->log_end.load() > partition.taken + 1;
@@ -301,23 +307,23 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_of_log(partition, item);
     return;
   }
-  if (const auto epoch = item.record.leader_epoch();
-      epoch && partition.leader_epoch && *epoch < *partition.leader_epoch) {
+  if (goes_back(partition, item.record)) {
     processor_.settle();
     halt(partition, ledger::halt_kind::kPosition,
          fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
                      "under epoch {}: the log was truncated or the topic recreated. Nothing was "
                      "skipped. Find out what was lost, then state the position: {}",
                      context_.options.kafka.group, partition.name().topic,
-                     partition.name().partition, item.record.offset(), *epoch, partition.stored,
-                     *partition.leader_epoch, positions_.set_command(partition.name())),
+                     partition.name().partition, item.record.offset(), *item.record.leader_epoch(),
+                     partition.stored, *partition.leader_epoch,
+                     positions_.set_command(partition.name())),
          false);
     return;
   }
   const auto pass = ask_to_run(partition);
   if (!pass)
     return;
-  const bool suspect = partition.on_probation;
+  const bool suspect = partition.on_probation > 0;
   if (suspect && !mark_suspect(partition, item))
     return;
   if (partition.lost_in_handler && !count_lost_connection(partition, item))
@@ -364,20 +370,37 @@ AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item
   return {context_.offsets, partition.name(), std::move(advance)};
 }
 
-void Worker::moved_past(Partition& partition) {
-  const auto& record = partition.buffer.front().record;
-  if (const auto epoch = record.leader_epoch())
-    partition.leader_epoch = epoch;
-  partition.stored = record.offset();
+/// The leader epoch (KIP-320) of a record is below that of what was processed before it.
+bool Worker::goes_back(const Partition& partition, const kafka::Record& record) const {
+  const auto epoch = record.leader_epoch();
+  return epoch && partition.leader_epoch && *epoch < *partition.leader_epoch;
+}
+
+/// The first `items` of the buffer are behind, the last of them a message.
+void Worker::moved_past(Partition& partition, std::size_t items) {
+  std::size_t messages = 0;
+  for (; items > 0; --items) {
+    const auto& record = partition.buffer.front().record;
+    if (record.kind() == kafka::Record::Kind::kEndOfLog) {
+      reached_end(partition, record.offset());
+    } else {
+      ++messages;
+      if (const auto epoch = record.leader_epoch())
+        partition.leader_epoch = epoch;
+      partition.stored = record.offset();
+      partition.status->position = record.offset() + 1;
+    }
+    partition.buffer.pop_front();
+  }
+  partition.alone -= std::min(partition.alone, messages);
+  partition.batch_pace.passed(messages, partition.stored, partition.attempts > 0);
   partition.row_halted = false;
-  partition.status->position = record.offset() + 1;
   partition.status->halted = false;
   partition.attempts = 0;
   partition.lost_in_handler.reset();
   partition.renewed_for.reset();
   partition.one_try_only = false;
   partition.retry_backoff.reset();
-  partition.buffer.pop_front();
 }
 
 void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
@@ -395,16 +418,21 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       context_.offsets.advance_alone(*session_, partition.name(), advance);
       partition.stored = end - 1;
       partition.row_halted = false;
-      partition.on_probation = false;
       partition.status->position = end;
     } catch (...) {
       fail(partition, explain(std::current_exception(), session_->alive()));
       return;
     }
   }
+  partition.buffer.pop_front();
+  // Whatever was in a dead process' hands is behind.
+  partition.on_probation = 0;
+  reached_end(partition, end);
+}
+
+void Worker::reached_end(Partition& partition, std::int64_t end) {
   partition.status->end_seen = end;
   partition.status->log_end = std::max(end, partition.status->log_end.load());
-  partition.buffer.pop_front();
   emit(Step::kCaughtUp, partition, end);
 }
 

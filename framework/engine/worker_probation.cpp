@@ -1,7 +1,9 @@
-// What a worker does with a message that was in hand when a process ended without letting go: it
+// What a worker does with messages that were in hand when a process ended without letting go: each
 // runs alone, behind a mark that says so, and is set aside when that ends processes again and
 // again.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "engine/worker.hpp"
 
@@ -20,13 +22,17 @@ void Worker::consider_probation(Partition& partition, const ledger::Acquired& ac
   // With nothing left in the log nothing was in hand.
   const bool something_waits =
       partition.log_hint && partition.log_hint->end > acquired.stored_offset + 1;
-  if (!acquired.released && ended_by_another && something_waits)
-    partition.on_probation = true;
+  if (acquired.released || !ended_by_another || !something_waits)
+    return;
+  // What came into the log after the process had ended was not in its hands.
+  const auto waiting = partition.log_hint->end - acquired.stored_offset - 1;
+  partition.on_probation =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(context_.max_in_hand, waiting));
 }
 
 RunGate::Pass Worker::ask_to_run(Partition& partition) {
   auto pass =
-      partition.on_probation ? context_.gate.alone(&partition) : context_.gate.among_others();
+      partition.on_probation > 0 ? context_.gate.alone(&partition) : context_.gate.among_others();
   if (!pass) {
     processor_.settle();
     partition.not_before = Clock::now() + kGateRetry;
@@ -74,8 +80,8 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
 
 /// The process has survived the message. `passed`: and it is behind.
 void Worker::end_probation(Partition& partition, bool passed) {
-  if (passed)
-    partition.on_probation = false;
+  if (passed && partition.on_probation > 0)
+    --partition.on_probation;
   if (!session_ || !session_->alive())
     return;
   try {

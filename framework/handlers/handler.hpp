@@ -17,6 +17,19 @@ struct DescribedStatement {
   std::size_t parameters = 0;
 };
 
+/// Statements whose number and texts depend on nothing, which need no answers meanwhile and cannot
+/// end the transaction: messages that are applied by them may travel to the server together.
+class FixedStatements {
+ public:
+  virtual ~FixedStatements() = default;
+  [[nodiscard]] virtual std::size_t count() const = 0;
+  [[nodiscard]] virtual const postgres::Statement& statement(std::size_t index) const = 0;
+  /// Throws message::MessageError when the message does not have what a statement needs.
+  virtual void fill(std::size_t index, postgres::Parameters& parameters, const Message& message,
+                    message::JsonView& json) const = 0;
+};
+class BatchHandler;
+
 /// What runs between the claim and the advance. Immutable after construction; called by all
 /// workers.
 class Handler {
@@ -28,8 +41,14 @@ class Handler {
   virtual Response apply(postgres::Frame& frame, const Message& message,
                          message::JsonView& json) const = 0;
 
+  /// What apply() defers, where that is all it does; else nullptr.
+  [[nodiscard]] virtual const FixedStatements* fixed_statements() const { return nullptr; }
+
   /// Empty for code.
   [[nodiscard]] virtual std::vector<DescribedStatement> statements() const { return {}; }
+
+  /// Itself where it can take many messages in one transaction; else nullptr.
+  [[nodiscard]] virtual const BatchHandler* as_batch_handler() const { return nullptr; }
 };
 
 }  // namespace pawl::handlers

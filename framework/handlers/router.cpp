@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "handlers/batch_code_handler.hpp"
+#include "handlers/batch_sql_handler.hpp"
 #include "handlers/code_handler.hpp"
 #include "handlers/function_handler.hpp"
 #include "handlers/sql_handler.hpp"
@@ -13,6 +15,8 @@ namespace pawl {
 std::vector<std::string> Registry::handler_names() const {
   std::vector<std::string> names;
   for (const auto& [name, function] : handlers_)
+    names.push_back(name);
+  for (const auto& [name, function] : batch_handlers_)
     names.push_back(name);
   return names;
 }
@@ -40,10 +44,14 @@ std::string label_of(const HandlerOptions& options, std::size_t position) {
 
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
                                       const Registry& registry) {
+  if (!options.sql.empty() && options.batch)
+    return std::make_unique<BatchSqlHandler>(label, options.sql);
   if (!options.sql.empty())
     return std::make_unique<SqlHandler>(label, options.sql);
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(label, options.function);
+  if (const auto* function = registry.find_batch_handler(options.name))
+    return std::make_unique<BatchCodeHandler>(*function);
   const auto* function = registry.find_handler(options.name);
   if (function == nullptr) {
     const auto names = registry.handler_names();
@@ -51,6 +59,12 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
         "{}: no code registered a handler named \"{}\"; {}", options.where, options.name,
         names.empty() ? std::string("this program has none: give the handler sql = [...]")
                       : fmt::format("this program has: {}", fmt::join(names, ", ")))});
+  }
+  if (options.batch) {
+    throw ConfigErrors(
+        {fmt::format("{}: the code of handler \"{}\" takes one message; register it "
+                     "by batch_handler(), or remove batch",
+                     options.where, options.name)});
   }
   return std::make_unique<CodeHandler>(*function);
 }
@@ -75,7 +89,12 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->frame = {parse_isolation(from.isolation), from.timeout};
     binding->failures = from.failures;
     binding->handler = make_handler(from, binding->label, registry);
+    // A parked record key must be looked at for each message.
+    if (from.failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
+      binding->batch = binding->handler->as_batch_handler();
     for (const auto& topic : from.topics) {
+      if (binding->batch != nullptr)
+        batched_.insert(topic);
       auto& bound = by_topic_[topic];
       if (bound.empty())
         topics_.push_back(topic);
@@ -94,6 +113,17 @@ const Binding* Router::route(const Message& message, message::JsonView& json) co
       return binding;
   }
   return nullptr;
+}
+
+bool Router::pipelines() const {
+  return std::ranges::any_of(topics_, [this](const auto& topic) { return pipelines(topic); });
+}
+
+bool Router::pipelines(std::string_view topic) const {
+  const auto bound = by_topic_.find(topic);
+  return bound != by_topic_.end() && std::ranges::any_of(bound->second, [](const Binding* binding) {
+           return binding->handler->fixed_statements() != nullptr;
+         });
 }
 
 std::vector<std::string> key_warnings(const Router& router) {

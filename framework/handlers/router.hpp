@@ -3,10 +3,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "handlers/batch_handler.hpp"
 #include "handlers/handler.hpp"
 #include "message/condition.hpp"
 #include "message/template.hpp"
@@ -29,6 +31,8 @@ struct Binding {
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;
+  /// The same where its messages go in batches; nullptr: each has a transaction of its own.
+  const BatchHandler* batch = nullptr;
 };
 
 /// Finds the handler of a message. Immutable; shared by all workers. Refers to the registry, which
@@ -44,12 +48,21 @@ class Router {
   /// when none does. Throws message::MessageError when a condition cannot be evaluated.
   [[nodiscard]] const Binding* route(const Message& message, message::JsonView& json) const;
 
+  /// Whether messages of the topic may travel to the server together: not where code, or an answer
+  /// of the server, decides what follows.
+  [[nodiscard]] bool pipelines(std::string_view topic) const;
+  [[nodiscard]] bool pipelines() const;
+  /// Whether messages of the topic may go in batches.
+  [[nodiscard]] bool batches(std::string_view topic) const { return batched_.contains(topic); }
+  [[nodiscard]] bool batches() const { return !batched_.empty(); }
+
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 
  private:
   std::vector<std::unique_ptr<Binding>> bindings_;
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;
+  std::set<std::string, std::less<>> batched_;
 };
 
 /// What in the handlers' key templates looks like a mistake; each once, and none blocks a start.

@@ -1,32 +1,41 @@
 #include "handlers/sql_handler.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
 
-#include <atomic>
+#include "handlers/sql_statement_names.hpp"
 
 namespace pawl::handlers {
 
 SqlHandler::SqlHandler(const std::string& label, const std::vector<SqlStatement>& statements) {
-  // Statement names are per session; two handlers may carry the same label.
-  static std::atomic<unsigned> next_number{0};
   for (std::size_t i = 0; i < statements.size(); ++i) {
     auto text = message::SqlText::parse(statements[i].text);
-    postgres::Statement statement{fmt::format("pawl_sql_{}", next_number++), text.sql()};
-    entries_.push_back({fmt::format("handler {}, statement {}", label, i + 1), std::move(text),
-                        std::move(statement), statements[i].expect_rows});
+    postgres::Statement statement{next_sql_name(), text.sql()};
+    entries_.push_back(
+        {sql_label(label, i), std::move(text), std::move(statement), statements[i].expect_rows});
   }
 }
 
 Response SqlHandler::apply(postgres::Frame& frame, const Message& message,
                            message::JsonView& json) const {
-  for (const auto& entry : entries_) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto& entry = entries_[i];
     postgres::Parameters parameters;
-    for (const auto& parameter : entry.text.parameters()) {
-      parameters.add_optional_text(parameter.render_parameter(message, json));
-    }
+    fill(i, parameters, message, json);
     frame.defer(entry.statement, std::move(parameters), entry.expect_rows, entry.label);
   }
   return std::nullopt;
+}
+
+void SqlHandler::fill(std::size_t index, postgres::Parameters& parameters, const Message& message,
+                      message::JsonView& json) const {
+  for (const auto& parameter : entries_[index].text.parameters())
+    parameters.add_optional_text(parameter.render_parameter(message, json));
+}
+
+const FixedStatements* SqlHandler::fixed_statements() const {
+  const bool counts_rows = std::ranges::any_of(
+      entries_, [](const Entry& entry) { return entry.expect_rows.has_value(); });
+  return counts_rows ? nullptr : this;
 }
 
 std::vector<DescribedStatement> SqlHandler::statements() const {

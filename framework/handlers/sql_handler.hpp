@@ -12,7 +12,7 @@ namespace pawl::handlers {
 
 /// Statements from the configuration, with bind parameters taken from the message. They travel to
 /// the server together with the advance and COMMIT, unless one of them expects a number of rows.
-class SqlHandler final : public Handler {
+class SqlHandler final : public Handler, private FixedStatements {
  public:
   /// `label` names the handler in errors and its statements on the server. Throws
   /// message::SqlTextError, message::TemplateError.
@@ -20,9 +20,18 @@ class SqlHandler final : public Handler {
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
+  /// Not where row counts must be known before COMMIT.
+  [[nodiscard]] const FixedStatements* fixed_statements() const override;
   [[nodiscard]] std::vector<DescribedStatement> statements() const override;
 
  private:
+  [[nodiscard]] std::size_t count() const override { return entries_.size(); }
+  [[nodiscard]] const postgres::Statement& statement(std::size_t index) const override {
+    return entries_[index].statement;
+  }
+  void fill(std::size_t index, postgres::Parameters& parameters, const Message& message,
+            message::JsonView& json) const override;
+
   struct Entry {
     std::string label;
     message::SqlText text;

@@ -34,13 +34,16 @@ constexpr const char* kEndHalt =
     "       state_since = CASE r.state WHEN 'halted' THEN clock_timestamp() ELSE r.state_since END,"
     "       halt_kind = NULL,";
 
-}  // namespace
+constexpr const char* kRaiseCounters =
+    "       applied_count = r.applied_count + $10::bigint,"
+    "       duplicate_count = r.duplicate_count + $11::bigint,"
+    "       unchecked_count = r.unchecked_count + $12::bigint,";
 
 // One plain UPDATE, since it runs for every message: a function in PL/pgSQL, or a WITH around the
 // UPDATE to look at its row count, is noticeably more work for the server. The row is there while
 // it is owned (trigger keep_owned_rows), so the compare stands in the value instead of in WHERE,
 // where it could only make an UPDATE of no rows.
-std::string advance_text(const std::string& schema, const AdvanceKind& kind) {
+std::string text(const std::string& schema, bool claimed, std::string_view changes) {
   return in_schema(
       fmt::format(
           "UPDATE pawl.processed_kafka_offsets r"
@@ -53,14 +56,24 @@ std::string advance_text(const std::string& schema, const AdvanceKind& kind) {
           "              ELSE pawl.refuse_advance(r, $4::bigint, $5::bigint, $6::bigint,"
           "                                       $7::xid8)"
           "         END,"
-          "{}{}"
+          "{}"
           "       leader_epoch = coalesce($8::integer, r.leader_epoch),"
           "       last_timestamp_ms = coalesce($9::bigint, r.last_timestamp_ms),"
           "       updated_at = clock_timestamp()"
           " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer",
-          kind.claimed ? "$7::xid8 = pg_current_xact_id_if_assigned()" : "$7::xid8 IS NULL",
-          counter(kind.outcome), kind.halted ? kEndHalt : ""),
+          claimed ? "$7::xid8 = pg_current_xact_id_if_assigned()" : "$7::xid8 IS NULL", changes),
       schema);
+}
+
+}  // namespace
+
+std::string advance_text(const std::string& schema, const AdvanceKind& kind) {
+  return text(schema, kind.claimed,
+              fmt::format("{}{}", counter(kind.outcome), kind.halted ? kEndHalt : ""));
+}
+
+std::string advance_batch_text(const std::string& schema) {
+  return text(schema, true, kRaiseCounters);
 }
 
 }  // namespace pawl::ledger

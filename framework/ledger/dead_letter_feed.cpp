@@ -110,8 +110,7 @@ bool DeadLetterFeed::lease(postgres::Session& session, const std::string& holder
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(holder);
   parameters.add_integer(time.count());
-  const auto results =
-      postgres::run_relaxed_transaction(session, {{&lease_, std::move(parameters)}});
+  const auto results = postgres::run_transaction(session, {{&lease_, std::move(parameters)}});
   return PQntuples(results[0].get()) == 1;
 }
 

@@ -35,6 +35,14 @@ constexpr const char* kParkKey =
 constexpr const char* kIsParked =
     "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
 
+constexpr const char* kAnyParked =
+    "SELECT EXISTS (SELECT FROM pawl.parked_keys k"
+    "                WHERE k.consumer_id = $1::integer AND k.topic = $2"
+    "                  AND EXISTS (SELECT FROM pawl.dead_letters d"
+    "                               WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
+    "                                 AND d.record_key_hash = k.record_key_hash"
+    "                                 AND d.status IN ('dead', 'parked')))";
+
 }  // namespace
 
 std::string storable_text(std::string_view text, std::size_t most) {
@@ -63,7 +71,8 @@ DeadLetters::DeadLetters(const std::string& schema, ConsumerId consumer,
       options_(options),
       bury_{"pawl_bury", in_schema(kBury, schema)},
       park_key_{"pawl_park_key", in_schema(kParkKey, schema)},
-      is_parked_{"pawl_is_parked", in_schema(kIsParked, schema)} {}
+      is_parked_{"pawl_is_parked", in_schema(kIsParked, schema)},
+      any_parked_{"pawl_any_parked", in_schema(kAnyParked, schema)} {}
 
 void DeadLetters::fill_burial(postgres::Parameters& parameters, const Message& message,
                               const Burial& burial) const {
@@ -109,6 +118,11 @@ void DeadLetters::fill_record_key(postgres::Parameters& parameters, const Messag
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(message.topic());
   parameters.add_bytes(message.key().value());
+}
+
+void DeadLetters::fill_topic(postgres::Parameters& parameters, const std::string& topic) const {
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topic);
 }
 
 bool DeadLetters::parked(const PGresult* rows) {

@@ -56,6 +56,9 @@ class DeadLetters {
   [[nodiscard]] const postgres::Statement& is_parked_statement() const { return is_parked_; }
   /// Parameters of both. `record_key`: not null.
   void fill_record_key(postgres::Parameters& parameters, const Message& message) const;
+  /// Answers whether any record key of a topic is parked, in the form of is_parked_statement().
+  [[nodiscard]] const postgres::Statement& any_parked_statement() const { return any_parked_; }
+  void fill_topic(postgres::Parameters& parameters, const std::string& topic) const;
   [[nodiscard]] static bool parked(const PGresult* rows);
   [[nodiscard]] static std::string transaction(const PGresult* rows);
 
@@ -65,6 +68,7 @@ class DeadLetters {
   postgres::Statement bury_;
   postgres::Statement park_key_;
   postgres::Statement is_parked_;
+  postgres::Statement any_parked_;
 };
 
 /// Text that PostgreSQL can store: NUL and what is not UTF-8 becomes \xNN, cut after `most` bytes.

@@ -22,6 +22,20 @@ constexpr const char* kClaimUnlessParked =
     " ON CONFLICT (scope_id, key) DO NOTHING"
     " RETURNING pg_current_xact_id()";
 
+// An update that cannot happen costs nothing where the key is new: no WITH around the INSERT.
+constexpr const char* kClaimOrRaise =
+    "INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition, "
+    "kafka_offset)"
+    " VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)"
+    " ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()";
+
+constexpr const char* kClaimOrRaiseUnlessParked =
+    "INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition, "
+    "kafka_offset, response)"
+    " SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,"
+    "        CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim() END"
+    " ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()";
+
 constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
 
 constexpr const char* kLookup =
@@ -52,6 +66,9 @@ IdempotencyKeys::IdempotencyKeys(const std::string& schema)
     : claim_{"pawl_claim", in_schema(kClaim, schema)},
       claim_unless_parked_{"pawl_claim_unless_parked", in_schema(kClaimUnlessParked, schema)},
       unchecked_{"pawl_unchecked", kUnchecked},
+      claim_or_raise_{"pawl_claim_or_raise", in_schema(kClaimOrRaise, schema)},
+      claim_or_raise_unless_parked_{"pawl_claim_or_raise_unless_parked",
+                                    in_schema(kClaimOrRaiseUnlessParked, schema)},
       lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
       respond_{"pawl_store_response", in_schema(kRespond, schema)},
       insert_scope_{"pawl_insert_scope", in_schema(kInsertScope, schema)},

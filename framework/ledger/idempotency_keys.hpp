@@ -46,6 +46,12 @@ class IdempotencyKeys {
     return claim_unless_parked_;
   }
 
+  /// The same, RAISING kRefusedClaimState instead of claiming nothing: for flights in which more
+  /// follows that must not run then.
+  [[nodiscard]] const postgres::Statement& claim_or_raise_statement(bool unless_parked) const {
+    return unless_parked ? claim_or_raise_unless_parked_ : claim_or_raise_;
+  }
+
   /// Instead of a claim for a message that has no key: only names the transaction.
   [[nodiscard]] const postgres::Statement& unchecked_statement() const { return unchecked_; }
 
@@ -69,6 +75,8 @@ class IdempotencyKeys {
   postgres::Statement claim_;
   postgres::Statement claim_unless_parked_;
   postgres::Statement unchecked_;
+  postgres::Statement claim_or_raise_;
+  postgres::Statement claim_or_raise_unless_parked_;
   postgres::Statement lookup_;
   postgres::Statement respond_;
   postgres::Statement insert_scope_;

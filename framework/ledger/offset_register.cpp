@@ -19,6 +19,12 @@ constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integ
 
 constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
 
+// Must write something, or COMMIT has nothing to wait for.
+constexpr const char* kCommitDurably =
+    "UPDATE pawl.processed_kafka_offsets r SET updated_at = clock_timestamp()"
+    " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer"
+    "   AND r.owner_epoch = $4::bigint";
+
 constexpr const char* kRecordAttempt =
     "UPDATE pawl.processed_kafka_offsets r"
     "   SET attempts = CASE WHEN r.attempts_offset = $5::bigint THEN r.attempts ELSE 0 END + 1,"
@@ -127,6 +133,12 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       acquire_(statement("acquire", kAcquire, schema)),
       advance_(advance_statements(schema)),
+      pipelined_applied_{"pawl_pipelined_advance_applied",
+                         advance_text(schema, {Outcome::kApplied, false, false})},
+      pipelined_duplicate_{"pawl_pipelined_advance_duplicate",
+                           advance_text(schema, {Outcome::kDuplicate, false, false})},
+      commit_durably_(statement("commit_durably", kCommitDurably, schema)),
+      advance_batch_{"pawl_advance_batch", advance_batch_text(schema)},
       release_(statement("release", kRelease, schema)),
       halt_(statement("halt", kHalt, schema)),
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
@@ -162,6 +174,14 @@ void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition
   parameters.add_optional_integer(advance.timestamp_ms);
 }
 
+void OffsetRegister::fill_batch(postgres::Parameters& parameters, const TopicPartition& partition,
+                                const Advance& advance, const BatchCounts& counts) const {
+  fill(parameters, partition, advance);
+  parameters.add_integer(counts.applied);
+  parameters.add_integer(counts.duplicates);
+  parameters.add_integer(counts.unchecked);
+}
+
 void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartition& partition,
                                    const Advance& advance) const {
   postgres::Parameters parameters;
@@ -172,6 +192,13 @@ void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartit
 
 const postgres::Statement& OffsetRegister::advance_statement(Outcome outcome, bool halted) const {
   return advance_.at({outcome, halted});
+}
+
+void OffsetRegister::commit_durably(postgres::Session& session, const TopicPartition& partition,
+                                    OwnerEpoch epoch) const {
+  auto parameters = partition_parameters(consumer_, partition);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
+  postgres::run_transaction(session, {{&commit_durably_, std::move(parameters)}});
 }
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,

@@ -26,6 +26,13 @@ struct Advance {
   std::optional<std::int64_t> timestamp_ms;
 };
 
+/// How the messages of a batch ended, as the register counts them.
+struct BatchCounts {
+  std::int64_t applied = 0;  ///< the unchecked ones too
+  std::int64_t duplicates = 0;
+  std::int64_t unchecked = 0;
+};
+
 /// A row as its owner sees it when it looks for operators' changes.
 struct Watched {
   TopicPartition partition;
@@ -59,8 +66,21 @@ class OffsetRegister {
                                   const std::string& owner) const;
 
   [[nodiscard]] const postgres::Statement& advance_statement(Outcome outcome, bool halted) const;
+  /// For flights of transactions, none of which a handler's statements can end:
+  /// Advance::transaction stays empty. `outcome`: kApplied or kDuplicate.
+  [[nodiscard]] const postgres::Statement& pipelined_advance_statement(Outcome outcome) const {
+    return outcome == Outcome::kApplied ? pipelined_applied_ : pipelined_duplicate_;
+  }
   void fill(postgres::Parameters& parameters, const TopicPartition& partition,
             const Advance& advance) const;
+
+  /// The step of a batch: from its first message's predecessor to its last message, whatever the
+  /// outcome that `advance` says.
+  [[nodiscard]] const postgres::Statement& advance_batch_statement() const {
+    return advance_batch_;
+  }
+  void fill_batch(postgres::Parameters& parameters, const TopicPartition& partition,
+                  const Advance& advance, const BatchCounts& counts) const;
 
   /// Advance in a transaction of its own, for the holes at a log's end (control records).
   void advance_alone(postgres::Session& session, const TopicPartition& partition,
@@ -70,6 +90,10 @@ class OffsetRegister {
   bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
   bool halt(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
             const std::string& kind, const std::string& reason) const;
+
+  /// A commit that waits for the disk, and so for everything that the session committed before.
+  void commit_durably(postgres::Session& session, const TopicPartition& partition,
+                      OwnerEpoch epoch) const;
 
   /// Counts one failed attempt of the message at `offset`; the attempts so far, also of earlier
   /// processes. Nullopt: somebody else acquired meanwhile.
@@ -104,6 +128,10 @@ class OffsetRegister {
   ConsumerId consumer_;
   postgres::Statement acquire_;
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
+  postgres::Statement pipelined_applied_;
+  postgres::Statement pipelined_duplicate_;
+  postgres::Statement commit_durably_;
+  postgres::Statement advance_batch_;
   postgres::Statement release_;
   postgres::Statement halt_;
   postgres::Statement record_attempt_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "message/array_cast.hpp"
 #include "message/sql_lexer.hpp"
 
 namespace pawl::message {
@@ -102,7 +103,7 @@ std::string_view explain(Refusal refusal) {
 
 class SqlTextParser {
  public:
-  explicit SqlTextParser(std::string_view text) : text_(text) {}
+  SqlTextParser(std::string_view text, bool arrays) : text_(text), arrays_(arrays) {}
 
   SqlText parse() {
     check_bytes();
@@ -161,6 +162,12 @@ class SqlTextParser {
            "to join texts (a name or part of a name cannot be a parameter)");
     }
     result_.parameters_.emplace_back(std::move(placeholder));
+    if (arrays_ && !is_cast_to_array(text_.substr(end))) {
+      fail(begin,
+           fmt::format("in a batch this is an array with one element a message; write its cast to "
+                       "an array type, as in unnest({}::text[])",
+                       result_.parameters_.back().text()));
+    }
     if (result_.parameters_.size() > SqlText::kMaxParameters) {
       fail(begin, "more than 65535 parameters, PostgreSQL's limit; split the statement");
     }
@@ -283,6 +290,7 @@ class SqlTextParser {
   }
 
   std::string_view text_;
+  bool arrays_;
   std::size_t at_ = 0;
   SqlText result_;
   std::optional<std::size_t> statement_begin_;
@@ -293,7 +301,11 @@ class SqlTextParser {
 };
 
 SqlText SqlText::parse(std::string_view text) {
-  return SqlTextParser{text}.parse();
+  return SqlTextParser{text, false}.parse();
+}
+
+SqlText SqlText::parse_batch(std::string_view text) {
+  return SqlTextParser{text, true}.parse();
 }
 
 }  // namespace pawl::message

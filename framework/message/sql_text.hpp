@@ -41,6 +41,11 @@ class SqlText {
   /// Throws SqlTextError or TemplateError, with positions in `text`.
   [[nodiscard]] static SqlText parse(std::string_view text);
 
+  /// For many messages at once: each placeholder is an array with one element a message, and must
+  /// say so by a cast to an array type, `{/amount}::bigint[]`. Without it PostgreSQL might take the
+  /// array's text for a single value.
+  [[nodiscard]] static SqlText parse_batch(std::string_view text);
+
   /// The statement with $1..$n.
   [[nodiscard]] const std::string& sql() const& { return sql_; }
   [[nodiscard]] std::string sql() && { return std::move(sql_); }

@@ -191,10 +191,18 @@ std::variant<KeyText, Missing> Template::render_key(const Message& message, Json
 
 std::optional<std::string> Template::render_parameter(const Message& message,
                                                       JsonView& json) const {
+  std::string scratch;
+  const auto text = render_parameter(message, json, scratch);
+  if (text && text->data() == scratch.data())
+    return scratch;
+  return text ? std::optional<std::string>(*text) : std::nullopt;
+}
+
+std::optional<std::string_view> Template::render_parameter(const Message& message, JsonView& json,
+                                                           std::string& scratch) const {
   if (!single_)
     throw std::logic_error("an SQL parameter is rendered from a single placeholder");
   const auto& placeholder = std::get<Placeholder>(pieces_.front());
-  std::string scratch;
   const Resolved resolved = placeholder.resolve(message, json, scratch);
   if (resolved.presence == Presence::kMissing && !placeholder.is_optional()) {
     throw_missing(placeholder);
@@ -208,9 +216,7 @@ std::optional<std::string> Template::render_parameter(const Message& message,
   if (!simdjson::validate_utf8(text.data(), text.size())) {
     throw_not_text(placeholder, "is not valid UTF-8, which a PostgreSQL text cannot store");
   }
-  if (text.data() == scratch.data())
-    return scratch;
-  return std::string{text};
+  return text;
 }
 
 }  // namespace pawl::message

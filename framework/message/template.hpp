@@ -65,6 +65,10 @@ class Template {
   /// the text is nothing that a PostgreSQL text value can hold (NUL, not UTF-8).
   [[nodiscard]] std::optional<std::string> render_parameter(const Message& message,
                                                             JsonView& json) const;
+  /// The same as a view into the message, its JSON document or `scratch`.
+  [[nodiscard]] std::optional<std::string_view> render_parameter(const Message& message,
+                                                                 JsonView& json,
+                                                                 std::string& scratch) const;
 
  private:
   using Piece = std::variant<std::string, Placeholder>;

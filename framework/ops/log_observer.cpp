@@ -31,6 +31,24 @@ std::string topics_of(const Options& options) {
   return fmt::format("{}", fmt::join(topics, ", "));
 }
 
+/// The handlers whose messages share transactions.
+std::string batches_of(const Options& options, const Registry& registry) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
+    const auto& handler = options.handlers[i];
+    const bool takes_batches =
+        handler.sql.empty()
+            ? handler.function.empty() && registry.find_batch_handler(handler.name) != nullptr
+            : handler.batch;
+    if (takes_batches && handler.failures.then != FailurePolicy::kPark)
+      names.push_back(handler.name.empty() ? fmt::format("#{}", i + 1) : handler.name);
+  }
+  if (names.empty() || options.batch.max_messages < 2)
+    return "";
+  return fmt::format("; up to {} messages of handler {} share one transaction",
+                     options.batch.max_messages, fmt::join(names, ", "));
+}
+
 std::string guarantee_of(const Options& options) {
   const bool unchecked = std::any_of(
       options.handlers.begin(), options.handlers.end(), [&](const HandlerOptions& handler) {
@@ -38,9 +56,14 @@ std::string guarantee_of(const Options& options) {
                MissingKey::kProcess;
       });
   return fmt::format(
-      "each message is one transaction of key, effects and offset: one effect per key{}",
-      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")"
-                : "");
+      "each message is one transaction of key, effects and offset: one effect per key{}{}",
+      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "",
+      options.consumer.durability == Durability::kReplayable
+          ? fmt::format(
+                "; durability = \"replayable\": a crash of PostgreSQL may take back commits "
+                "of the last {} ms, which are made again",
+                options.consumer.durability_interval.count())
+          : "");
 }
 
 /// Whether an event's offset is that of a message; else it is a position.
@@ -107,12 +130,14 @@ void LogObserver::say(level_enum level, std::string_view event, std::string text
   write(*log_, format_, group_, line);
 }
 
-void LogObserver::starting(const std::string& program, const Options& options) {
+void LogObserver::starting(const std::string& program, const Options& options,
+                           const Registry& registry) {
   say(spdlog::level::info, "starting",
-      fmt::format("{}: group {} consumes {} from {} into {} (schema {}){}; {}", program, group_,
+      fmt::format("{}: group {} consumes {} from {} into {} (schema {}){}; {}{}", program, group_,
                   topics_of(options), options.kafka.bootstrap_servers,
                   config::redact_url(options.postgres.url), options.postgres.schema,
-                  options.consumer.drain ? ", until drained" : "", guarantee_of(options)));
+                  options.consumer.drain ? ", until drained" : "", guarantee_of(options),
+                  batches_of(options, registry)));
   started_ = last_progress_ = Clock::now();
   ticker_ = std::thread([this] { tick(); });
 }

@@ -15,6 +15,7 @@
 #include "ops/partition_table.hpp"
 #include "ops/repeat_limiter.hpp"
 #include "pawl/consumer.hpp"
+#include "pawl/handler.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 
@@ -33,7 +34,7 @@ class LogObserver final : public Observer {
   LogObserver& operator=(const LogObserver&) = delete;
 
   /// What, where, and which guarantee. `program` is a name with a version.
-  void starting(const std::string& program, const Options& options);
+  void starting(const std::string& program, const Options& options, const Registry& registry);
   void stopping(const std::string& signal);
   void ended(RunResult result);
   void failed(const std::string& reason);

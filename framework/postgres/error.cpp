@@ -29,6 +29,12 @@ Error Error::from(const PGresult* result) {
           field(result, PG_DIAG_MESSAGE_DETAIL)};
 }
 
+Error Error::row_missing() {
+  return {std::string(kRowMissingState),
+          "the message is applied and its key is stored, but the row of its partition's offset is "
+          "gone: somebody removed it although it was owned"};
+}
+
 Error Error::connection_lost(const std::string& what) {
   auto text = what;
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))

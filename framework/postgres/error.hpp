@@ -36,6 +36,8 @@ class Error : public std::runtime_error {
   static Error from(const PGresult* result);
   /// From a connection that broke: no SQLSTATE.
   static Error connection_lost(const std::string& what);
+  /// An advance that touched no row, found when all but that is stored.
+  static Error row_missing();
 
  private:
   std::string sqlstate_;
@@ -52,7 +54,14 @@ class UnexpectedRows : public std::runtime_error {
 /// register is read under its row lock (acquire).
 class InDoubt : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  InDoubt(const std::string& message, std::string sqlstate)
+      : std::runtime_error(message), sqlstate_(std::move(sqlstate)) {}
+
+  /// What the server said before it left; empty when it said nothing.
+  [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
+
+ private:
+  std::string sqlstate_;
 };
 
 }  // namespace pawl::postgres

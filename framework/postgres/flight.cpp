@@ -8,8 +8,22 @@
 #include <utility>
 
 namespace pawl::postgres {
+namespace {
+
+/// A COPY of libpqxx's leaves the end of its answer unread.
+void read_rest(PGconn* raw) {
+  while (const Result rest{PQgetResult(raw)}) {
+    const auto status = PQresultStatus(rest.get());
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+      return;
+  }
+}
+
+}  // namespace
 
 Flight::Flight(Session& session) : session_(session), raw_(session.raw()) {
+  if (PQtransactionStatus(raw_) == PQTRANS_ACTIVE)
+    read_rest(raw_);
   // Non-blocking, so that a server which blocks on sending answers cannot deadlock with us.
   if (PQenterPipelineMode(raw_) != 1 || PQsetnonblocking(raw_, 1) != 0) {
     throw Error::connection_lost(PQerrorMessage(raw_));
@@ -54,6 +68,7 @@ void Flight::add(const Statement& statement, Parameters& parameters) {
                                    view.lengths, view.formats, 0));
   }
   expected_.push_back({false, {}});
+  ++statements_;
 }
 
 void Flight::add(const Statement& statement) {

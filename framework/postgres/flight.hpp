@@ -34,6 +34,9 @@ class Flight {
   void add(const Statement& statement, Parameters& parameters);
   void add(const Statement& statement);
 
+  /// So many statements are queued.
+  [[nodiscard]] std::size_t size() const { return statements_; }
+
   /// Hands what is queued to the socket without waiting for answers.
   void push();
 
@@ -62,6 +65,7 @@ class Flight {
   Session& session_;
   PGconn* raw_;
   std::vector<Expected> expected_;
+  std::size_t statements_ = 0;
 };
 
 }  // namespace pawl::postgres

@@ -6,12 +6,10 @@
 #include <pqxx/except>
 
 #include "postgres/flight.hpp"
+#include "postgres/transaction_statements.hpp"
 
 namespace pawl::postgres {
 namespace {
-
-const Statement kCommit{"pawl_commit", "COMMIT"};
-const Statement kRollback{"pawl_rollback", "ROLLBACK"};
 
 // Through a pooler nothing may outlive the transaction, so each carries its settings itself.
 const Statement kLocalSettings{
@@ -19,23 +17,6 @@ const Statement kLocalSettings{
     "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),"
     " set_config('idle_in_transaction_session_timeout', $3, true),"
     " set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)"};
-
-const Statement& begin_statement(Isolation isolation, bool pooled) {
-  // The session's default, which Session has set where the session is ours.
-  static const Statement plain{"pawl_begin_default", "BEGIN"};
-  static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
-  static const Statement repeatable_read{"pawl_begin_rr", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
-  static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
-  switch (isolation) {
-    case Isolation::kReadCommitted:
-      return pooled ? read_committed : plain;
-    case Isolation::kRepeatableRead:
-      return repeatable_read;
-    case Isolation::kSerializable:
-      return serializable;
-  }
-  return read_committed;
-}
 
 Parameters local_settings(const SessionSettings& session, const FrameSettings& frame) {
   Parameters parameters;
@@ -47,19 +28,6 @@ Parameters local_settings(const SessionSettings& session, const FrameSettings& f
   add_ms(session.idle_in_transaction_timeout);
   parameters.add_text_or_null(session.synchronous_commit);
   return parameters;
-}
-
-void roll_back(Session& session) noexcept {
-  try {
-    if (!session.alive() || PQtransactionStatus(session.raw()) == PQTRANS_IDLE)
-      return;
-    Flight flight(session);
-    flight.add(kRollback);
-    flight.run();
-  } catch (const std::exception&) {
-    // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
-    session.interrupt();
-  }
 }
 
 }  // namespace
@@ -184,7 +152,7 @@ void Frame::do_commit() {
       flight.push();
       hooks_->before_commit();
     }
-    flight.add(kCommit);
+    flight.add(commit_statement());
     if (hooks_->commit_sent) {
       flight.push();
       hooks_->commit_sent();
@@ -200,7 +168,7 @@ void Frame::do_commit() {
     const auto commit_at = results.size() - (start_next ? 3 : 1);
     if (answers.failure && answers.failed_at <= commit_at)
       throw *answers.failure;
-    if (std::strcmp(PQcmdStatus(results[commit_at].get()), "COMMIT") != 0) {
+    if (!has_committed(results[commit_at].get())) {
       throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
     }
     if (start_next) {
@@ -214,16 +182,14 @@ void Frame::do_commit() {
     moved = std::strcmp(PQcmdTuples(results[commit_at - 1].get()), "0") != 0;
   } catch (const Error& error) {
     if (error.failure() == FailureClass::kConnection || !session_.alive()) {
-      throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()));
+      throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()),
+                    error.sqlstate());
     }
     do_abort();
     throw;
   }
   if (!moved) {
-    throw Error(
-        std::string(kRowMissingState),
-        "the message is applied and its key is stored, but the row of its partition's offset "
-        "is gone: somebody removed it although it was owned");
+    throw Error::row_missing();
   }
 }
 

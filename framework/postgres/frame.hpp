@@ -16,14 +16,15 @@
 #include "postgres/parameters.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
+#include "postgres/transaction_statements.hpp"
 
 namespace pawl::postgres {
-
-enum class Isolation { kReadCommitted, kRepeatableRead, kSerializable };
 
 struct FrameSettings {
   Isolation isolation = Isolation::kReadCommitted;
   std::chrono::milliseconds statement_timeout{30000};
+
+  bool operator==(const FrameSettings&) const = default;
 };
 
 /// Called between the sending of the last statements of a frame; see Frame::finish.

@@ -26,6 +26,8 @@ inline constexpr std::string_view kRowMissingState = "PW004";
 inline constexpr std::string_view kResolvedState =
     "PW005";  ///< a dead letter that is none any more
 inline constexpr std::string_view kParkedBehindState = "PW006";  ///< another one comes first
+inline constexpr std::string_view kRefusedClaimState =
+    "PW008";  ///< a pipelined message that is a duplicate, or must wait
 
 /// Classifies a five-character SQLSTATE; the empty state (an error of the client library's own) is
 /// a connection failure.

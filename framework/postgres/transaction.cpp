@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "postgres/flight.hpp"
+#include "postgres/transaction_statements.hpp"
 
 namespace pawl::postgres {
 namespace {
 
-const Statement kBegin{"pawl_tx_begin", "BEGIN"};
-const Statement kCommit{"pawl_tx_commit", "COMMIT"};
-const Statement kRollback{"pawl_tx_rollback", "ROLLBACK"};
 const Statement kDurable{
     "pawl_tx_durable",
     "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
@@ -24,15 +20,15 @@ const Statement kRelaxed{"pawl_tx_relaxed",
 std::vector<Result> run(Session& session, std::vector<Step> steps, const Statement& prepare) {
   try {
     Flight flight(session);
-    flight.add(kBegin);
+    flight.add(begin_statement(Isolation::kReadCommitted, session.pooled()));
     Parameters settings;
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
     flight.add(prepare, settings);
     for (auto& step : steps)
       flight.add(*step.statement, step.parameters);
-    flight.add(kCommit);
+    flight.add(commit_statement());
     auto results = flight.run();
-    if (std::strcmp(PQcmdStatus(results.back().get()), "COMMIT") != 0) {
+    if (!has_committed(results.back().get())) {
       throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
     }
     results.pop_back();
@@ -40,13 +36,10 @@ std::vector<Result> run(Session& session, std::vector<Step> steps, const Stateme
     return results;
   } catch (const Error& error) {
     if (error.failure() == FailureClass::kConnection || !session.alive()) {
-      throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()));
+      throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()),
+                    error.sqlstate());
     }
-    if (PQtransactionStatus(session.raw()) != PQTRANS_IDLE) {
-      Flight flight(session);
-      flight.add(kRollback);
-      flight.run();
-    }
+    roll_back(session);
     throw;
   }
 }

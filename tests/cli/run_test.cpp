@@ -40,7 +40,11 @@ TEST_CASE("run says what it starts, where, with which guarantee, and never the p
                               ContainsSubstring("one effect per key") &&
                               ContainsSubstring(site.topic + " [0]"));
   CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));
+  CHECK_THAT(outcome.err, !ContainsSubstring("may take back"));
   CHECK(outcome.out.empty());
+  const auto replayable = site.run({"run", "--drain", "--set", "consumer.durability=replayable"});
+  CHECK(replayable.code == 0);
+  CHECK_THAT(replayable.err, ContainsSubstring("may take back commits of the last 1000 ms"));
 }
 
 TEST_CASE("a log in JSON is one object a line, also for what needs escaping") {

@@ -47,11 +47,7 @@ std::filesystem::path Site::config() {
                       << "\"\npoll_interval = \"100ms\"\n"
                       << postgres_lines << "\n[idempotency]\nkey = \"{header:event-id}\"\n"
                       << "\n[[handler]]\ntopics = [\"" << topic << "\"]\n"
-                      << R"toml(sql = [
-  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
-  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
-]
-)toml" << more;
+                      << handler << more;
   return path;
 }
 

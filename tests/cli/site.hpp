@@ -33,6 +33,12 @@ class Site {
   std::string kafka_lines;
   std::string postgres_lines;
   std::string more;
+  /// What the handler does.
+  std::string handler = R"toml(sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+]
+)toml";
 
   /// Writes the configuration and returns its path.
   std::filesystem::path config();

@@ -140,7 +140,6 @@ security.protocol = "ssl"
 url = "host=h"
 schema = "s"
 pooled = true
-synchronous_commit = "off"
 connect_timeout = "4s"
 lock_timeout = "6s"
 retry_initial = "7ms"
@@ -169,6 +168,9 @@ sql = ["SELECT 1", { name = "sums", text = "SELECT 2" }]
 timeout = "17s"
 [consumer]
 workers = 15
+pipeline = 20
+durability = "replayable"
+durability_interval = "21ms"
 shutdown_timeout = "16s"
 unmatched = "skip"
 [log]
@@ -200,7 +202,6 @@ sql = "SELECT 1"
   expected.postgres.url = "host=h";
   expected.postgres.schema = "s";
   expected.postgres.pooled = true;
-  expected.postgres.synchronous_commit = "off";
   expected.postgres.connect_timeout = 4s;
   expected.postgres.lock_timeout = 6s;
   expected.postgres.retry_initial = 7ms;
@@ -211,7 +212,7 @@ sql = "SELECT 1"
   expected.failures = {FailurePolicy::kPark, 11, 17, 12ms, 13s, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
-  expected.consumer = {15, 16s, Unmatched::kSkip, false};
+  expected.consumer = {15, 20, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};
   expected.log = {LogFormat::kJson, "debug", 0ms};
   expected.handlers = options.handlers;
   CHECK(options == expected);

@@ -96,12 +96,18 @@ TEST_CASE("a database that stalls for five seconds is waited for") {
 }
 
 TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on when it is back") {
-  const std::string synchronous = GENERATE("on", "off");
-  CAPTURE(synchronous);
+  const std::string durability = GENERATE("on", "off", "replayable");
+  CAPTURE(durability);
   PostgresServer server;
   PaymentsWorld world(4, &server);
   const RegisterMoves moves(world);
-  world.set_postgres_options(fmt::format("synchronous_commit = \"{}\"", synchronous));
+  if (durability == "replayable") {
+    world.set("consumer.durability=replayable");
+    world.set("consumer.durability_interval=100ms");
+    world.set_kafka_options("commit_interval = \"100ms\"");
+  } else {
+    world.set_postgres_options(fmt::format("synchronous_commit = \"{}\"", durability));
+  }
   world.produce(500);
   const auto process = world.start();
   const ShowOnFailure show_process("process", *process);
@@ -112,6 +118,13 @@ TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on whe
                "every worker to notice");
     world.produce(500);
     server.start();
+    // Kafka was told of nothing that the crash has taken back.
+    if (durability == "replayable") {
+      const auto committed = world.broker().committed_offsets(world.group(), world.topic());
+      REQUIRE(committed.size() == 4);
+      for (const auto& [partition, offset] : committed)
+        CHECK(offset.offset <= world.stored(partition).value() + 1);
+    }
     const auto at_return = world.processed();
     world.wait_until_processed(at_return + 1, kBackWithin);
   }

@@ -140,7 +140,8 @@ class ByHand {
         pawl::ledger::Suspects(options_.postgres.schema, consumer),
         {options_, router_, observers_, pawl::ledger::IdempotencyKeys(options_.postgres.schema),
          pawl::ledger::SkippedMessages(options_.postgres.schema, consumer),
-         pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {})},
+         pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {}),
+         pawl::ledger::BatchKeys(options_.postgres.schema)},
         pawl::engine::TopicDirectory(client_, router_.topics()),
         {},
         "by hand"});

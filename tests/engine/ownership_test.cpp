@@ -26,11 +26,22 @@ TEST_CASE(
   const RegisterMoves moves(world);
   world.set_kafka_options("session_timeout = \"1s\"");
   world.set_postgres_options("stalled_owner_after = \"1s\"\nlock_timeout = \"2s\"");
-  const auto* step = GENERATE("fetched", "handled", "advancing", "committing");
-  const bool code_handler = GENERATE(false, true);
-  if (code_handler)
+  const auto [mode, step] =
+      GENERATE(table<std::string, std::string>({{"sql", "fetched"},
+                                                {"sql", "handled"},
+                                                {"sql", "advancing"},
+                                                {"sql", "committing"},
+                                                {"code", "fetched"},
+                                                {"code", "handled"},
+                                                {"code", "advancing"},
+                                                {"code", "committing"},
+                                                {"pipelined", "fetched"},
+                                                {"pipelined", "committing"}}));
+  if (mode == "code")
     world.use_handler("name = \"payment\"");
-  CAPTURE(step, code_handler);
+  if (mode == "sql")
+    world.set("consumer.pipeline=1");
+  CAPTURE(step, mode);
 
   world.produce(1000);
   const auto zombie = world.start({{"--freeze", fmt::format("{}:200", step)}});

@@ -23,6 +23,8 @@ namespace {
 ProgramOptions program(const std::string& policy, std::vector<std::string> arguments = {}) {
   ProgramOptions options;
   options.arguments = std::move(arguments);
+  // One message in hand, with its steps.
+  options.arguments.insert(options.arguments.end(), {"--set", "consumer.pipeline=1"});
   options.extra_config =
       fmt::format("[failures]\nthen = \"{}\"\nmax_crashes = 3\nmax_attempts = 3\n", policy);
   return options;

@@ -1,5 +1,6 @@
 #include "message/sql_text.hpp"
 
+#include <fmt/format.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
@@ -165,6 +166,32 @@ TEST_CASE("statements that outlive the transaction or leave the protocol are ref
     check_refused({text, {1, 1}, "session"});
   }
   check_refused({"COPY t FROM STDIN", {1, 1}, "does not return like a query"});
+}
+
+TEST_CASE("in a batch each placeholder is cast to an array type") {
+  for (const auto* cast :
+       {"::text[]", " :: text [ ]", "::bigint[]", "::numeric(10, 2)[]", "::public.kind[]",
+        "::\"My Kind\"[]", "::double precision[]", "::timestamp(3) with time zone[]",
+        "::character varying (10)[]", "::int[3]", "::text ARRAY", "::text/* each */[]"}) {
+    CAPTURE(cast);
+    const auto text = fmt::format("SELECT f(x) FROM unnest({{/x}}{}) AS u (x)", cast);
+    CHECK(SqlText::parse_batch(text).sql() ==
+          fmt::format("SELECT f(x) FROM unnest($1{}) AS u (x)", cast));
+  }
+  for (const auto* rest : {"", ")", "::text", "::bigint + y[1]", "::text FROM t WHERE a[1] = 1",
+                           "::numeric(10, 2)", "::text, y[]", ":text[]", "[1]", "::text AS a[]",
+                           "::numeric(10", "::", "::'text'[]", "::text[1"}) {
+    CAPTURE(rest);
+    CHECK_THROWS_AS(SqlText::parse_batch(fmt::format("SELECT f({{/x}}{}", rest)), SyntaxError);
+  }
+  try {
+    (void)SqlText::parse_batch("INSERT INTO t VALUES ({/a})");
+    FAIL("accepted");
+  } catch (const SyntaxError& error) {
+    CHECK(error.position() == TextPosition{1, 23});
+    CHECK_THAT(error.problem(), ContainsSubstring("write its cast to an array type, as in "
+                                                  "unnest({/a}::text[])"));
+  }
 }
 
 TEST_CASE("more parameters than the protocol can count are refused") {

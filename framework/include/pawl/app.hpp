@@ -20,6 +20,11 @@ class App {
     registry_.handler(std::move(name), std::move(function));
     return *this;
   }
+  /// The same for a handler that takes many messages in one transaction (docs/batches.md).
+  App& batch_handler(std::string name, BatchFunction function) {
+    registry_.batch_handler(std::move(name), std::move(function));
+    return *this;
+  }
   /// Replaces the key template for that handler.
   App& key(std::string name, KeyFunction function) {
     registry_.key(std::move(name), std::move(function));

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <pqxx/dbtransaction>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,6 +25,13 @@ using Response = std::optional<std::string>;
 /// pqxx::subtransaction is fine.
 using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Message&)>;
 
+/// Applies messages of one partition, in the log's order and without duplicates, in one
+/// transaction: all of it commits, or none of it. Called as HandlerFunction is, with at least one
+/// message; with exactly one when messages must be told apart: after a failure, on probation, in a
+/// replay (docs/batches.md). So what it does with many must be what it does with each of them in
+/// turn.
+using BatchFunction = std::function<void(pqxx::dbtransaction&, std::span<const Message>)>;
+
 /// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
@@ -34,12 +42,13 @@ using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 /// Runs on every new PostgreSQL connection before its first message, e.g. to prepare statements.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
-/// The functions that a program gives to pawl, by handler name. Filled before the consumer starts,
-/// read-only afterwards.
+/// The functions that a program gives to pawl, by handler name; of two under one name the later one
+/// counts. Filled before the consumer starts, read-only afterwards.
 class Registry {
  public:
   template <typename F>
   void handler(std::string name, F function) {
+    batch_handlers_.erase(name);
     if constexpr (std::is_void_v<std::invoke_result_t<F&, pqxx::dbtransaction&, const Message&>>) {
       handlers_[std::move(name)] = [f = std::move(function)](pqxx::dbtransaction& tx,
                                                              const Message& message) mutable {
@@ -50,6 +59,10 @@ class Registry {
       handlers_[std::move(name)] = std::move(function);
     }
   }
+  void batch_handler(std::string name, BatchFunction function) {
+    handlers_.erase(name);
+    batch_handlers_[std::move(name)] = std::move(function);
+  }
   void key(std::string name, KeyFunction function) { keys_[std::move(name)] = std::move(function); }
   void on_duplicate(std::string name, DuplicateFunction function) {
     duplicates_[std::move(name)] = std::move(function);
@@ -59,6 +72,9 @@ class Registry {
   [[nodiscard]] const HandlerFunction* find_handler(std::string_view name) const {
     return find(handlers_, name);
   }
+  [[nodiscard]] const BatchFunction* find_batch_handler(std::string_view name) const {
+    return find(batch_handlers_, name);
+  }
   [[nodiscard]] const KeyFunction* find_key(std::string_view name) const {
     return find(keys_, name);
   }
@@ -66,6 +82,7 @@ class Registry {
     return find(duplicates_, name);
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
+  /// Of both kinds.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
  private:
@@ -79,6 +96,7 @@ class Registry {
   }
 
   Map<HandlerFunction> handlers_;
+  Map<BatchFunction> batch_handlers_;
   Map<KeyFunction> keys_;
   Map<DuplicateFunction> duplicates_;
   std::vector<ConnectFunction> connects_;

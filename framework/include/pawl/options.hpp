@@ -181,6 +181,19 @@ struct RetentionOptions {
   friend bool operator==(const RetentionOptions&, const RetentionOptions&) = default;
 };
 
+/// One transaction for many messages of a partition, where a handler takes batches
+/// (docs/batches.md).
+struct BatchOptions {
+  /// 1..10000; 1: each message alone.
+  std::uint32_t max_messages = 500;
+  /// Bound of its keys and values; one larger message is a batch of its own.
+  std::size_t max_bytes = std::size_t{1} << 20U;
+  /// How long a batch that is not full waits for more messages.
+  milliseconds linger{0};
+
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
+};
+
 struct SqlStatement {
   std::string text;
   /// Rows that the statement must affect or return; anything else fails the message.
@@ -201,6 +214,8 @@ struct HandlerOptions {
   std::vector<SqlStatement> sql;
   /// A database function to call with the message, e.g. "app.apply_payment".
   std::string function;
+  /// `sql` takes many messages at once: each placeholder is an array with one element a message.
+  bool batch = false;
   std::optional<std::string> key;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
@@ -217,11 +232,22 @@ struct HandlerOptions {
 };
 
 /// What happens to a message whose topic has handlers but whose `when` conditions all say no.
+/// What a crash of the database may take back (docs/guarantees.md).
+enum class Durability {
+  kSynchronous,  ///< nothing that was committed, as far as postgres.synchronous_commit says so
+  kReplayable,   ///< the last commits, with key, effects and offset; Kafka still has their messages
+};
+
 enum class Unmatched { kFail, kSkip };
 
 struct EngineOptions {
   /// Worker threads, each with one PostgreSQL connection, 1..256.
   std::uint32_t workers = 8;
+  /// Transactions that a worker sends before it waits for an answer, 1..1000.
+  std::uint32_t pipeline = 64;
+  Durability durability = Durability::kSynchronous;
+  /// With kReplayable: how long a commit may wait for the disk, 10 ms..1 min.
+  milliseconds durability_interval{1000};
   milliseconds shutdown_timeout{30000};
   Unmatched unmatched = Unmatched::kFail;
   /// End once every partition has reached the end it had at start.
@@ -270,6 +296,7 @@ struct Options {
   AuditOptions audit;
   RetentionOptions retention;
   EngineOptions consumer;
+  BatchOptions batch;
   LogOptions log;
   AlertOptions alerts;
   std::vector<HandlerOptions> handlers;

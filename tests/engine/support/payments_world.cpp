@@ -128,6 +128,8 @@ std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions
   const auto path = folder_.path() / (name + ".toml");
   std::ofstream(path) << config(options.extra_config, options.url);
   std::vector<std::string> arguments{"--config", path.string()};
+  for (const auto& setting : settings_)
+    arguments.insert(arguments.end(), {"--set", setting});
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   testing::ChildOptions child;
   child.output = folder_.path() / (name + ".log");

@@ -51,6 +51,8 @@ class PaymentsWorld {
                                    const std::string& url = "") const;
   /// A whole [[handler]] other than the SQL one; empty restores it.
   void use_handler(std::string toml) { handler_ = std::move(toml); }
+  /// `--set` of every process that starts from now on.
+  void set(std::string assignment) { settings_.push_back(std::move(assignment)); }
   void set_kafka_options(std::string toml) { kafka_options_ = std::move(toml); }
   void set_postgres_options(std::string toml) { postgres_options_ = std::move(toml); }
 
@@ -100,6 +102,7 @@ class PaymentsWorld {
   std::string handler_;
   std::string kafka_options_;
   std::string postgres_options_;
+  std::vector<std::string> settings_;
   std::unique_ptr<testing::KafkaProducer> producer_;
   std::map<std::string, Payment> payments_;
   int produced_ = 0;

@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <pqxx/pqxx>
+#include <span>
 #include <thread>
 
 #include "config/load.hpp"
@@ -82,6 +84,60 @@ class TestObserver final : public pawl::Observer {
     ::raise(trap.signal);
   }
 };
+
+bool is_poison(const Message& message) {
+  return message.header("event-id").value_or("").starts_with("poison");
+}
+
+using Pay = std::function<void(pqxx::dbtransaction&, const Message&)>;
+
+/// Each says how many messages it got. `pay` applies one.
+void add_batch_handlers(pawl::Registry& registry, const Pay& pay) {
+  const auto batch = [&](const std::string& name, std::function<void(const Message&)> on_poison) {
+    registry.batch_handler(
+        name, [pay, on_poison](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+          std::printf("BATCH %zu of %d at %lld\n", messages.size(), messages.front().partition(),
+                      static_cast<long long>(messages.front().offset()));
+          std::fflush(stdout);
+          for (const auto& message : messages) {
+            pay(tx, message);
+            if (is_poison(message))
+              on_poison(message);
+          }
+        });
+  };
+  batch("batch", [](const Message&) {});
+  batch("batch_throws_on_poison", [](const Message&) { throw std::runtime_error("poisoned"); });
+  batch("batch_permanent_on_poison",
+        [](const Message&) { throw pawl::PermanentError("no retry can help"); });
+  batch("batch_segfaults_on_poison", [](const Message&) {
+    ::signal(SIGSEGV, SIG_DFL);
+    ::raise(SIGSEGV);
+  });
+  registry.on_duplicate("batch", [](const Message& message, const pawl::Response& response) {
+    std::printf("RESPONSE %s at %lld\n", response ? response->c_str() : "none",
+                static_cast<long long>(message.offset()));
+    std::fflush(stdout);
+  });
+  registry.batch_handler("batch_stream",
+                         [](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+                           auto stream = pqxx::stream_to::table(tx, {"incoming"}, {"id", "value"});
+                           for (const auto& message : messages)
+                             stream.write_values(*message.header("event-id"), message.value());
+                           stream.complete();
+                         });
+  registry.batch_handler("batch_unchecked",
+                         [](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+                           tx.exec("UPDATE accounts SET entries = entries + $1 WHERE id = 'acc-1'",
+                                   pqxx::params{messages.size()});
+                         });
+  registry.batch_handler("batch_commits",
+                         [pay](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+                           for (const auto& message : messages)
+                             pay(tx, message);
+                           tx.exec("COMMIT");
+                         });
+}
 
 pawl::Registry handlers(bool prepare) {
   pawl::Registry registry;
@@ -194,6 +250,7 @@ pawl::Registry handlers(bool prepare) {
     if (message.header("event-id")->starts_with("poison"))
       throw pawl::PermanentError("no retry can help");
   });
+  add_batch_handlers(registry, pay);
   registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
     if (message.header("event-id")->starts_with("poison")) {

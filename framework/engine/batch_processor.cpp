@@ -1,0 +1,247 @@
+#include "engine/batch_processor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/handler_call.hpp"
+#include "engine/message_key.hpp"
+#include "message/idempotency_key.hpp"
+
+namespace pawl::engine {
+
+void BatchProcessor::emit(Step what, std::size_t index) const {
+  const auto& message = messages_[index];
+  Event event{what};
+  event.topic = message.topic();
+  event.partition = message.partition();
+  event.offset = message.offset();
+  event.key = entries_[index].key;
+  event.handler = binding_->label;
+  context_.observers.emit(event);
+}
+
+/// The batch's last message stands for all.
+void BatchProcessor::emit_step(Step what) const {
+  if (context_.observers.every_step())
+    emit(what, messages_.size() - 1);
+}
+
+void BatchProcessor::clear() {
+  binding_ = nullptr;
+  messages_.clear();
+  entries_.clear();
+  for (auto& column : columns_)
+    column.clear();
+}
+
+bool BatchProcessor::takes(const Message& message) {
+  clear();
+  const bool taken = add(message);
+  clear();
+  return taken;
+}
+
+bool BatchProcessor::add(const Message& message) {
+  try {
+    if (!study(message))
+      return false;
+    messages_.push_back(message);
+    entries_.push_back(std::move(studied_));
+    return true;
+  } catch (const std::exception&) {
+    // It is said when that message is in hand alone.
+    for (auto& column : columns_)
+      column.truncate(messages_.size());
+    return false;
+  }
+}
+
+bool BatchProcessor::study(const Message& message) {
+  message::JsonView json(reader_, message);
+  const auto* binding = context_.router.route(message, json);
+  if (binding == nullptr || binding->batch == nullptr ||
+      (!messages_.empty() && binding != binding_))
+    return false;
+  auto key = derive_key(*binding, message, json);
+  studied_ = {};
+  if (auto* found = std::get_if<Key>(&key)) {
+    studied_.key = std::move(found->text);
+    studied_.payload_hash = message::payload_hash(message);
+    studied_.fate = Fate::kDuplicate;  // unless it is claimed
+  } else if (binding->missing_key != MissingKey::kProcess) {
+    return false;
+  }
+  binding_ = binding;
+  binding->batch->collect(message, json, columns_);
+  return true;
+}
+
+std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, BatchStep step) {
+  in_handler_ = false;
+  emit_step(Step::kFetched);
+  if (auto conflicts = sort_keys(); !conflicts.empty())
+    return conflicts;
+  if (!by_key_.empty())
+    scope_ = scopes_.find(session, *binding_, messages_.front().topic(), step.source);
+
+  postgres::Frame frame(session, binding_->frame);
+  step.advance.transaction = claim(frame, step);
+  emit_step(Step::kClaimed);
+  if (auto conflicts = look_up_duplicates(frame); !conflicts.empty())
+    return conflicts;
+  apply(session, frame);
+  emit_step(Step::kHandled);
+  finish(frame, step);
+  tell();
+  return {};
+}
+
+/// Returns the offsets of messages that conflict with an earlier one of the batch.
+std::vector<std::int64_t> BatchProcessor::sort_keys() {
+  by_key_.clear();
+  repeated_.clear();
+  keys_.clear();
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].fate != Fate::kUnchecked)
+      by_key_.push_back(i);
+  }
+  std::sort(by_key_.begin(), by_key_.end(), [this](std::uint32_t one, std::uint32_t other) {
+    const auto order = entries_[one].key.compare(entries_[other].key);
+    return order < 0 || (order == 0 && one < other);
+  });
+  std::vector<std::int64_t> conflicts;
+  std::size_t kept = 0;
+  for (const auto index : by_key_) {
+    const auto* first = kept == 0 ? nullptr : &entries_[by_key_[kept - 1]];
+    if (first == nullptr || first->key != entries_[index].key) {
+      by_key_[kept++] = index;
+      keys_.add(entries_[index].key, entries_[index].payload_hash, messages_[index].offset());
+      continue;
+    }
+    repeated_.push_back(index);
+    if (first->payload_hash != entries_[index].payload_hash &&
+        binding_->conflict == Conflict::kFail)
+      conflicts.push_back(messages_[index].offset());
+  }
+  by_key_.resize(kept);
+  return conflicts;
+}
+
+/// BEGIN and the claim in one flight. Returns the transaction's id.
+std::string BatchProcessor::claim(postgres::Frame& frame, const BatchStep& step) {
+  postgres::Parameters parameters;
+  if (by_key_.empty()) {
+    const auto answer = frame.begin(context_.keys.unchecked_statement(), parameters);
+    return ledger::IdempotencyKeys::claimed_by(answer.get()).value_or("");
+  }
+  context_.batch_keys.fill_claim(parameters, scope_, step.source, step.partition.partition, keys_);
+  const auto answer = frame.begin(context_.batch_keys.claim_statement(), parameters);
+  auto claimed = ledger::BatchKeys::claimed(answer.get());
+  for (const auto offset : claimed.offsets) {
+    const auto found = std::lower_bound(
+        messages_.begin(), messages_.end(), offset,
+        [](const Message& message, std::int64_t wanted) { return message.offset() < wanted; });
+    entries_[static_cast<std::size_t>(found - messages_.begin())].fate = Fate::kClaimed;
+  }
+  if (!claimed.transaction.empty())
+    return std::move(claimed.transaction);
+  // The advance must name its transaction all the same.
+  parameters.clear();
+  const auto named = frame.exec(context_.keys.unchecked_statement(), parameters);
+  return ledger::IdempotencyKeys::claimed_by(named.get()).value_or("");
+}
+
+/// Returns the offsets of messages whose key was stored before with another payload.
+std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& frame) {
+  postgres::ArrayElements keys;
+  std::vector<std::uint32_t> asked;
+  for (const auto index : by_key_) {
+    if (entries_[index].fate == Fate::kDuplicate) {
+      keys.add_text(entries_[index].key);
+      asked.push_back(index);
+    }
+  }
+  if (asked.empty())
+    return {};
+  postgres::Parameters parameters;
+  context_.batch_keys.fill_lookup(parameters, scope_, keys, binding_->on_duplicate != nullptr);
+  const auto answer = frame.exec(context_.batch_keys.lookup_statement(), parameters);
+  auto found = ledger::BatchKeys::found(answer.get());
+  if (found.size() != asked.size()) {
+    // Removed between claim and look-up; the next try claims them.
+    throw postgres::Error("40001", "an idempotency key vanished while it was looked at");
+  }
+  std::vector<std::int64_t> conflicts;
+  for (auto& key : found) {
+    const auto index = asked.at(key.place);
+    entries_[index].response = std::move(key.response);
+    if (key.payload_hash != entries_[index].payload_hash && binding_->conflict == Conflict::kFail)
+      conflicts.push_back(messages_[index].offset());
+  }
+  for (const auto index : repeated_) {
+    // It has the first one's key, and so what was stored under it.
+    const auto first = std::find_if(asked.begin(), asked.end(), [&](std::uint32_t other) {
+      return entries_[other].key == entries_[index].key;
+    });
+    if (first != asked.end())
+      entries_[index].response = entries_[*first].response;
+  }
+  return conflicts;
+}
+
+void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame) {
+  applied_.clear();
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].fate != Fate::kDuplicate)
+      applied_.push_back(i);
+  }
+  if (applied_.empty())
+    return;
+  std::span<const Message> messages = messages_;
+  if (applied_.size() < messages_.size()) {
+    applied_messages_.clear();
+    for (const auto index : applied_)
+      applied_messages_.push_back(messages_[index]);
+    messages = applied_messages_;
+  }
+  in_handler_ = true;
+  call_handler(session, [&]() -> Response {
+    binding_->batch->apply_batch(frame, {messages, columns_, applied_});
+    return std::nullopt;
+  });
+}
+
+ledger::BatchCounts BatchProcessor::count() const {
+  ledger::BatchCounts counts;
+  for (const auto& entry : entries_) {
+    ++(entry.fate == Fate::kDuplicate ? counts.duplicates : counts.applied);
+    counts.unchecked += entry.fate == Fate::kUnchecked ? 1 : 0;
+  }
+  return counts;
+}
+
+/// Advance and COMMIT in one flight, with what the handler deferred.
+void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
+  postgres::Parameters parameters;
+  step.offsets.fill_batch(parameters, step.partition, step.advance, count());
+  postgres::FinishHooks hooks;
+  if (context_.observers.every_step()) {
+    hooks.before_commit = [&] { emit_step(Step::kAdvancing); };
+    hooks.commit_sent = [&] { emit_step(Step::kCommitting); };
+  }
+  frame.finish(step.offsets.advance_batch_statement(), parameters, hooks);
+}
+
+/// Says of each message how it ended.
+void BatchProcessor::tell() {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const bool duplicate = entries_[i].fate == Fate::kDuplicate;
+    emit(duplicate ? Step::kDuplicate : Step::kCommitted, i);
+    if (duplicate)
+      tell_duplicate(context_.observers, *binding_, messages_[i], entries_[i].response);
+  }
+}
+
+}  // namespace pawl::engine

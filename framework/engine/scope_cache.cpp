@@ -1,0 +1,28 @@
+#include "engine/scope_cache.hpp"
+
+#include "engine/message_key.hpp"
+
+namespace pawl::engine {
+
+const std::string& ScopeCache::name_of(const handlers::Binding& binding, std::string_view topic) {
+  return scope_name(options_.kafka, binding.scope, topic, name_);
+}
+
+std::optional<ledger::ScopeId> ScopeCache::known(const handlers::Binding& binding,
+                                                 std::string_view topic, ledger::SourceId source) {
+  const auto& scopes = scopes_[source];
+  const auto found = scopes.find(name_of(binding, topic));
+  return found == scopes.end() ? std::nullopt : std::optional(found->second);
+}
+
+ledger::ScopeId ScopeCache::find(postgres::Session& session, const handlers::Binding& binding,
+                                 std::string_view topic, ledger::SourceId source) {
+  if (const auto scope = known(binding, topic, source))
+    return *scope;
+  const auto& name = name_of(binding, topic);
+  const auto scope = keys_.scope(session, name, source);
+  scopes_[source].emplace(name, scope);
+  return scope;
+}
+
+}  // namespace pawl::engine

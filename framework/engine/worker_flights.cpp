@@ -1,0 +1,142 @@
+// What a worker does with messages whose handlers' statements are fixed: they travel to the server
+// together, each in a transaction of its own. Whatever is not plain is left to the one way that
+// takes a message alone (worker_partitions.cpp), which finds out what is the matter and deals with
+// it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/worker.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A flight is as long as its messages take this time: a revocation waits for it, and so does a
+/// message on probation in another partition.
+constexpr milliseconds kLongestFlight{100};
+constexpr std::size_t kShortestFlight = 2;
+constexpr std::size_t kAloneAfterNone = 8;
+
+}  // namespace
+
+bool Worker::pipelines(const Partition& partition) const {
+  return context_.options.consumer.pipeline > 1 && !session_->pooled() &&
+         context_.router.pipelines(partition.name().topic);
+}
+
+/// False: the message at hand goes alone.
+bool Worker::fly(Partition& partition) {
+  const bool plain = partition.alone == 0 && !partition.on_probation && !partition.row_halted &&
+                     !partition.one_try_only && !partition.lost_in_handler &&
+                     partition.attempts == 0;
+  if (!plain || partition.buffer.size() < 2 || !pipelines(partition))
+    return false;
+  processor_.settle();
+  fill_flight(partition);
+  if (flight_.size() < 2)
+    return false;
+  const auto pass = ask_to_run(partition);
+  if (!pass)
+    return true;
+  try {
+    const auto begun = Clock::now();
+    // Two messages may take that long, and more than two travel only where they are fast.
+    begin_call(partition, context_.longest_handler * 2);
+    std::function<void()> sent;
+    if (context_.observers.every_step())
+      sent = [&] {
+        for (std::size_t i = 0; i < flight_.size(); ++i)
+          emit(Step::kCommitting, partition, flight_.message(i).offset());
+      };
+    const auto landed = flight_.run(*session_, sent);
+    end_call();
+    size_flights(partition, landed, Clock::now() - begun);
+    land(partition, landed);
+  } catch (...) {
+    end_call();
+    crash_flight(partition, explain(std::current_exception(), session_->alive()));
+  }
+  return true;
+}
+
+void Worker::fill_flight(const Partition& partition) {
+  flight_.clear();
+  auto leader_epoch = partition.leader_epoch;
+  for (const auto& item : partition.buffer) {
+    if (flight_.size() >= partition.flight_size ||
+        item.record.kind() != kafka::Record::Kind::kMessage)
+      return;
+    const auto epoch = item.record.leader_epoch();
+    if (epoch && leader_epoch && *epoch < *leader_epoch)
+      return;
+    if (epoch)
+      leader_epoch = epoch;
+    const auto message = item.record.view(partition.name().topic, partition.topic_id);
+    if (!flight_.add(message, partition.name(), partition.source,
+                     advance_of(partition, item, message).advance()))
+      return;
+    if (context_.observers.every_step())
+      emit(Step::kFetched, partition, message.offset());
+  }
+}
+
+/// Longer while all goes well, shorter where it does not or where it takes long.
+void Worker::size_flights(Partition& partition, const MessageFlight::Landed& landed,
+                          Clock::duration took) const {
+  const auto most = static_cast<std::size_t>(context_.options.consumer.pipeline);
+  auto size = partition.flight_size;
+  if (!landed.complete) {
+    size /= 2;
+  } else if (landed.stored == size) {
+    size *= 2;
+  }
+  if (took > kLongestFlight && landed.stored > 0) {
+    const auto fitting = static_cast<std::size_t>(landed.stored * kLongestFlight / took);
+    size = std::min(size, fitting);
+  }
+  partition.flight_size = std::clamp(size, std::min(kShortestFlight, most), most);
+}
+
+void Worker::land(Partition& partition, const MessageFlight::Landed& landed) {
+  for (std::size_t i = 0; i < landed.stored; ++i) {
+    const bool applied = flight_.outcome(i) == ledger::Outcome::kApplied;
+    if (applied)
+      context_.breaker.applied(flight_.handler(i));
+    Event event{applied ? Step::kCommitted : Step::kDuplicate};
+    event.topic = partition.name().topic;
+    event.partition = partition.name().partition;
+    event.offset = flight_.message(i).offset();
+    event.key = flight_.key(i);
+    event.handler = flight_.handler(i);
+    context_.observers.emit(event);
+    moved_past(partition);
+  }
+  // The next one says itself what is the matter with it. Where not even one could go, because a
+  // record key is parked, it is not asked again for each.
+  if (!landed.complete)
+    partition.alone = landed.stored == 0 ? kAloneAfterNone : 1;
+}
+
+/// The connection broke, or the server refused something that is no message's.
+void Worker::crash_flight(Partition& partition, const Failure& failure) {
+  if (failure.kind != postgres::FailureClass::kConnection) {
+    if (failure.kind == postgres::FailureClass::kRowMissing) {
+      give_way(partition, failure.text);
+    } else {
+      partition.alone = 1;
+    }
+    return;
+  }
+  if (failure.in_doubt)
+    emit(Step::kInDoubt, partition, partition.buffer.front().record.offset(), failure.text);
+  // SQL that crashes its server process breaks the connection without a word of the server's. One
+  // by one it shows which message did it.
+  if (!postgres::is_goodbye(failure.sqlstate))
+    partition.alone = flight_.size();
+  partition.flight_size = kShortestFlight;
+  lose_session(failure.text);
+}
+
+}  // namespace pawl::engine

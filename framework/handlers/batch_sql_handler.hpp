@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "handlers/batch_handler.hpp"
+#include "message/template.hpp"
+#include "pawl/options.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::handlers {
+
+/// Statements from the configuration whose placeholders are arrays with one element a message. They
+/// travel to the server together with the advance and COMMIT.
+class BatchSqlHandler final : public BatchHandler {
+ public:
+  /// As SqlHandler.
+  BatchSqlHandler(const std::string& label, const std::vector<SqlStatement>& statements);
+
+  Response apply(postgres::Frame& frame, const Message& message,
+                 message::JsonView& json) const override;
+  void collect(const Message& message, message::JsonView& json,
+               BatchColumns& columns) const override;
+  void apply_batch(postgres::Frame& frame, const BatchMessages& batch) const override;
+  [[nodiscard]] std::vector<DescribedStatement> statements() const override;
+
+ private:
+  struct Entry {
+    std::string label;
+    postgres::Statement statement;
+    std::vector<std::size_t> columns;  ///< of its parameters, in values_
+  };
+
+  std::size_t column_of(message::Template value);
+
+  std::vector<message::Template> values_;  // each once, however often the statements name it
+  std::vector<Entry> entries_;
+};
+
+}  // namespace pawl::handlers

@@ -1,0 +1,78 @@
+#include "ledger/batch_keys.hpp"
+
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kClaim =
+    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
+    "kafka_offset)"
+    " SELECT $1::integer, i.key, i.payload_hash, $2::integer, $3::integer, i.kafka_offset"
+    "   FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS i (key, payload_hash, kafka_offset)"
+    "  ORDER BY i.key COLLATE \"C\""
+    " ON CONFLICT (scope_id, key) DO NOTHING"
+    " RETURNING kafka_offset, pg_current_xact_id()";
+
+constexpr const char* kLookup =
+    "SELECT place, payload_hash, response"
+    "  FROM pawl.known_keys($1::integer, $2::text[], $3::boolean)";
+
+}  // namespace
+
+void KeysToClaim::clear() {
+  keys.clear();
+  payload_hashes.clear();
+  offsets.clear();
+}
+
+void KeysToClaim::add(const std::string& key, std::int64_t payload_hash, std::int64_t offset) {
+  keys.add_text(key);
+  payload_hashes.add_integer(payload_hash);
+  offsets.add_integer(offset);
+}
+
+BatchKeys::BatchKeys(const std::string& schema)
+    : claim_{"pawl_claim_batch", in_schema(kClaim, schema)},
+      lookup_{"pawl_lookup_batch", in_schema(kLookup, schema)} {}
+
+void BatchKeys::fill_claim(postgres::Parameters& parameters, ScopeId scope, SourceId source,
+                           std::int32_t partition, const KeysToClaim& keys) const {
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_integer(static_cast<std::int64_t>(source));
+  parameters.add_integer(partition);
+  parameters.add_text(keys.keys.array());
+  parameters.add_text(keys.payload_hashes.array());
+  parameters.add_text(keys.offsets.array());
+}
+
+ClaimedKeys BatchKeys::claimed(const PGresult* rows) {
+  ClaimedKeys claimed;
+  const int count = PQntuples(rows);
+  claimed.offsets.reserve(static_cast<std::size_t>(count));
+  for (int row = 0; row < count; ++row)
+    claimed.offsets.push_back(integer(rows, row, 0));
+  if (count > 0)
+    claimed.transaction = text(rows, 0, 1);
+  return claimed;
+}
+
+void BatchKeys::fill_lookup(postgres::Parameters& parameters, ScopeId scope,
+                            const postgres::ArrayElements& keys, bool with_responses) const {
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_text(keys.array());
+  parameters.add_text(with_responses ? "true" : "false");
+}
+
+std::vector<EarlierKey> BatchKeys::found(const PGresult* rows) {
+  std::vector<EarlierKey> found;
+  const int count = PQntuples(rows);
+  found.reserve(static_cast<std::size_t>(count));
+  for (int row = 0; row < count; ++row) {
+    found.push_back({static_cast<std::size_t>(integer(rows, row, 0)), integer(rows, row, 1),
+                     bytes(rows, row, 2)});
+  }
+  return found;
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+#include "postgres/array_elements.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// The keys of a batch, sorted and each once; reusable.
+struct KeysToClaim {
+  postgres::ArrayElements keys;
+  postgres::ArrayElements payload_hashes;
+  postgres::ArrayElements offsets;
+
+  void clear();
+  void add(const std::string& key, std::int64_t payload_hash, std::int64_t offset);
+};
+
+/// What the claim of a batch's keys answered.
+struct ClaimedKeys {
+  std::vector<std::int64_t> offsets;  ///< of the messages whose keys are claimed, in no order
+  std::string transaction;            ///< its id; empty when none was claimed
+};
+
+/// What is stored under a key of a batch that was claimed before.
+struct EarlierKey {
+  std::size_t place = 0;  ///< of the key among those that were asked for, from 0
+  std::int64_t payload_hash = 0;
+  std::optional<std::string> response;
+};
+
+/// pawl.idempotency_keys for many messages of one partition at once; see IdempotencyKeys. Holds
+/// statements only; one instance serves all threads.
+class BatchKeys {
+ public:
+  explicit BatchKeys(const std::string& schema);
+
+  /// Claims in the keys' order whatever the messages' order is, so that two batches which share
+  /// keys wait for each other instead of locking each other out.
+  [[nodiscard]] const postgres::Statement& claim_statement() const { return claim_; }
+  void fill_claim(postgres::Parameters& parameters, ScopeId scope, SourceId source,
+                  std::int32_t partition, const KeysToClaim& keys) const;
+  [[nodiscard]] static ClaimedKeys claimed(const PGresult* rows);
+
+  /// Of keys that were not claimed. One that is missing from the answer was removed meanwhile.
+  [[nodiscard]] const postgres::Statement& lookup_statement() const { return lookup_; }
+  void fill_lookup(postgres::Parameters& parameters, ScopeId scope,
+                   const postgres::ArrayElements& keys, bool with_responses) const;
+  [[nodiscard]] static std::vector<EarlierKey> found(const PGresult* rows);
+
+ private:
+  postgres::Statement claim_;
+  postgres::Statement lookup_;
+};
+
+}  // namespace pawl::ledger

@@ -1,0 +1,55 @@
+#include "postgres/transaction_statements.hpp"
+
+#include <cstring>
+#include <exception>
+
+#include "postgres/flight.hpp"
+
+namespace pawl::postgres {
+
+const Statement& begin_statement(Isolation isolation, bool pooled) {
+  static const Statement plain{"pawl_begin_default", "BEGIN"};
+  static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
+  static const Statement repeatable_read{"pawl_begin_rr", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
+  static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
+  switch (isolation) {
+    case Isolation::kReadCommitted:
+      return pooled ? read_committed : plain;
+    case Isolation::kRepeatableRead:
+      return repeatable_read;
+    case Isolation::kSerializable:
+      return serializable;
+  }
+  return read_committed;
+}
+
+const Statement& commit_statement() {
+  static const Statement commit{"pawl_commit", "COMMIT"};
+  return commit;
+}
+
+const Statement& commit_and_chain_statement() {
+  static const Statement chain{"pawl_commit_chain", "COMMIT AND CHAIN"};
+  return chain;
+}
+
+bool has_committed(const PGresult* answer) {
+  // PQcmdStatus takes what it does not change as not const.
+  return std::strcmp(PQcmdStatus(const_cast<PGresult*>(answer)), "COMMIT") == 0;
+}
+
+void roll_back(Session& session) noexcept {
+  static const Statement rollback{"pawl_rollback", "ROLLBACK"};
+  try {
+    if (!session.alive() || !session.in_transaction())
+      return;
+    Flight flight(session);
+    flight.add(rollback);
+    flight.run();
+  } catch (const std::exception&) {
+    // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
+    session.interrupt();
+  }
+}
+
+}  // namespace pawl::postgres

@@ -1,0 +1,92 @@
+#include "engine/batch_pace.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using pawl::engine::BatchPace;
+
+namespace {
+
+/// What a worker does until nothing of `messages` is left: offsets from 0, of which `poison` fails
+/// whenever it is not alone, and when it is alone is set aside after a failed attempt.
+struct Walk {
+  explicit Walk(std::size_t most) : pace(most) {}
+
+  void over(std::size_t messages, std::size_t poison) {
+    for (std::size_t at = 0; at < messages;) {
+      const auto size = std::min(pace.size(), messages - at);
+      const bool poisoned = at <= poison && poison < at + size;
+      if (poisoned && size > 1) {
+        pace.failed(size);
+        ++failures;
+        continue;
+      }
+      pace.passed(size, static_cast<std::int64_t>(at + size - 1), poisoned);
+      at += size;
+      ++transactions;
+    }
+  }
+
+  BatchPace pace;
+  int failures = 0;
+  int transactions = 0;
+};
+
+}  // namespace
+
+TEST_CASE("one message that fails is found by halving, wherever it stands") {
+  for (const std::size_t poison : {0U, 1U, 250U, 498U, 499U}) {
+    CAPTURE(poison);
+    Walk walk(500);
+    walk.over(2000, poison);
+    CHECK(walk.failures <= 9);
+    CHECK(walk.transactions <= 3 + 10);
+    CHECK(walk.pace.size() == 500);
+  }
+}
+
+TEST_CASE("a batch that fails while each of its messages is fine becomes smaller") {
+  BatchPace pace(8);
+  pace.failed(8);
+  CHECK(pace.size() == 4);
+  pace.passed(4, 3, false);
+  CHECK(pace.size() == 2);
+  pace.passed(2, 5, false);
+  CHECK(pace.size() == 1);
+  pace.passed(1, 6, false);
+  pace.passed(1, 7, false);
+  CHECK(pace.size() == 4);
+}
+
+TEST_CASE("contention halves at once, down to one, and the size grows slowly again") {
+  BatchPace pace(500);
+  // It counts what was in the batch, not what could have been.
+  pace.contended(40);
+  CHECK(pace.size() == 20);
+  for (int i = 0; i < 10; ++i)
+    pace.contended(pace.size());
+  CHECK(pace.size() == 1);
+  for (std::size_t i = 1; i < BatchPace::kGoodOnes; ++i)
+    pace.passed(1, 0, false);
+  CHECK(pace.size() == 1);
+  pace.passed(1, 0, false);
+  CHECK(pace.size() == 2);
+  for (std::size_t i = 0; i < 100 * BatchPace::kGoodOnes; ++i)
+    pace.passed(pace.size(), 0, false);
+  CHECK(pace.size() == 500);
+}
+
+TEST_CASE("what was in hand when a connection broke runs alone, and so do conflicts") {
+  BatchPace pace(100);
+  pace.run_alone(3);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(pace.size() == 1);
+    pace.passed(1, i, false);
+  }
+  CHECK(pace.size() == 100);
+  pace.run_alone_at({5, 9});
+  CHECK(pace.runs_alone(5));
+  CHECK(pace.runs_alone(9));
+  pace.passed(3, 5, false);
+  CHECK_FALSE(pace.runs_alone(5));
+  CHECK(pace.runs_alone(9));
+}
