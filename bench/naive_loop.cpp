@@ -3,8 +3,9 @@
 // (key, effects and offset in one transaction), and as incomplete: no groups, no fencing, no
 // retries.
 //
-//   pawl-bench-naive BOOTSTRAP TOPIC PARTITIONS DATABASE_URL
+//   pawl-bench-naive BOOTSTRAP TOPIC PARTITIONS DATABASE_URL [--follow]
 //
+// Ends at the end of the topic; with --follow it waits there for more, until it is killed.
 // Tables: ledger and accounts of apps/payments; its own keys and offsets tables are made here.
 #include <librdkafka/rdkafka.h>
 
@@ -16,6 +17,7 @@
 #include <pqxx/pqxx>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -81,7 +83,7 @@ void apply(pqxx::connection& connection, std::int32_t partition,
   tx.commit();
 }
 
-void consume(const Kafka& kafka, std::int32_t partition, const std::string& url,
+void consume(const Kafka& kafka, std::int32_t partition, const std::string& url, bool follow,
              std::atomic<long>& count) {
   pqxx::connection connection(url);
   prepare(connection);
@@ -93,7 +95,7 @@ void consume(const Kafka& kafka, std::int32_t partition, const std::string& url,
         rd_kafka_consume(kafka.topic, partition, 1000), &rd_kafka_message_destroy);
     if (!message)
       continue;
-    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && !follow)
       break;
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
       continue;
@@ -106,8 +108,9 @@ void consume(const Kafka& kafka, std::int32_t partition, const std::string& url,
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL\n", argv[0]);
+  const bool follow = argc == 6 && std::string_view(argv[5]) == "--follow";
+  if (argc != 5 && !follow) {
+    std::fprintf(stderr, "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL [--follow]\n", argv[0]);
     return 2;
   }
   try {
@@ -131,7 +134,7 @@ int main(int argc, char** argv) {
     for (int p = 0; p < partitions; ++p) {
       threads.emplace_back([&, p] {
         try {
-          consume(kafka, p, url, count);
+          consume(kafka, p, url, follow, count);
         } catch (const std::exception& error) {
           std::fprintf(stderr, "partition %d: %s\n", p, error.what());
           std::_Exit(1);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace payments {
 namespace {
 
@@ -10,12 +12,19 @@ constexpr std::int64_t kLatestDuplicate = 2000;  // messages behind the first de
 
 }  // namespace
 
-std::string Event::json() const {
-  return fmt::format(R"({{"account":"{}","amount":{}}})", account, amount);
+std::string Event::json(std::size_t length) const {
+  constexpr std::string_view kNoteFrame = R"(,"note":"")";
+  auto text = fmt::format(R"({{"account":"{}","amount":{}}})", account, amount);
+  if (text.size() + kNoteFrame.size() < length) {
+    text.pop_back();
+    const std::string note(length - text.size() - kNoteFrame.size() - 1, '.');
+    text += fmt::format(R"(,"note":"{}"}})", note);
+  }
+  return text;
 }
 
 PaymentSeries::PaymentSeries(std::uint64_t seed, Size size)
-    : seed_(seed), size_(size), random_(seed) {}
+    : seed_(seed), size_(size), random_(seed), random_for_ids_(seed) {}
 
 // Not std::uniform_int_distribution: it may differ from one standard library to the next.
 std::int64_t PaymentSeries::random(std::int64_t low, std::int64_t high) {
@@ -23,9 +32,18 @@ std::int64_t PaymentSeries::random(std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random_() % width);
 }
 
+std::string PaymentSeries::next_id() {
+  if (!size_.random_ids)
+    return fmt::format("payment-{}-{:08}", seed_, made_);
+  const auto high = random_for_ids_();
+  const auto low = random_for_ids_();
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32U, high >> 16U & 0xffffU,
+                     high & 0xffffU, low >> 48U, low & 0xffff'ffff'ffffU);
+}
+
 Event PaymentSeries::make_payment() {
   Event event;
-  event.id = fmt::format("payment-{}-{:08}", seed_, made_);
+  event.id = next_id();
   event.account = fmt::format("account-{:04}", random(0, size_.accounts - 1));
   event.amount = random(1, 100'000);
   sum_ += event.amount;

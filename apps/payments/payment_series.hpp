@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,7 +16,8 @@ struct Event {
   std::int64_t amount = 0;
   std::optional<std::int32_t> partition;  ///< absent: chosen by the account
 
-  [[nodiscard]] std::string json() const;
+  /// Filled up with a note to the length that is asked for, when it would be shorter.
+  [[nodiscard]] std::string json(std::size_t length = 0) const;
 };
 
 struct AccountTotals {
@@ -32,6 +34,7 @@ class PaymentSeries {
     std::int64_t payments = 0;
     std::int32_t accounts = 1;
     std::int32_t partitions = 1;
+    bool random_ids = false;  ///< ids without an order, as random UUIDs have none
   };
 
   PaymentSeries(std::uint64_t seed, Size size);
@@ -45,11 +48,13 @@ class PaymentSeries {
 
  private:
   Event make_payment();
+  [[nodiscard]] std::string next_id();
   std::int64_t random(std::int64_t low, std::int64_t high);
 
   std::uint64_t seed_;
   Size size_;
   std::mt19937_64 random_;
+  std::mt19937_64 random_for_ids_;  ///< apart, so that the amounts stay the same
   std::int64_t made_ = 0;
   std::int64_t sent_ = 0;
   std::int64_t duplicates_ = 0;

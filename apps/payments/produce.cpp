@@ -20,10 +20,12 @@ namespace {
 struct Arguments {
   std::string bootstrap_servers;
   std::string topic = "payments";
-  PaymentSeries::Size size{50'000, 1000, 8};
+  PaymentSeries::Size size{50'000, 1000, 8, false};
   std::uint64_t seed = 1;
   std::int64_t rate = 0;
+  std::size_t value_bytes = 0;
   std::string books;
+  std::string times;
   bool mock_cluster = false;
 };
 
@@ -32,14 +34,39 @@ class Pace {
  public:
   explicit Pace(std::int64_t per_second) : per_second_(per_second) {}
   void wait(std::int64_t sent) const {
-    if (per_second_ <= 0 || sent % 100 != 0)
-      return;
-    std::this_thread::sleep_until(begun_ + std::chrono::milliseconds(sent * 1000 / per_second_));
+    if (per_second_ > 0)
+      std::this_thread::sleep_until(begun_ +
+                                    std::chrono::microseconds(sent * 1'000'000 / per_second_));
   }
 
  private:
   std::int64_t per_second_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+/// When each message was given to the producer, in microseconds since 1970: event id,time.
+class Times {
+ public:
+  explicit Times(const std::string& path) : path_(path) {
+    if (!path.empty())
+      file_.open(path);
+  }
+  void add(const Event& event) {
+    if (!file_.is_open())
+      return;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    file_ << event.id << ',' << std::chrono::duration_cast<std::chrono::microseconds>(now).count()
+          << '\n';
+  }
+  void close() {
+    file_.close();
+    if (!path_.empty() && !file_)
+      throw std::runtime_error(fmt::format("cannot write {}", path_));
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
 };
 
 void write_books(const std::string& path, const PaymentSeries& series) {
@@ -53,16 +80,19 @@ void write_books(const std::string& path, const PaymentSeries& series) {
 }
 
 void produce(Arguments arguments) {
-  TopicWriter writer(arguments.bootstrap_servers, arguments.topic);
+  TopicWriter writer(arguments.bootstrap_servers, arguments.topic, arguments.rate > 0);
   arguments.size.partitions = writer.ensure_topic(arguments.size.partitions);
   PaymentSeries series(arguments.seed, arguments.size);
   const Pace pace(arguments.rate);
+  Times times(arguments.times);
   std::int64_t messages = 0;
   while (const auto event = series.next()) {
-    writer.send(*event);
+    times.add(*event);
+    writer.send(*event, arguments.value_bytes);
     pace.wait(++messages);
   }
   writer.flush();
+  times.close();
   if (!arguments.books.empty())
     write_books(arguments.books, series);
   std::cout << fmt::format("messages={}\npayments={}\nduplicates={}\nsum={}\n", messages,
@@ -94,12 +124,25 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   parser.add_option("--seed", arguments.seed, "Another seed makes other payments")
       ->capture_default_str();
-  parser.add_option("--rate", arguments.rate, "Messages per second; 0: as fast as possible")
+  parser.add_flag("--random-ids", arguments.size.random_ids,
+                  "Event ids without an order, as random UUIDs have none");
+  parser
+      .add_option("--value-bytes", arguments.value_bytes,
+                  "Fill shorter values up to this length with a note")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
+  parser
+      .add_option("--rate", arguments.rate,
+                  "Messages per second, each sent by itself; 0: as fast as possible")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   parser
       .add_option("--books", arguments.books,
                   "Write what each account must come to: account,balance,entries")
+      ->type_name("FILE");
+  parser
+      .add_option("--times", arguments.times,
+                  "Write when each message was sent, in microseconds since 1970: event id,time")
       ->type_name("FILE");
   parser.add_flag("--mock-cluster", arguments.mock_cluster,
                   "Produce nothing; serve librdkafka's mock cluster until SIGTERM");

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace payments {
 namespace {
 
 constexpr int kTimeoutMs = 30'000;
 constexpr int kFullQueueMs = 100;
+constexpr int kRetryMs = 100;
+// librdkafka gives up on a message after 5 minutes (message.timeout.ms), and then says why.
+constexpr int kFlushMs = 310'000;
 
 using TopicHandle = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
@@ -32,7 +37,7 @@ rd_kafka_vu_t bytes(rd_kafka_vtype_t type, const std::string& text) {
 
 }  // namespace
 
-TopicWriter::TopicWriter(const std::string& bootstrap_servers, std::string topic)
+TopicWriter::TopicWriter(const std::string& bootstrap_servers, std::string topic, bool at_once)
     : topic_(std::move(topic)) {
   auto* conf = rd_kafka_conf_new();
   std::array<char, 512> why{};
@@ -44,7 +49,7 @@ TopicWriter::TopicWriter(const std::string& bootstrap_servers, std::string topic
   };
   set("bootstrap.servers", bootstrap_servers.c_str());
   set("enable.idempotence", "true");
-  set("linger.ms", "5");
+  set("linger.ms", at_once ? "0" : "5");
   set("log_level", "2");  // a broker that has just started refuses some requests: no news
   set("partitioner", "murmur2_random");
   rd_kafka_conf_set_opaque(conf, this);
@@ -110,8 +115,8 @@ std::int32_t TopicWriter::partitions_there() const {
   return 0;
 }
 
-void TopicWriter::send(const Event& event) {
-  const auto value = event.json();
+void TopicWriter::send(const Event& event, std::size_t value_bytes) {
+  const auto value = event.json(value_bytes);
   std::array<rd_kafka_vu_t, 6> fields{bytes(RD_KAFKA_VTYPE_KEY, event.account),
                                       bytes(RD_KAFKA_VTYPE_VALUE, value)};
   fields[2].vtype = RD_KAFKA_VTYPE_TOPIC;
@@ -140,7 +145,7 @@ void TopicWriter::send(const Event& event) {
 }
 
 void TopicWriter::flush() {
-  const auto code = rd_kafka_flush(kafka_.get(), kTimeoutMs);
+  const auto code = rd_kafka_flush(kafka_.get(), kFlushMs);
   require_delivered();
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     fail("waiting for Kafka's acknowledgements", code);
@@ -148,16 +153,30 @@ void TopicWriter::flush() {
 
 std::vector<std::int64_t> TopicWriter::ends(std::int32_t partitions) const {
   std::vector<std::int64_t> result;
-  for (std::int32_t partition = 0; partition < partitions; ++partition) {
+  for (std::int32_t partition = 0; partition < partitions; ++partition)
+    result.push_back(end(partition));
+  return result;
+}
+
+// A partition that has just been made may have no leader yet.
+std::int64_t TopicWriter::end(std::int32_t partition) const {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeoutMs);
+  while (true) {
     std::int64_t low = 0;
     std::int64_t high = 0;
     const auto code = rd_kafka_query_watermark_offsets(kafka_.get(), topic_.c_str(), partition,
                                                        &low, &high, kTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+      return high;
+    const bool soon = code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
+                      code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+                      code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE ||
+                      code == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
+    if (!soon || std::chrono::steady_clock::now() > deadline)
       fail("asking for the log's ends", code);
-    result.push_back(high);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kRetryMs));
+    static_cast<void>(partitions_there());  // librdkafka would not ask again by itself for long
   }
-  return result;
 }
 
 }  // namespace payments

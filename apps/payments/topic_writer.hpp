@@ -25,13 +25,14 @@ using KafkaHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 /// std::runtime_error with Kafka's reason.
 class TopicWriter {
  public:
-  TopicWriter(const std::string& bootstrap_servers, std::string topic);
+  /// `at_once`: each message is sent by itself, instead of waiting some milliseconds for others.
+  TopicWriter(const std::string& bootstrap_servers, std::string topic, bool at_once = false);
 
   /// Creates the topic when it is not there. Returns the number of its partitions.
   std::int32_t ensure_topic(std::int32_t partitions);
 
-  /// Queues a message; waits while too many are on their way.
-  void send(const Event& event);
+  /// Queues a message whose value is at least that long; waits while too many are on their way.
+  void send(const Event& event, std::size_t value_bytes = 0);
 
   /// Returns when all are acknowledged.
   void flush();
@@ -41,6 +42,7 @@ class TopicWriter {
 
  private:
   [[nodiscard]] std::int32_t partitions_there() const;
+  [[nodiscard]] std::int64_t end(std::int32_t partition) const;
   static void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* self);
   void require_delivered() const;
 

@@ -1,0 +1,107 @@
+"""The command line."""
+
+import argparse
+from pathlib import Path
+
+from .experiments import EXPERIMENTS
+from .options import Options
+from .site import ROOT
+
+WRITTEN = ROOT / "docs/performance"
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 999_999_999:
+        raise argparse.ArgumentTypeError(f"needs a whole number from 1 on, not '{text}'")
+    return int(text)
+
+
+def _described() -> str:
+    lines = [f"  {experiment.name:<12} {experiment.title}" for experiment in EXPERIMENTS]
+    return "experiments:\n" + "\n".join([*lines, "  all          every one of them"])
+
+
+def parse(arguments: list[str]) -> Options:
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        usage="scripts/bench [EXPERIMENT]... [options]",
+        description=(
+            "Measures pawl beside the loop that one would write by hand and beside PostgreSQL's own\n"
+            "limit, on a private PostgreSQL and Kafka, all runs in turn. Prints tables with the median\n"
+            "of the runs (the lowest..the highest), and writes tables, plots and raw results. Checks\n"
+            "after each run that every payment was entered once and that the balances agree. What it\n"
+            "started is stopped and removed in the end, also after Ctrl-C."
+        ),
+        epilog=_described(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("experiments", nargs="*", metavar="EXPERIMENT", help="default: throughput")
+    add("--payments", type=_count, metavar="N", help="different payments; default 200000")
+    add("--runs", type=_count, metavar="N", help="of everything, in turn; default 3")
+    add("--workers", type=_count, default=8, metavar="N", help="of pawl; default 8")
+    add(
+        "--seconds",
+        type=_count,
+        metavar="N",
+        help="of one run, where not all payments are applied, and of pgbench; default 10",
+    )
+    add(
+        "--keys",
+        type=_count,
+        default=20_000_000,
+        metavar="N",
+        help="idempotency keys of the full table (keys); default 20000000",
+    )
+    add(
+        "--backlog",
+        type=_count,
+        default=10_000_000,
+        metavar="N",
+        help="payments (memory); default 10000000",
+    )
+    add("--bin", type=Path, metavar="DIR", help="use the programs in DIR; neither set up nor build")
+    add(
+        "--quick",
+        action="store_true",
+        help="a small run of about a minute: 2000 payments, 1 run, 1 second",
+    )
+    into = parser.add_mutually_exclusive_group().add_argument
+    into("--write", action="store_true", help="write the results to docs/performance")
+    into(
+        "--output",
+        type=Path,
+        default=ROOT / "build/bench",
+        metavar="DIR",
+        help="write them there otherwise; default build/bench. Experiments that were not run stay",
+    )
+    add(
+        "--report",
+        action="store_true",
+        help="measure nothing, make tables and plots from the raw results",
+    )
+    given = parser.parse_args(arguments)
+
+    known = [experiment.name for experiment in EXPERIMENTS]
+    for name in given.experiments:
+        if name not in [*known, "all"]:
+            parser.error(
+                f"does not know the experiment '{name}'; it knows {', '.join(known)} and all"
+            )
+    wanted = known if "all" in given.experiments else given.experiments or ["throughput"]
+    if given.bin is not None and not given.bin.is_dir():
+        parser.error(f"there is no folder {given.bin}")
+    return Options(
+        experiments=[name for name in known if name in wanted],
+        payments=given.payments or (2000 if given.quick else 200_000),
+        runs=given.runs or (1 if given.quick else 3),
+        workers=given.workers,
+        seconds=given.seconds or (1 if given.quick else 10),
+        keys=given.keys,
+        backlog=given.backlog,
+        programs=given.bin.resolve() if given.bin is not None else None,
+        output=WRITTEN if given.write else given.output.resolve(),
+        quick=given.quick,
+        report=given.report,
+    )

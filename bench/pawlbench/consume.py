@@ -1,0 +1,196 @@
+"""Task: one mode applies the payments of a topic to a new database."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from .modes import ASYNCHRONOUS, Consumer, command
+from .pgbench import part, waits_ms
+from .processes import Child, Failure
+from .records import Labels, Values
+from .site import Database, Site, Topic, wait_for
+
+START_WITHIN = 120.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be applied, and under which circumstances."""
+
+    payments: int
+    partitions: int = 8
+    processes: int = 1
+    round_trip_ms: float = 0.0  # to PostgreSQL, on top of what it is
+    keys: int = 0  # that are there before
+    random_ids: bool = False
+    seconds: float = 0.0  # ends after so many, counted from the first payment; 0: all of them
+
+
+@dataclass(frozen=True)
+class Consume:
+    consumer: Consumer
+    work: Work
+
+    @property
+    def labels(self) -> Labels:
+        return {
+            "mode": self.consumer.mode.name,
+            "commit": self.consumer.commit,
+            "batch": int(self.consumer.mode.batch),
+            "workers": self.consumer.workers,
+            "partitions": self.work.partitions,
+            "processes": self.work.processes,
+            "round_trip_ms": self.work.round_trip_ms,
+            "keys": self.work.keys,
+        }
+
+    def prepare(self, site: Site) -> None:
+        site.topic(self.work.partitions, self.work.payments, self.work.random_ids)
+
+    def measure(self, site: Site) -> Values:
+        topic = site.topic(self.work.partitions, self.work.payments, self.work.random_ids)
+        asynchronous = self.consumer.commit == ASYNCHRONOUS
+        with ExitStack() as stack:
+            database = stack.enter_context(site.database(self.work.keys, asynchronous))
+            url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
+            line = command(site, self.consumer, topic, database, url)
+            before = site.server_cpu_seconds()
+            children = [
+                stack.enter_context(Child(line, site.log(f"{database.name}-{i}")))
+                for i in range(self.work.processes)
+            ]
+            complete = self._wait(children, database)
+            server_cpu = site.server_cpu_seconds() - before
+            return self._values(children, database, topic, complete, server_cpu)
+
+    def _wait(self, children: list[Child], database: Database) -> bool:
+        """True when the consumers came to the topic's end by themselves."""
+        ends = float("inf")
+        if self.work.seconds:
+            wait_for_payment(children, database)
+            ends = time.monotonic() + self.work.seconds
+        while any(child.poll() is None for child in children):
+            for child in children:
+                if child.poll() is not None:
+                    child.require_success()
+            if time.monotonic() > ends:
+                stop(children)
+                return False
+            time.sleep(0.02)
+        for child in children:
+            child.require_success()
+        return True
+
+    def _values(
+        self,
+        children: list[Child],
+        database: Database,
+        topic: Topic,
+        complete: bool,
+        server_cpu: float,
+    ) -> Values:
+        # From the first payment to the last: what it takes to start is an experiment of its own.
+        first, last = database.numbers(
+            "SELECT extract(epoch FROM min(entered_at)), extract(epoch FROM max(entered_at)) FROM ledger"
+        )
+        messages = processed(database, self.consumer.mode.is_pawl)
+        if messages == 0 or last <= first:
+            raise Failure(f"{self.consumer.mode.name} did not get far enough to be measured")
+        require_correct(database, topic if complete else None, self.consumer.mode.is_pawl)
+        return {
+            "rate": messages / (last - first),
+            "messages": messages,
+            "seconds": last - first,
+            "program_cpu_us": sum(child.cpu_seconds for child in children) * 1e6 / messages,
+            "server_cpu_us": server_cpu * 1e6 / messages,
+            "memory_mib": sum(child.peak_kib for child in children) / 1024,
+            "start_s": first - children[0].began,
+        }
+
+
+def stop(children: list[Child]) -> None:
+    """All at once; each must take it well. Only the naive loop dies of it."""
+    for child in children:
+        child.signal(signal.SIGTERM)
+    for child in children:
+        child.wait_or_kill()
+        if child.code != -signal.SIGTERM:
+            child.require_success()
+
+
+def wait_for_payment(children: list[Child], database: Database) -> None:
+    def entered() -> bool:
+        for child in children:
+            if child.poll() is not None:
+                child.require_success()
+        return database.query("SELECT EXISTS (SELECT FROM ledger)") == "t"
+
+    wait_for("the first payment in the ledger", START_WITHIN, entered)
+
+
+def processed(database: Database, by_pawl: bool) -> int:
+    if by_pawl:
+        return database.number(
+            "SELECT sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets"
+        )
+    return database.number("SELECT sum(processed + 1) FROM naive_offsets")
+
+
+def require_correct(database: Database, complete: Topic | None, by_pawl: bool) -> None:
+    """Each payment once, the accounts agree with the ledger, and all payments where all were read."""
+    entries, different, total = database.numbers(
+        "SELECT count(*), count(DISTINCT event_id), sum(amount) FROM ledger"
+    )
+    if entries != different:
+        raise Failure(f"{entries - different:.0f} payments were entered more than once")
+    if complete and (entries, total) != (complete.payments, complete.total):
+        raise Failure(
+            f"the ledger holds {entries:.0f} payments of {total:.0f} in all"
+            f" instead of {complete.payments} of {complete.total}"
+        )
+    wrong = database.number(
+        "SELECT count(*) FROM accounts a FULL JOIN"
+        " (SELECT account AS id, sum(amount) AS balance, count(*) AS entries FROM ledger GROUP BY 1) l USING (id)"
+        " WHERE (a.balance, a.entries) IS DISTINCT FROM (coalesce(l.balance, 0), coalesce(l.entries, 0))"
+    )
+    if wrong:
+        raise Failure(f"{wrong} accounts differ from the ledger")
+    if by_pawl:
+        applied = database.number("SELECT sum(applied_count) FROM pawl.processed_kafka_offsets")
+        if applied != entries:
+            raise Failure(f"{applied} messages count as applied, {entries:.0f} are in the ledger")
+
+
+@contextmanager
+def delayed(site: Site, database: Database, round_trip_ms: float) -> Iterator[str]:
+    """The database's URL over a network of that latency."""
+    if round_trip_ms == 0:
+        yield database.url
+        return
+    log = site.log(f"{database.name}-delay")
+    microseconds = str(round(round_trip_ms * 1000))
+    with Child([site.programs / "pawl-bench-delay", database.url, microseconds], log) as proxy:
+        wait_for("the delay proxy", 10, lambda: "\n" in log.read_text() or proxy.poll() is not None)
+        if proxy.poll() is not None:
+            proxy.require_success()
+        yield log.read_text().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """What a `SELECT 1` takes over such a network: that the delay is what it says."""
+
+    added_ms: float
+
+    @property
+    def labels(self) -> Labels:
+        return {"mode": "round-trip", "round_trip_ms": self.added_ms}
+
+    def prepare(self, site: Site) -> None:
+        """Nothing is needed beforehand."""
+
+    def measure(self, site: Site) -> Values:
+        with site.database() as database, delayed(site, database, self.added_ms) as url:
+            return {"ms": part(waits_ms(site, url, "SELECT 1;", "--transactions=200"), 0.5)}

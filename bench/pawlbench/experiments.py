@@ -1,0 +1,61 @@
+"""All experiments, in the order in which they are shown."""
+
+from dataclasses import replace
+
+from .consume import RoundTrip
+from .dimension import Dimension
+from .experiment import Experiment
+from .throughput import Cpu, Throughput
+from .times import Latency, Memory, Pauses, Starts
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    Throughput(),
+    Dimension(
+        name="partitions",
+        title="messages per second from 1, 8 and 64 partitions",
+        label="partitions",
+        unit="partitions",
+        places=lambda _: [1, 8, 64],
+        changed=lambda work, n: replace(work, partitions=int(n)),
+    ),
+    Dimension(
+        name="workers",
+        title="messages per second with 1, 4 and 12 workers, from 64 partitions",
+        label="workers",
+        unit="workers",
+        places=lambda _: [1, 4, 12],
+        changed=lambda work, _: replace(work, partitions=64),
+        to_naive=False,
+    ),
+    Dimension(
+        name="latency",
+        title="messages per second over a network to PostgreSQL",
+        label="round_trip_ms",
+        unit="ms round trip",
+        places=lambda _: [0, 0.5, 2, 20],
+        changed=lambda work, ms: replace(work, round_trip_ms=ms),
+        proof=RoundTrip,
+    ),
+    Dimension(
+        name="processes",
+        title="messages per second of one process and of two",
+        label="processes",
+        unit="processes",
+        places=lambda _: [1, 2],
+        changed=lambda work, n: replace(work, processes=int(n)),
+        to_naive=False,
+    ),
+    Dimension(
+        name="keys",
+        title="messages per second with no keys in the table and with many",
+        label="keys",
+        unit="keys",
+        places=lambda options: [0, options.keys],
+        changed=lambda work, n: replace(work, keys=int(n), random_ids=True),
+    ),
+    Latency(),
+    Pauses(),
+    Starts(),
+    Memory(),
+    Cpu(),
+)

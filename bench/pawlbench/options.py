@@ -1,0 +1,19 @@
+"""What was asked for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    experiments: list[str]
+    payments: int
+    runs: int
+    workers: int
+    seconds: int
+    keys: int
+    backlog: int
+    programs: Path | None
+    output: Path
+    quick: bool
+    report: bool

@@ -1,0 +1,100 @@
+"""What was measured. Kept as JSON, from which tables and plots can be made again, and as CSV."""
+
+import csv
+import json
+import platform
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Labels = dict[str, str | int | float]
+Values = dict[str, float]
+
+JSON_NAME, CSV_NAME = "results.json", "results.csv"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of one task: `labels` say what ran, `values` what came out."""
+
+    labels: Labels
+    run: int
+    values: Values
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of several runs, and how far they lie apart."""
+
+    middle: float
+    lowest: float
+    highest: float
+
+
+def spread(records: list[Record], value: str) -> Spread | None:
+    found = [record.values[value] for record in records if value in record.values]
+    return Spread(median(found), min(found), max(found)) if found else None
+
+
+def having(records: list[Record], **labels: str | int | float) -> list[Record]:
+    return [r for r in records if all(r.labels.get(name) == of for name, of in labels.items())]
+
+
+def labels_in(records: list[Record], name: str) -> list[Any]:
+    """The values of a label, in the order in which they came."""
+    return list(dict.fromkeys(r.labels[name] for r in records if name in r.labels))
+
+
+@dataclass
+class Outcome:
+    """The records of one experiment, and where and how they were measured."""
+
+    measured: dict[str, str]
+    records: list[Record] = field(default_factory=list)
+
+
+def circumstances(versions: dict[str, str], options: dict[str, str]) -> dict[str, str]:
+    processor = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            processor = line.partition(":")[2].strip()
+            break
+    memory = Path("/proc/meminfo").read_text().split()[1]
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{len(_processors())} x {processor}, {int(memory) // 1048576} GiB",
+        "system": f"Linux {platform.release()}",
+        **versions,
+        **options,
+    }
+
+
+def _processors() -> list[str]:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return [line for line in lines if line.startswith("processor")]
+
+
+def load(folder: Path) -> dict[str, Outcome]:
+    file = folder / JSON_NAME
+    if not file.exists():
+        return {}
+    return {
+        name: Outcome(outcome["measured"], [Record(**record) for record in outcome["records"]])
+        for name, outcome in json.loads(file.read_text()).items()
+    }
+
+
+def save(folder: Path, outcomes: dict[str, Outcome]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = json.dumps({name: asdict(outcome) for name, outcome in outcomes.items()}, indent=1)
+    (folder / JSON_NAME).write_text(written + "\n")
+    with (folder / CSV_NAME).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["experiment", "labels", "run", "value", "number"])
+        for name, outcome in outcomes.items():
+            for record in outcome.records:
+                labels = " ".join(f"{key}={of}" for key, of in record.labels.items())
+                for value, number in record.values.items():
+                    writer.writerow([name, labels, record.run, value, f"{number:g}"])

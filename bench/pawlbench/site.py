@@ -1,0 +1,194 @@
+"""The private servers, their databases and topics."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .processes import Command, Failure, cpu_seconds_of_server, run, say
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "scripts"
+ACCOUNTS = 1000
+SCOPE = "bench"  # of the idempotency keys, in every mode
+VALUE_BYTES = 150  # and about 50 of record key, header and framing
+
+# More memory than the default, and no checkpoint in the middle of a run that the next does not have.
+POSTGRES = ("shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=30min")
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str
+    partitions: int
+    payments: int
+    messages: int = 0
+    total: int = 0  # sum of the payments' amounts
+
+
+class Database:
+    """A database of one run."""
+
+    def __init__(self, name: str, server: str) -> None:
+        self.name = name
+        self.url = server.rpartition("/")[0] + "/" + name
+
+    def query(self, text: str) -> str:
+        return run(["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url], text=text)
+
+    def number(self, text: str) -> int:
+        return int(self.query(text) or 0)
+
+    def numbers(self, text: str) -> list[float]:
+        """The columns of the one row that is asked for; 0 for NULL."""
+        return [float(column or 0) for column in self.query(text).split("|")]
+
+
+class Site:
+    """Everything that is started for the bench. Its `with` stops and removes all of it."""
+
+    def __init__(self, programs: Path) -> None:
+        self.programs = programs
+        self.work = Path(tempfile.mkdtemp(prefix="pawl-bench."))
+        self.work.chmod(0o755)  # PostgreSQL may run as another user
+        self._topics: dict[Topic, Topic] = {}
+        self._templates: set[str] = set()
+        self._counter = 0
+        self._commit_timestamps = False
+
+    def __enter__(self) -> "Site":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        try:
+            run([SCRIPTS / "services", "stop-all", self.work])
+        finally:
+            shutil.rmtree(self.work, ignore_errors=True)
+
+    def start(self) -> None:
+        conf = [word for setting in POSTGRES for word in ("--conf", setting)]
+        self._server = run(
+            [SCRIPTS / "services", "postgres", "start", self.work / "postgres", *conf]
+        )
+        self.bootstrap = run([SCRIPTS / "services", "kafka", "start", self.work / "kafka"])
+        self.postgres_programs = Path((self.work / "postgres/programs_folder").read_text().strip())
+        self.server = Database("postgres", self._server)
+        self._make_template("bench_empty")
+
+    def record_commit_times(self) -> None:
+        """From now on PostgreSQL keeps the time of each commit; not while throughput is measured."""
+        if not self._commit_timestamps:
+            run(
+                [
+                    SCRIPTS / "services",
+                    "postgres",
+                    "restart",
+                    self.work / "postgres",
+                    "--conf",
+                    "track_commit_timestamp=on",
+                ]
+            )
+            self._commit_timestamps = True
+
+    def server_cpu_seconds(self) -> float:
+        return cpu_seconds_of_server(
+            int((self.work / "postgres/service.pid").read_text().split()[0])
+        )
+
+    def unique(self, prefix: str) -> str:
+        self._counter += 1
+        return f"{prefix}_{self._counter}"
+
+    def log(self, name: str) -> Path:
+        return self.work / f"{name}.log"
+
+    # ---- databases -------------------------------------------------------------------------------
+
+    @contextmanager
+    def database(self, keys: int = 0, asynchronous: bool = False) -> Iterator[Database]:
+        """A new database with pawl's tables, the payments' and `keys` idempotency keys."""
+        template = self._filled_template(keys) if keys else "bench_empty"
+        database = Database(self.unique("run"), self._server)
+        self.server.query(f"CREATE DATABASE {database.name} TEMPLATE {template} STRATEGY file_copy")
+        if asynchronous:
+            self.server.query(f"ALTER DATABASE {database.name} SET synchronous_commit = off")
+        self.server.query("CHECKPOINT")
+        yield database
+        # Not after a failure: the server goes away then, and the failure must be heard.
+        self.server.query(f"DROP DATABASE {database.name} WITH (FORCE)")
+
+    def _make_template(self, name: str) -> Database:
+        self.server.query(f"CREATE DATABASE {name}")
+        database = Database(name, self._server)
+        migrate: list[str | Path] = [SCRIPTS / "migrate", "up", "--database", database.url]
+        run(migrate)
+        run([*migrate, "--name", "payments", "--dir", ROOT / "apps/payments/migrations"])
+        database.query(
+            "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0')"
+            f" FROM generate_series(0, {ACCOUNTS - 1}) AS n;"
+            f"INSERT INTO pawl.idempotency_scopes (name) VALUES ('{SCOPE}');"
+            "CREATE TABLE naive_keys (key text);"
+        )
+        if name == "bench_empty":
+            database.query("ALTER TABLE naive_keys ADD PRIMARY KEY (key)")
+        return database
+
+    def _filled_template(self, keys: int) -> str:
+        name = f"bench_keys_{keys}"
+        if name not in self._templates:
+            say(f"  filling two tables with {keys:,} keys")
+            # Random keys, like those that the payments of this experiment come with.
+            self._make_template(name).query(
+                "ALTER TABLE pawl.idempotency_keys DROP CONSTRAINT idempotency_keys_pkey;"
+                "INSERT INTO pawl.idempotency_keys"
+                " (scope_id, key, payload_hash, source_id, partition, kafka_offset)"
+                " SELECT s.scope_id, gen_random_uuid()::text, 0, 1, 0, g"
+                f" FROM pawl.idempotency_scopes s, generate_series(1, {keys}) AS g;"
+                "ALTER TABLE pawl.idempotency_keys ADD PRIMARY KEY (scope_id, key);"
+                "INSERT INTO naive_keys SELECT key FROM pawl.idempotency_keys;"
+                "ALTER TABLE naive_keys ADD PRIMARY KEY (key);"
+                "VACUUM (ANALYZE)"
+            )
+            self._templates.add(name)
+        return name
+
+    # ---- topics ----------------------------------------------------------------------------------
+
+    def topic(self, partitions: int, payments: int, random_ids: bool = False) -> Topic:
+        """A topic with that many payments in it; produced when it is asked for first."""
+        wanted = Topic(
+            f"payments-{partitions}-{payments}" + "-random" * random_ids, partitions, payments
+        )
+        if wanted not in self._topics:
+            say(f"  producing {payments:,} payments into {partitions} partitions")
+            ids = ["--random-ids"] if random_ids else []
+            printed = run(self.producer(wanted, payments, *ids))
+            numbers = dict(line.split("=", 1) for line in printed.splitlines())
+            self._topics[wanted] = Topic(
+                wanted.name, partitions, payments, int(numbers["messages"]), int(numbers["sum"])
+            )
+        return self._topics[wanted]
+
+    def empty_topic(self, partitions: int) -> Topic:
+        topic = Topic(self.unique("empty"), partitions, 0)
+        run(self.producer(topic, 0))
+        return topic
+
+    def producer(self, topic: Topic, payments: int, *options: str) -> Command:
+        return [
+            self.programs / "payments-produce",
+            *("--bootstrap-servers", self.bootstrap, "--topic", topic.name),
+            *("--partitions", str(topic.partitions), "--payments", str(payments)),
+            *("--accounts", str(ACCOUNTS), "--value-bytes", str(VALUE_BYTES), *options),
+        ]
+
+
+def wait_for(what: str, seconds: float, done: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            raise Failure(f"waited {seconds:.0f} s in vain for {what}")
+        time.sleep(0.1)

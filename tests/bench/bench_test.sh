@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The bench, on a few payments: its table is complete, what it writes can be read again, wrong calls are
+# refused, and it leaves nothing behind, also when it is interrupted.
+#   bench_test.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+programs=$1
+TMPDIR=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl-bench-test.XXXXXX")
+export TMPDIR
+chmod 711 "$TMPDIR"
+trap '"$root/scripts/services" stop-all "$TMPDIR" || true; rm -rf -- "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+fail() {
+    printf 'bench: %s\n' "$*" >&2
+    exit 1
+}
+require_clean() {
+    local left
+    left=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'pawl-bench.*')
+    [[ ! $left ]] || fail "$1 left $left behind"
+}
+refuse() { # ARGUMENTS...
+    local code=0
+    "$root/scripts/bench" "$@" >"$TMPDIR/screen" 2>&1 || code=$?
+    ((code == 2)) || { cat "$TMPDIR/screen" >&2; fail "exit code $code instead of 2 of: $*"; }
+}
+
+refuse nonsense
+refuse --payments 0
+refuse --runs two
+refuse --bin "$TMPDIR/nowhere"
+refuse --write --output "$TMPDIR/results"
+
+results=$TMPDIR/results
+"$root/scripts/bench" throughput cpu --quick --payments 2000 --bin "$programs" --output "$results" >"$TMPDIR/table"
+cat "$TMPDIR/table"
+require_clean "the bench"
+
+# A row for each mode and way to commit, with figures in all columns but those that it cannot have.
+for mode in naive code sql; do
+    for commit in synchronous 'asynchronous|replayable'; do
+        grep -qE "^$mode +($commit)  +[0-9.,]+ +[0-9]+\.[0-9]+ +[0-9]+ % +[0-9]" "$TMPDIR/table" ||
+            fail "the table lacks a complete row of $mode, $commit"
+    done
+done
+for limit in 'a transaction a message' 'batches of'; do
+    grep -qE "^limit, $limit.* (synchronous|asynchronous) +[0-9.,]+ " "$TMPDIR/table" ||
+        fail "the table lacks the limit with $limit"
+done
+grep -q '^# Measured' "$results/results.md" || fail "results.md was not written"
+! command -v gnuplot >/dev/null || grep -q '</svg>' "$results/throughput.svg" || fail "the plot was not drawn"
+# Tables can be made again from the raw results, without servers.
+cp -- "$results/results.md" "$TMPDIR/before"
+"$root/scripts/bench" --report --output "$results" >"$TMPDIR/again"
+diff "$TMPDIR/before" "$results/results.md" || fail "--report makes other tables of the same results"
+diff "$TMPDIR/table" "$TMPDIR/again" || fail "--report prints other tables of the same results"
+
+# Ctrl-C in the middle of a measurement. env undoes that a shell starts what runs in its background with
+# SIGINT ignored.
+env --default-signal=INT "$root/scripts/bench" --quick --bin "$programs" --output "$results" \
+    >"$TMPDIR/screen" 2>&1 &
+bench=$!
+deadline=$((SECONDS + 120))
+until grep -q ' messages/s$' "$TMPDIR/screen"; do
+    if ! kill -0 "$bench" 2>/dev/null || ((SECONDS > deadline)); then
+        cat "$TMPDIR/screen" >&2
+        fail "the bench did not begin"
+    fi
+    sleep 0.1
+done
+kill -s INT "$bench"
+code=0
+wait "$bench" || code=$?
+((code == 130)) || { cat "$TMPDIR/screen" >&2; fail "exit code $code after SIGINT, not 130"; }
+require_clean "the interrupted bench"
