@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 /// message on probation in another partition.
 constexpr milliseconds kLongestFlight{100};
 constexpr std::size_t kShortestFlight = 2;
-constexpr std::size_t kAloneAfterNone = 8;
+constexpr std::size_t kAloneAfterNone = 32;
 
 }  // namespace
 

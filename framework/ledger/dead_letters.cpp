@@ -35,13 +35,15 @@ constexpr const char* kParkKey =
 constexpr const char* kIsParked =
     "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
 
+// One letter of each key is enough, however many wait behind it.
 constexpr const char* kAnyParked =
     "SELECT EXISTS (SELECT FROM pawl.parked_keys k"
-    "                WHERE k.consumer_id = $1::integer AND k.topic = $2"
-    "                  AND EXISTS (SELECT FROM pawl.dead_letters d"
-    "                               WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
-    "                                 AND d.record_key_hash = k.record_key_hash"
-    "                                 AND d.status IN ('dead', 'parked')))";
+    "                 CROSS JOIN LATERAL (SELECT FROM pawl.dead_letters d"
+    "                                      WHERE d.consumer_id = k.consumer_id"
+    "                                        AND d.topic = k.topic"
+    "                                        AND d.record_key_hash = k.record_key_hash"
+    "                                        AND d.status IN ('dead', 'parked') LIMIT 1) waiting"
+    "                WHERE k.consumer_id = $1::integer AND k.topic = $2)";
 
 }  // namespace
 
