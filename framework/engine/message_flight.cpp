@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -13,6 +14,18 @@
 namespace pawl::engine {
 
 using ledger::Outcome;
+
+namespace {
+
+/// In PostgreSQL's form of bytea.
+std::string hexadecimal(std::string_view bytes) {
+  std::string text = "\\x";
+  for (const char byte : bytes)
+    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+}  // namespace
 
 MessageFlight::MessageFlight(const FrameContext& context, const ledger::OffsetRegister& offsets,
                              ScopeCache& scopes)
@@ -97,10 +110,16 @@ bool MessageFlight::fits(const Entry& entry, ledger::ScopeId scope) const {
 /// board the first message that must go alone and those behind it.
 void MessageFlight::find_duplicates(postgres::Session& session) {
   keys_.clear();
+  record_keys_.clear();
   bool parks = false;
   for (std::size_t i = 0; i < used_; ++i) {
     keys_.add_text(entries_[i].key);
-    parks = parks || may_be_parked(entries_[i]);
+    if (may_be_parked(entries_[i])) {
+      parks = true;
+      record_keys_.add_text(hexadecimal(entries_[i].message.key().value()));
+    } else {
+      record_keys_.add_null();
+    }
   }
   postgres::Flight flight(session);
   parameters_.clear();
@@ -108,14 +127,10 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
   flight.add(context_.batch_keys.lookup_statement(), parameters_);
   if (parks) {
     parameters_.clear();
-    context_.dead_letters.fill_topic(parameters_, partition_->topic);
-    flight.add(context_.dead_letters.any_parked_statement(), parameters_);
+    context_.dead_letters.fill_first_parked(parameters_, partition_->topic, record_keys_);
+    flight.add(context_.dead_letters.first_parked_statement(), parameters_);
   }
   const auto answers = flight.run();
-  if (parks && ledger::DeadLetters::parked(answers[1].get())) {
-    used_ = 0;
-    return;
-  }
   for (const auto& known : ledger::BatchKeys::found(answers[0].get())) {
     auto& entry = entries_[known.place];
     entry.duplicate = true;
@@ -125,6 +140,8 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
     if (conflict || entry.binding->on_duplicate != nullptr)
       used_ = std::min(used_, known.place);
   }
+  if (parks)
+    used_ = std::min(used_, ledger::DeadLetters::first_parked(answers[1].get()).value_or(used_));
 }
 
 void MessageFlight::send(postgres::Flight& flight, Entry& entry, bool is_last) {

@@ -88,6 +88,7 @@ class MessageFlight {
   ledger::ScopeId scope_{};
   const TopicPartition* partition_ = nullptr;
   postgres::ArrayElements keys_;
+  postgres::ArrayElements record_keys_;
   postgres::Parameters parameters_;
 };
 

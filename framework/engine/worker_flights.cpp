@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 /// message on probation in another partition.
 constexpr milliseconds kLongestFlight{100};
 constexpr std::size_t kShortestFlight = 2;
-constexpr std::size_t kAloneAfterNone = 32;
+constexpr std::size_t kAloneAfterNone = 4;
 
 }  // namespace
 
@@ -113,8 +113,8 @@ void Worker::land(Partition& partition, const MessageFlight::Landed& landed) {
     context_.observers.emit(event);
     moved_past(partition);
   }
-  // The next one says itself what is the matter with it. Where not even one could go, because a
-  // record key is parked, it is not asked again for each.
+  // The next one says itself what is the matter with it. Where not even one could go, as behind a
+  // parked record key, those behind it are likely to be like it.
   if (!landed.complete)
     partition.alone = landed.stored == 0 ? kAloneAfterNone : 1;
 }

@@ -35,15 +35,14 @@ constexpr const char* kParkKey =
 constexpr const char* kIsParked =
     "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
 
-// One letter of each key is enough, however many wait behind it.
-constexpr const char* kAnyParked =
-    "SELECT EXISTS (SELECT FROM pawl.parked_keys k"
-    "                 CROSS JOIN LATERAL (SELECT FROM pawl.dead_letters d"
-    "                                      WHERE d.consumer_id = k.consumer_id"
-    "                                        AND d.topic = k.topic"
-    "                                        AND d.record_key_hash = k.record_key_hash"
-    "                                        AND d.status IN ('dead', 'parked') LIMIT 1) waiting"
-    "                WHERE k.consumer_id = $1::integer AND k.topic = $2)";
+// Each key by itself, by the index, whatever the statistics say.
+constexpr const char* kFirstParked =
+    "SELECT asked.place - 1"
+    "  FROM unnest($3::bytea[]) WITH ORDINALITY AS asked (record_key, place)"
+    " CROSS JOIN LATERAL (SELECT FROM pawl.parked_keys k"
+    "                      WHERE k.consumer_id = $1::integer AND k.topic = $2"
+    "                        AND k.record_key_hash = sha256(asked.record_key) OFFSET 0) parked"
+    " ORDER BY 1 LIMIT 1";
 
 }  // namespace
 
@@ -74,7 +73,7 @@ DeadLetters::DeadLetters(const std::string& schema, ConsumerId consumer,
       bury_{"pawl_bury", in_schema(kBury, schema)},
       park_key_{"pawl_park_key", in_schema(kParkKey, schema)},
       is_parked_{"pawl_is_parked", in_schema(kIsParked, schema)},
-      any_parked_{"pawl_any_parked", in_schema(kAnyParked, schema)} {}
+      first_parked_{"pawl_first_parked", in_schema(kFirstParked, schema)} {}
 
 void DeadLetters::fill_burial(postgres::Parameters& parameters, const Message& message,
                               const Burial& burial) const {
@@ -122,9 +121,17 @@ void DeadLetters::fill_record_key(postgres::Parameters& parameters, const Messag
   parameters.add_bytes(message.key().value());
 }
 
-void DeadLetters::fill_topic(postgres::Parameters& parameters, const std::string& topic) const {
+void DeadLetters::fill_first_parked(postgres::Parameters& parameters, const std::string& topic,
+                                    const postgres::ArrayElements& record_keys) const {
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(topic);
+  parameters.add_text(record_keys.array());
+}
+
+std::optional<std::size_t> DeadLetters::first_parked(const PGresult* rows) {
+  if (PQntuples(rows) == 0)
+    return std::nullopt;
+  return static_cast<std::size_t>(integer(rows, 0, 0));
 }
 
 bool DeadLetters::parked(const PGresult* rows) {

@@ -7,6 +7,7 @@
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
 #include "pawl/options.hpp"
+#include "postgres/array_elements.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/statement.hpp"
 
@@ -56,9 +57,14 @@ class DeadLetters {
   [[nodiscard]] const postgres::Statement& is_parked_statement() const { return is_parked_; }
   /// Parameters of both. `record_key`: not null.
   void fill_record_key(postgres::Parameters& parameters, const Message& message) const;
-  /// Answers whether any record key of a topic is parked, in the form of is_parked_statement().
-  [[nodiscard]] const postgres::Statement& any_parked_statement() const { return any_parked_; }
-  void fill_topic(postgres::Parameters& parameters, const std::string& topic) const;
+  /// Asks which of many record keys is the first that may be parked: its letters may be resolved
+  /// meanwhile, as is_parked_statement() tells.
+  [[nodiscard]] const postgres::Statement& first_parked_statement() const { return first_parked_; }
+  /// `record_keys`: bytea in hexadecimal form, or null.
+  void fill_first_parked(postgres::Parameters& parameters, const std::string& topic,
+                         const postgres::ArrayElements& record_keys) const;
+  /// Its place among them, from 0; nullopt: none is.
+  [[nodiscard]] static std::optional<std::size_t> first_parked(const PGresult* rows);
   [[nodiscard]] static bool parked(const PGresult* rows);
   [[nodiscard]] static std::string transaction(const PGresult* rows);
 
@@ -68,7 +74,7 @@ class DeadLetters {
   postgres::Statement bury_;
   postgres::Statement park_key_;
   postgres::Statement is_parked_;
-  postgres::Statement any_parked_;
+  postgres::Statement first_parked_;
 };
 
 /// Text that PostgreSQL can store: NUL and what is not UTF-8 becomes \xNN, cut after `most` bytes.
