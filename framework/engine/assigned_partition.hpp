@@ -55,6 +55,11 @@ struct AssignedPartition {
     return lingers ? std::max(not_before, *linger_until) : not_before;
   }
 
+  /// Nothing is known of the message at hand for which it has to go alone.
+  [[nodiscard]] bool head_is_plain() const {
+    return on_probation == 0 && !row_halted && !one_try_only && !lost_in_handler && attempts == 0;
+  }
+
   std::shared_ptr<kafka::PartitionStream> stream;
   std::shared_ptr<PartitionStatus> status;
   Phase phase = Phase::kAcquiring;

@@ -12,11 +12,7 @@
 namespace pawl::engine {
 
 void BatchProcessor::emit(Step what, std::size_t index) const {
-  const auto& message = messages_[index];
-  Event event{what};
-  event.topic = message.topic();
-  event.partition = message.partition();
-  event.offset = message.offset();
+  auto event = event_of(what, messages_[index]);
   event.key = entries_[index].key;
   event.handler = binding_->label;
   context_.observers.emit(event);
@@ -121,8 +117,7 @@ std::vector<std::int64_t> BatchProcessor::sort_keys() {
       continue;
     }
     repeated_.push_back(index);
-    if (first->payload_hash != entries_[index].payload_hash &&
-        binding_->conflict == Conflict::kFail)
+    if (binding_->conflicts(entries_[index].payload_hash, first->payload_hash))
       conflicts.push_back(messages_[index].offset());
   }
   by_key_.resize(kept);
@@ -177,7 +172,7 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
   for (auto& key : found) {
     const auto index = asked.at(key.place);
     entries_[index].response = std::move(key.response);
-    if (key.payload_hash != entries_[index].payload_hash && binding_->conflict == Conflict::kFail)
+    if (binding_->conflicts(entries_[index].payload_hash, key.payload_hash))
       conflicts.push_back(messages_[index].offset());
   }
   for (const auto index : repeated_) {

@@ -28,10 +28,7 @@ void tell_duplicate(const Observers& observers, const handlers::Binding& binding
     const auto text =
         fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
                     binding.label, error.what());
-    Event event{Step::kWarning};
-    event.topic = message.topic();
-    event.partition = message.partition();
-    event.offset = message.offset();
+    auto event = event_of(Step::kWarning, message);
     event.detail = text;
     observers.emit(event);
   }

@@ -43,8 +43,6 @@ class AdvanceStep final : public LastStep {
   }
   [[nodiscard]] bool respects_parking() const override { return true; }
 
-  [[nodiscard]] const ledger::Advance& advance() const { return advance_; }
-
  private:
   const ledger::OffsetRegister& offsets_;
   const TopicPartition& partition_;

@@ -37,10 +37,6 @@ void MessageFlight::clear() {
   partition_ = nullptr;
 }
 
-bool MessageFlight::may_be_parked(const Entry& entry) {
-  return entry.message.key() && entry.binding->failures.then == FailurePolicy::kPark;
-}
-
 bool MessageFlight::add(const Message& message, const TopicPartition& partition,
                         ledger::SourceId source, const ledger::Advance& advance) {
   if (used_ == entries_.size())
@@ -84,7 +80,7 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
   entry.claim.clear();
   context_.keys.fill(entry.claim, {*scope, entry.key, entry.payload_hash, source,
                                    entry.message.partition(), entry.message.offset()});
-  if (may_be_parked(entry))
+  if (entry.binding->may_park(entry.message))
     context_.dead_letters.fill_record_key(entry.claim, entry.message);
   entry.statements.resize(fixed->count());
   for (std::size_t i = 0; i < entry.statements.size(); ++i) {
@@ -114,7 +110,7 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
   bool parks = false;
   for (std::size_t i = 0; i < used_; ++i) {
     keys_.add_text(entries_[i].key);
-    if (may_be_parked(entries_[i])) {
+    if (entries_[i].binding->may_park(entries_[i].message)) {
       parks = true;
       record_keys_.add_text(hexadecimal(entries_[i].message.key().value()));
     } else {
@@ -134,10 +130,9 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
   for (const auto& known : ledger::BatchKeys::found(answers[0].get())) {
     auto& entry = entries_[known.place];
     entry.duplicate = true;
-    const bool conflict =
-        entry.payload_hash != known.payload_hash && entry.binding->conflict == Conflict::kFail;
     // What has to be told, or refused, goes alone.
-    if (conflict || entry.binding->on_duplicate != nullptr)
+    if (entry.binding->conflicts(entry.payload_hash, known.payload_hash) ||
+        entry.binding->on_duplicate != nullptr)
       used_ = std::min(used_, known.place);
   }
   if (parks)
@@ -146,7 +141,8 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
 
 void MessageFlight::send(postgres::Flight& flight, Entry& entry, bool is_last) {
   if (!entry.duplicate) {
-    flight.add(context_.keys.claim_or_raise_statement(may_be_parked(entry)), entry.claim);
+    flight.add(context_.keys.claim_or_raise_statement(entry.binding->may_park(entry.message)),
+               entry.claim);
     const auto* fixed = entry.binding->handler->fixed_statements();
     for (std::size_t i = 0; i < entry.statements.size(); ++i)
       flight.add(fixed->statement(i), entry.statements[i]);

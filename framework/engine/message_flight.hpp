@@ -73,7 +73,6 @@ class MessageFlight {
 
   bool study(Entry& entry, ledger::SourceId source);
   [[nodiscard]] bool fits(const Entry& entry, ledger::ScopeId scope) const;
-  [[nodiscard]] static bool may_be_parked(const Entry& entry);
   void find_duplicates(postgres::Session& session);
   void send(postgres::Flight& flight, Entry& entry, bool is_last);
   [[nodiscard]] Landed read(const postgres::Answers& answers) const;

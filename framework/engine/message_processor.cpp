@@ -26,10 +26,7 @@ MessageProcessor::MessageProcessor(const FrameContext& context)
     : context_(context), scopes_(context.options, context.keys) {}
 
 void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
-  Event event{what};
-  event.topic = hand.message.topic();
-  event.partition = hand.message.partition();
-  event.offset = hand.message.offset();
+  auto event = event_of(what, hand.message);
   event.key = key_;
   event.detail = detail;
   if (binding_ != nullptr)
@@ -143,17 +140,13 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
       return std::nullopt;
     next_claim_.clear();
     // Only what comes from Kafka has a next one, so a parked key holds it back.
-    const bool parks = may_be_parked(hand);
+    const bool parks = hand.binding->may_park(hand.message);
     fill_claim(next_claim_, *scope, next_->source, hand, parks);
     return postgres::NextStart{claim_statement(parks), next_claim_, hand.binding->frame};
   } catch (const std::exception&) {
     // It is said when that message is in hand.
     return std::nullopt;
   }
-}
-
-bool MessageProcessor::may_be_parked(const InHand& hand) {
-  return hand.message.key() && hand.binding->failures.then == FailurePolicy::kPark;
 }
 
 const postgres::Statement& MessageProcessor::claim_statement(bool parks) const {
@@ -173,7 +166,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
                                         const std::string& key) {
   const auto scope = scopes_.find(session, *hand.binding, hand.message.topic(), hand.step->source);
   postgres::Frame frame(session, hand.binding->frame);
-  const bool parks = hand.step->last.respects_parking() && may_be_parked(hand);
+  const bool parks = hand.step->last.respects_parking() && hand.binding->may_park(hand.message);
   const auto claim = [&] {
     if (started_) {
       auto started = *std::move(started_);
@@ -219,7 +212,8 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
   const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  if (hand.step->last.respects_parking() && may_be_parked(hand) && park_behind(frame, hand, ""))
+  if (hand.step->last.respects_parking() && hand.binding->may_park(hand.message) &&
+      park_behind(frame, hand, ""))
     return Outcome::kParked;
   run_handler(session, frame, hand);
   emit_step(Step::kHandled, hand);
@@ -237,8 +231,7 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
     // Removed between claim and look-up; the next try claims it.
     throw postgres::Error("40001", "the idempotency key vanished while it was looked at");
   }
-  if (stored->payload_hash != message::payload_hash(hand.message) &&
-      hand.binding->conflict == Conflict::kFail) {
+  if (hand.binding->conflicts(message::payload_hash(hand.message), stored->payload_hash)) {
     throw Unfit(
         ledger::dead_reason::kConflict,
         fmt::format(

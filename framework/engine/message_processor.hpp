@@ -81,7 +81,6 @@ class MessageProcessor {
   InHand& look_at(std::size_t slot, const Message& message);
   InHand& take_in_hand(const MessageStep& step);
   void study(InHand& hand) const;
-  [[nodiscard]] static bool may_be_parked(const InHand& hand);
   [[nodiscard]] const postgres::Statement& claim_statement(bool parks) const;
   void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope, ledger::SourceId source,
                   const InHand& hand, bool parks) const;

@@ -3,9 +3,19 @@
 #include <memory>
 #include <vector>
 
+#include "pawl/message.hpp"
 #include "pawl/observer.hpp"
 
 namespace pawl::engine {
+
+/// A step of this message.
+[[nodiscard]] inline Event event_of(Step step, const Message& message) {
+  Event event{step};
+  event.topic = message.topic();
+  event.partition = message.partition();
+  event.offset = message.offset();
+  return event;
+}
 
 /// All observers of a consumer. Immutable; called from every thread.
 class Observers {

@@ -102,7 +102,8 @@ class Worker {
   void process(Partition& partition, bool more_follows);
   void end_of_log(Partition& partition, const Partition::Item& item);
   void reached_end(Partition& partition, std::int64_t end);
-  [[nodiscard]] bool goes_back(const Partition& partition, const kafka::Record& record) const;
+  [[nodiscard]] static bool goes_back(const std::optional<std::int32_t>& before,
+                                      const std::optional<std::int32_t>& epoch);
   void stream_error(Partition& partition, const kafka::Record& record);
 
   // worker_flights.cpp: messages that travel to the server together
@@ -142,8 +143,9 @@ class Worker {
   void halt_at_message(Partition& partition, const Failure& failure);
   void retry_ledger(Partition& partition, const Failure& failure);
   void moved_past(Partition& partition, std::size_t items = 1);
-  [[nodiscard]] AdvanceStep advance_of(const Partition& partition, const Partition::Item& item,
-                                       const Message& message) const;
+  [[nodiscard]] static ledger::Advance advance_of(const Partition& partition,
+                                                  const Partition::Item& item,
+                                                  const Message& message);
   [[nodiscard]] const FailureOptions& failure_options() const;
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);

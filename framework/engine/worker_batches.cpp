@@ -31,8 +31,7 @@ Worker::BatchTurn Worker::run_batch(Partition& partition) {
 /// Whatever is known of the head message alone keeps it out of a batch.
 bool Worker::may_batch(const Partition& partition) const {
   return context_.router.batches(partition.name().topic) && partition.batch_pace.size() > 1 &&
-         partition.on_probation == 0 && !partition.row_halted && !partition.one_try_only &&
-         !partition.lost_in_handler && partition.attempts == 0;
+         partition.head_is_plain();
 }
 
 /// Takes from the stream what a batch may hold, if it is there. False: the partition is not running
@@ -98,7 +97,7 @@ std::size_t Worker::collect_batch(const Partition& partition) {
     const auto record_epoch = record.leader_epoch();
     bytes += record.bytes();
     const bool fits = batches_.size() == 0 || bytes <= context_.options.batch.max_bytes;
-    if (!fits || (record_epoch && epoch && *record_epoch < *epoch) ||
+    if (!fits || goes_back(epoch, record_epoch) ||
         partition.batch_pace.runs_alone(record.offset()) ||
         !batches_.add(record.view(partition.name().topic, partition.topic_id)))
       break;

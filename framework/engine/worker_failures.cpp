@@ -201,7 +201,8 @@ void Worker::set_aside(Partition& partition, const Failure& failure) {
   burial.leader_epoch = item.record.leader_epoch();
   burial.parks_its_key = options.then == FailurePolicy::kPark && message.key().has_value();
   try {
-    const auto advance = advance_of(partition, item, message);
+    const AdvanceStep advance(context_.offsets, partition.name(),
+                              advance_of(partition, item, message));
     processor_.set_aside(*session_,
                          {message, partition.source, item.record.leader_epoch(), advance},
                          options.then, burial);

@@ -28,10 +28,8 @@ bool Worker::pipelines(const Partition& partition) const {
 
 /// False: the message at hand goes alone.
 bool Worker::fly(Partition& partition) {
-  const bool plain = partition.alone == 0 && !partition.on_probation && !partition.row_halted &&
-                     !partition.one_try_only && !partition.lost_in_handler &&
-                     partition.attempts == 0;
-  if (!plain || partition.buffer.size() < 2 || !pipelines(partition))
+  if (partition.alone > 0 || !partition.head_is_plain() || partition.buffer.size() < 2 ||
+      !pipelines(partition))
     return false;
   processor_.settle();
   fill_flight(partition);
@@ -69,13 +67,13 @@ void Worker::fill_flight(const Partition& partition) {
         item.record.kind() != kafka::Record::Kind::kMessage)
       return;
     const auto epoch = item.record.leader_epoch();
-    if (epoch && leader_epoch && *epoch < *leader_epoch)
+    if (goes_back(leader_epoch, epoch))
       return;
     if (epoch)
       leader_epoch = epoch;
     const auto message = item.record.view(partition.name().topic, partition.topic_id);
     if (!flight_.add(message, partition.name(), partition.source,
-                     advance_of(partition, item, message).advance()))
+                     advance_of(partition, item, message)))
       return;
     if (context_.observers.every_step())
       emit(Step::kFetched, partition, message.offset());
@@ -104,10 +102,7 @@ void Worker::land(Partition& partition, const MessageFlight::Landed& landed) {
     const bool applied = flight_.outcome(i) == ledger::Outcome::kApplied;
     if (applied)
       context_.breaker.applied(flight_.handler(i));
-    Event event{applied ? Step::kCommitted : Step::kDuplicate};
-    event.topic = partition.name().topic;
-    event.partition = partition.name().partition;
-    event.offset = flight_.message(i).offset();
+    auto event = event_of(applied ? Step::kCommitted : Step::kDuplicate, flight_.message(i));
     event.key = flight_.key(i);
     event.handler = flight_.handler(i);
     context_.observers.emit(event);

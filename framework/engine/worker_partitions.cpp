@@ -307,7 +307,7 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_of_log(partition, item);
     return;
   }
-  if (goes_back(partition, item.record)) {
+  if (goes_back(partition.leader_epoch, item.record.leader_epoch())) {
     processor_.settle();
     halt(partition, ledger::halt_kind::kPosition,
          fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
@@ -341,7 +341,8 @@ void Worker::process(Partition& partition, bool more_follows) {
       next.emplace(Upcoming{view_of(partition.buffer[1]), partition.source});
     }
     const auto message = view_of(item);
-    const auto advance = advance_of(partition, item, message);
+    const AdvanceStep advance(context_.offsets, partition.name(),
+                              advance_of(partition, item, message));
     const auto outcome = processor_.process(
         *session_, {message, partition.source, item.record.leader_epoch(), advance}, next);
     end_call();
@@ -357,8 +358,8 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_probation(partition, partition.stored >= offset);
 }
 
-AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item& item,
-                               const Message& message) const {
+ledger::Advance Worker::advance_of(const Partition& partition, const Partition::Item& item,
+                                   const Message& message) {
   ledger::Advance advance;
   advance.epoch = *partition.epoch;
   advance.previous = item.previous;
@@ -367,13 +368,13 @@ AdvanceStep Worker::advance_of(const Partition& partition, const Partition::Item
   advance.leader_epoch = item.record.leader_epoch();
   if (message.timestamp_ms() >= 0)
     advance.timestamp_ms = message.timestamp_ms();
-  return {context_.offsets, partition.name(), std::move(advance)};
+  return advance;
 }
 
 /// The leader epoch (KIP-320) of a record is below that of what was processed before it.
-bool Worker::goes_back(const Partition& partition, const kafka::Record& record) const {
-  const auto epoch = record.leader_epoch();
-  return epoch && partition.leader_epoch && *epoch < *partition.leader_epoch;
+bool Worker::goes_back(const std::optional<std::int32_t>& before,
+                       const std::optional<std::int32_t>& epoch) {
+  return epoch && before && *epoch < *before;
 }
 
 /// The first `items` of the buffer are behind, the last of them a message.

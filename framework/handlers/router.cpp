@@ -95,6 +95,8 @@ Router::Router(const Options& options, const Registry& registry) {
     for (const auto& topic : from.topics) {
       if (binding->batch != nullptr)
         batched_.insert(topic);
+      if (binding->handler->fixed_statements() != nullptr)
+        pipelined_.insert(topic);
       auto& bound = by_topic_[topic];
       if (bound.empty())
         topics_.push_back(topic);
@@ -113,17 +115,6 @@ const Binding* Router::route(const Message& message, message::JsonView& json) co
       return binding;
   }
   return nullptr;
-}
-
-bool Router::pipelines() const {
-  return std::ranges::any_of(topics_, [this](const auto& topic) { return pipelines(topic); });
-}
-
-bool Router::pipelines(std::string_view topic) const {
-  const auto bound = by_topic_.find(topic);
-  return bound != by_topic_.end() && std::ranges::any_of(bound->second, [](const Binding* binding) {
-           return binding->handler->fixed_statements() != nullptr;
-         });
 }
 
 std::vector<std::string> key_warnings(const Router& router) {

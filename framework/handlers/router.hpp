@@ -31,6 +31,15 @@ struct Binding {
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;
+
+  /// A message whose key was processed before with another payload is a conflict, not a duplicate.
+  [[nodiscard]] bool conflicts(std::int64_t payload_hash, std::int64_t processed_hash) const {
+    return payload_hash != processed_hash && conflict == Conflict::kFail;
+  }
+  /// It may have to wait behind an earlier one of its record key.
+  [[nodiscard]] bool may_park(const Message& message) const {
+    return message.key() && failures.then == FailurePolicy::kPark;
+  }
   /// The same where its messages go in batches; nullptr: each has a transaction of its own.
   const BatchHandler* batch = nullptr;
 };
@@ -50,8 +59,8 @@ class Router {
 
   /// Whether messages of the topic may travel to the server together: not where code, or an answer
   /// of the server, decides what follows.
-  [[nodiscard]] bool pipelines(std::string_view topic) const;
-  [[nodiscard]] bool pipelines() const;
+  [[nodiscard]] bool pipelines(std::string_view topic) const { return pipelined_.contains(topic); }
+  [[nodiscard]] bool pipelines() const { return !pipelined_.empty(); }
   /// Whether messages of the topic may go in batches.
   [[nodiscard]] bool batches(std::string_view topic) const { return batched_.contains(topic); }
   [[nodiscard]] bool batches() const { return !batched_.empty(); }
@@ -63,6 +72,7 @@ class Router {
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;
   std::set<std::string, std::less<>> batched_;
+  std::set<std::string, std::less<>> pipelined_;
 };
 
 /// What in the handlers' key templates looks like a mistake; each once, and none blocks a start.

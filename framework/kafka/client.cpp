@@ -26,10 +26,8 @@ void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
 }
 
 ConfHandle make_conf(const KafkaOptions& options) {
-  ConfHandle handle(rd_kafka_conf_new());
+  auto handle = common_conf(options);
   auto* conf = handle.get();
-  set_property(conf, "bootstrap.servers", options.bootstrap_servers);
-  set_property(conf, "client.id", "pawl");
   set_group_properties(conf, options);
 
   // Positions come from the register alone.
@@ -51,8 +49,6 @@ ConfHandle make_conf(const KafkaOptions& options) {
   set_property(
       conf, "topic.metadata.refresh.interval.ms",
       milliseconds_text(std::max(options.topic_check_interval, std::chrono::milliseconds(1000))));
-  set_property(conf, "reconnect.backoff.ms", "50");
-  set_property(conf, "reconnect.backoff.max.ms", "1000");
 
   for (const auto& [name, value] : options.librdkafka)
     set_property(conf, name, value);
@@ -60,6 +56,16 @@ ConfHandle make_conf(const KafkaOptions& options) {
 }
 
 }  // namespace
+
+ConfHandle common_conf(const KafkaOptions& options) {
+  ConfHandle handle(rd_kafka_conf_new());
+  auto* conf = handle.get();
+  set_property(conf, "bootstrap.servers", options.bootstrap_servers);
+  set_property(conf, "client.id", "pawl");
+  set_property(conf, "reconnect.backoff.ms", "50");
+  set_property(conf, "reconnect.backoff.max.ms", "1000");
+  return handle;
+}
 
 void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::string& value) {
   char error[512];

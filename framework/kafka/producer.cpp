@@ -35,12 +35,8 @@ constexpr std::array<std::string_view, 19> kOurs{"transactional.id",
                                                  "allow.auto.create.topics"};
 
 ConfHandle make_conf(const KafkaOptions& options, std::size_t largest) {
-  ConfHandle handle(rd_kafka_conf_new());
+  auto handle = common_conf(options);
   auto* conf = handle.get();
-  set_property(conf, "bootstrap.servers", options.bootstrap_servers);
-  set_property(conf, "client.id", "pawl");
-  set_property(conf, "reconnect.backoff.ms", "50");
-  set_property(conf, "reconnect.backoff.max.ms", "1000");
   set_property(conf, "message.max.bytes",
                std::to_string(std::clamp(largest, kDefaultMessage, kLargestMessage)));
   for (const auto& [name, value] : options.librdkafka) {
