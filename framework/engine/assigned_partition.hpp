@@ -55,6 +55,10 @@ struct AssignedPartition {
     return lingers ? std::max(not_before, *linger_until) : not_before;
   }
 
+  /// Acquired over the connection that the worker has now. If not, a crash of the database may have
+  /// taken back what `status` says, although the register still has our epoch.
+  [[nodiscard]] bool held_here() const { return epoch && phase != Phase::kAcquiring; }
+
   /// Nothing is known of the message at hand for which it has to go alone.
   [[nodiscard]] bool head_is_plain() const {
     return on_probation == 0 && !row_halted && !one_try_only && !lost_in_handler && attempts == 0;

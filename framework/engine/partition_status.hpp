@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
@@ -29,6 +30,12 @@ struct PartitionStatus {
   std::atomic<std::int64_t> log_end{-1};
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
+
+  /// The offset that Kafka may be told: not what a crash of the database may take back, for that is
+  /// fetched again then. -1 before it is known.
+  [[nodiscard]] std::int64_t next_for_kafka(Durability durability) const {
+    return durability == Durability::kReplayable ? durable : position;
+  }
 };
 
 /// All partitions of this process. Thread-safe.

@@ -329,11 +329,9 @@ void Supervisor::commit_progress() {
   const bool due = now >= next_commit_;
   if (due)
     next_commit_ = now + options_.kafka.commit_interval;
-  const bool replayable = options_.consumer.durability == Durability::kReplayable;
   std::vector<kafka::Membership::Progress> progress;
   for (const auto& status : context_->board.all()) {
-    // Not what a crash of the database may take back: it is fetched again then.
-    const auto next = (replayable ? status->durable : status->position).load();
+    const auto next = status->next_for_kafka(options_.consumer.durability);
     if (next < 0 || !owners_.contains(status->partition))
       continue;
     const auto told = told_kafka_.find(status->partition);

@@ -315,7 +315,7 @@ void Worker::make_durable() {
   next_durable_ = Clock::now() + consumer.durability_interval;
   std::map<TopicPartition, std::int64_t> reached;
   for (const auto& [name, partition] : partitions_) {
-    if (partition->epoch && partition->status->position > partition->status->durable)
+    if (partition->held_here() && partition->status->position > partition->status->durable)
       reached.emplace(name, partition->status->position);
   }
   if (reached.empty())
@@ -323,7 +323,8 @@ void Worker::make_durable() {
   try {
     // One of them stands for all: what this session committed before is on disk with it.
     const auto& name = reached.begin()->first;
-    context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch);
+    if (!context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch))
+      return;
     for (const auto& [partition, position] : reached)
       partitions_.at(partition)->status->durable = position;
   } catch (const std::exception&) {
@@ -360,7 +361,8 @@ void Worker::release(Partition& partition) {
     return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
-      partition.status->durable = partition.status->position.load();
+      if (partition.held_here())
+        partition.status->durable = partition.status->position.load();
       emit(Step::kReleased, partition, partition.stored);
     }
   } catch (const std::exception&) {

@@ -97,8 +97,10 @@ void Worker::prepare_acquires() {
       continue;
     due.push_back(partition.get());
     names.push_back(name);
-    if (partition->must_prove)
-      to_prove.push_back({name, partition->stored + 1});
+    if (partition->must_prove) {
+      const auto next = partition->status->next_for_kafka(context_.options.consumer.durability);
+      to_prove.push_back({name, next >= 0 ? next : partition->stored + 1});
+    }
   }
   if (due.empty())
     return;

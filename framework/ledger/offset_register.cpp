@@ -194,11 +194,13 @@ const postgres::Statement& OffsetRegister::advance_statement(Outcome outcome, bo
   return advance_.at({outcome, halted});
 }
 
-void OffsetRegister::commit_durably(postgres::Session& session, const TopicPartition& partition,
+bool OffsetRegister::commit_durably(postgres::Session& session, const TopicPartition& partition,
                                     OwnerEpoch epoch) const {
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
-  postgres::run_transaction(session, {{&commit_durably_, std::move(parameters)}});
+  const auto results =
+      postgres::run_transaction(session, {{&commit_durably_, std::move(parameters)}});
+  return postgres::affected_rows(results.front().get()) == 1;
 }
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,

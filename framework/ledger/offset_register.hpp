@@ -92,8 +92,9 @@ class OffsetRegister {
             const std::string& kind, const std::string& reason) const;
 
   /// A commit that waits for the disk, and so for everything that the session committed before.
-  void commit_durably(postgres::Session& session, const TopicPartition& partition,
-                      OwnerEpoch epoch) const;
+  /// False: somebody else acquired meanwhile; nothing was written, and nothing waited for.
+  [[nodiscard]] bool commit_durably(postgres::Session& session, const TopicPartition& partition,
+                                    OwnerEpoch epoch) const;
 
   /// Counts one failed attempt of the message at `offset`; the attempts so far, also of earlier
   /// processes. Nullopt: somebody else acquired meanwhile.

@@ -305,11 +305,7 @@ TEST_CASE("a connection that breaks inside a batch lets its messages run alone")
 TEST_CASE("SQL that crashes its server process is attributed to its message") {
   PostgresServer server;
   PaymentsWorld world(2, &server);
-  world.execute(
-      "CREATE FUNCTION crash_on_poison(id text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
-      "  IF id = 'poison' THEN"
-      "    EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -s SEGV $PPID; sleep 5''';"
-      "  END IF; END $$");
+  world.create_crash_on_poison();
   world.use_handler(R"toml(batch = true
 sql = [
   "SELECT crash_on_poison(id) FROM unnest({header:event-id}::text[]) AS u (id)",

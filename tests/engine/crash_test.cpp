@@ -1,16 +1,22 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "payments_world.hpp"
+#include "batch_world.hpp"
+#include "process_watch.hpp"
 
 using namespace std::chrono_literals;
+using pawl::test::longest_flight;
+using pawl::test::modes;
 using pawl::test::PaymentsWorld;
+using pawl::test::transactions;
 
 namespace {
 
@@ -20,39 +26,46 @@ const std::vector<std::string> kSteps{"fetched",    "claimed",   "handled",  "ad
 // Of messages that travel together: the others are behind each other's.
 const std::vector<std::string> kFlightSteps{"fetched", "committing", "committed", "duplicate"};
 
+/// Kills at each step of each mode: PAWL_CRASH_ROUNDS, else few enough for every day.
+int rounds() {
+  const char* rounds = std::getenv("PAWL_CRASH_ROUNDS");
+  return rounds != nullptr ? std::atoi(rounds) : 2;
+}
+
 }  // namespace
 
 TEST_CASE("a process killed at any step of any message leaves balanced books") {
+  const auto mode = GENERATE(from_range(modes()));
+  CAPTURE(mode.name);
   PaymentsWorld world(4);
   // A member that died is gone after this; the survivors wait that long for its partitions.
   world.set_kafka_options("session_timeout = \"1s\"");
-  const std::string mode = GENERATE("sql", "code", "pipelined", "replayable");
-  CAPTURE(mode);
+  world.use(mode);
   // The first messages are hit again and again, alone.
   world.set("failures.max_crashes=100");
-  if (mode == "code")
-    world.use_handler("name = \"payment\"");
-  if (mode == "sql")
-    world.set("consumer.pipeline=1");
-  if (mode == "replayable")
-    world.set("consumer.durability=replayable");
-  const auto& steps = mode == "sql" || mode == "code" ? kSteps : kFlightSteps;
+  const auto& steps = mode.flies ? kFlightSteps : kSteps;
+  // Behind those that run alone because of the process before.
+  const int first = mode.flies || mode.batches ? 30 : 3;
+  int in_flights = 0;
 
   int kills = 0;
   world.produce(2000);
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     for (const auto& step : steps) {
       world.produce(150);
-      const int nth = step == "duplicate" ? 1 : 3 + round * 5;
-      const auto process = world.start({{"--kill", fmt::format("{}:{}", step, nth)}});
+      const int nth = step == "duplicate" ? 1 : first + round * 7;
+      const auto process = world.start({{"--events", "--kill", fmt::format("{}:{}", step, nth)}});
       const auto status = process->wait(60s);
       INFO(step << " " << nth << "\n" << process->output());
       REQUIRE(status.signal == SIGKILL);
       ++kills;
+      in_flights += longest_flight(*process) > 1 ? 1 : 0;
     }
   }
-  REQUIRE(kills == 8 * static_cast<int>(steps.size()));
+  REQUIRE(kills == rounds() * static_cast<int>(steps.size()));
+  REQUIRE((in_flights > 0) == mode.flies);
   world.drain();
   REQUIRE(world.imbalance() == "");
+  REQUIRE((transactions(world) < world.number("SELECT count(*) FROM ledger")) == mode.batches);
   REQUIRE(world.produced() > 2000 + 150 * kills);
 }

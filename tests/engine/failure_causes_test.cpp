@@ -258,11 +258,7 @@ TEST_CASE("a deferred constraint that fails at COMMIT counts against the message
 TEST_CASE("a message whose SQL crashes its server process is set aside, and no other") {
   PostgresServer server;
   PaymentsWorld world(2, &server);
-  world.execute(
-      "CREATE FUNCTION crash_on_poison(id text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
-      "  IF id = 'poison' THEN"
-      "    EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -s SEGV $PPID; sleep 5''';"
-      "  END IF; END $$");
+  world.create_crash_on_poison();
   world.use_handler(R"toml(sql = [
   "SELECT crash_on_poison({header:event-id})",
   "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",

@@ -26,25 +26,25 @@ TEST_CASE(
   const RegisterMoves moves(world);
   world.set_kafka_options("session_timeout = \"1s\"");
   world.set_postgres_options("stalled_owner_after = \"1s\"\nlock_timeout = \"2s\"");
-  const auto [mode, step] =
+  const auto [name, step] =
       GENERATE(table<std::string, std::string>({{"sql", "fetched"},
                                                 {"sql", "handled"},
                                                 {"sql", "advancing"},
                                                 {"sql", "committing"},
-                                                {"code", "fetched"},
                                                 {"code", "handled"},
-                                                {"code", "advancing"},
                                                 {"code", "committing"},
-                                                {"pipelined", "fetched"},
-                                                {"pipelined", "committing"}}));
-  if (mode == "code")
-    world.use_handler("name = \"payment\"");
-  if (mode == "sql")
-    world.set("consumer.pipeline=1");
-  CAPTURE(step, mode);
+                                                {"flights", "fetched"},
+                                                {"flights, replayable", "committing"},
+                                                {"sql batches, replayable", "committing"},
+                                                {"code batches", "handled"},
+                                                {"code batches", "advancing"}}));
+  CAPTURE(name, step);
+  const auto& mode = pawl::test::mode(name);
+  world.use(mode);
+  const int nth = mode.batches ? 40 : 200;
 
   world.produce(1000);
-  const auto zombie = world.start({{"--freeze", fmt::format("{}:200", step)}});
+  const auto zombie = world.start({{"--freeze", fmt::format("{}:{}", step, nth)}});
   const ShowOnFailure show_zombie("zombie", *zombie);
   wait_until_stopped(*zombie, 40s);
   const auto zombie_id =

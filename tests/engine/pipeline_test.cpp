@@ -5,15 +5,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <pqxx/pqxx>
-#include <sstream>
 
 #include "payments_world.hpp"
 #include "process_watch.hpp"
 #include "register_moves.hpp"
 
 using namespace std::chrono_literals;
+using pawl::test::longest_flight;
 using pawl::test::PaymentsWorld;
 using pawl::test::ProgramOptions;
 using pawl::test::RegisterMoves;
@@ -87,18 +86,6 @@ ProgramOptions dead_letters(std::vector<std::string> arguments) {
       "[failures]\nthen = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
       "retry_max = \"20ms\"\n";
   return options;
-}
-
-/// The most messages of one flight: COMMITs that were sent before an answer was read.
-int longest_flight(const pawl::testing::ChildProcess& process) {
-  std::istringstream lines(process.output());
-  int longest = 0;
-  int run = 0;
-  for (std::string line; std::getline(lines, line);) {
-    run = line.starts_with("EVENT committing") ? run + 1 : 0;
-    longest = std::max(longest, run);
-  }
-  return longest;
 }
 
 /// A transaction of a stranger that holds what messages need, until it ends.

@@ -2,27 +2,10 @@
 
 #include <cstdint>
 
+#include "modes.hpp"
 #include "payments_world.hpp"
 
 namespace pawl::test {
-
-/// Payments in batches: accounts are locked in their order, so that batches of two partitions wait
-/// for each other instead of ending in a deadlock.
-inline constexpr const char* kBatchSql = R"toml(batch = true
-sql = [
-  "INSERT INTO ledger (event_id, account, amount) SELECT * FROM unnest({header:event-id}::text[], {/account}::text[], {/amount}::bigint[])",
-  """
-  WITH sums AS (SELECT account, sum(amount) AS amount, count(*) AS entries
-                  FROM unnest({/account}::text[], {/amount}::bigint[]) AS p (account, amount) GROUP BY account),
-  locked AS MATERIALIZED (SELECT id FROM accounts WHERE id IN (SELECT account FROM sums) ORDER BY id FOR UPDATE)
-  UPDATE accounts a SET balance = a.balance + s.amount, entries = a.entries + s.entries
-    FROM locked l JOIN sums s ON s.account = l.id WHERE a.id = l.id
-  """,
-])toml";
-
-/// Handlers of the test consumer that say how many messages they got.
-inline constexpr const char* kBatchCode = "name = \"batch\"";
-inline constexpr const char* kBatchPoison = "name = \"batch_throws_on_poison\"";
 
 /// Keeps the order in which the ledger is written.
 inline void note_order(const PaymentsWorld& world) {

@@ -44,6 +44,12 @@ PaymentsWorld::PaymentsWorld(int partitions, testing::PostgresServer* server,
                       kAccounts - 1));
 }
 
+void PaymentsWorld::use(const Mode& mode) {
+  if (!mode.handler.empty())
+    handler_ = mode.handler;
+  settings_.insert(settings_.end(), mode.settings.begin(), mode.settings.end());
+}
+
 void PaymentsWorld::add_partitions(int total) {
   broker_.add_partitions(topic_, total);
   // A producer looks for new partitions every few minutes only.
@@ -159,6 +165,14 @@ void PaymentsWorld::execute(const std::string& sql) const {
   pqxx::connection connection(url_);
   pqxx::nontransaction tx(connection);
   tx.exec(sql);
+}
+
+void PaymentsWorld::create_crash_on_poison() const {
+  execute(
+      "CREATE FUNCTION crash_on_poison(id text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
+      "  IF id = 'poison' THEN"
+      "    EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -s SEGV $PPID; sleep 5''';"
+      "  END IF; END $$");
 }
 
 std::int64_t PaymentsWorld::processed() const {

@@ -11,6 +11,8 @@
 
 #include <pawl/testing/testing.hpp>
 
+#include "modes.hpp"
+
 namespace pawl::test {
 
 /// What one consumer process of a test does besides consuming; see test_consumer.cpp.
@@ -53,6 +55,7 @@ class PaymentsWorld {
   void use_handler(std::string toml) { handler_ = std::move(toml); }
   /// `--set` of every process that starts from now on.
   void set(std::string assignment) { settings_.push_back(std::move(assignment)); }
+  void use(const Mode& mode);
   void set_kafka_options(std::string toml) { kafka_options_ = std::move(toml); }
   void set_postgres_options(std::string toml) { postgres_options_ = std::move(toml); }
 
@@ -64,6 +67,8 @@ class PaymentsWorld {
   /// Runs a query that gives one value.
   [[nodiscard]] std::string value(const std::string& sql) const;
   void execute(const std::string& sql) const;
+  /// An SQL function crash_on_poison(id): the server process dies of SIGSEGV for the id 'poison'.
+  void create_crash_on_poison() const;
   [[nodiscard]] std::int64_t number(const std::string& sql) const { return std::stoll(value(sql)); }
   /// Of all partitions: how far the stored offsets are from where the counters began, added up.
   /// Equals the messages processed, without holes.

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <pawl/testing/wait.hpp>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 
 namespace pawl::test {
 namespace {
@@ -42,6 +45,26 @@ int occurrences(const testing::ChildProcess& process, const std::string& text) {
   for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1))
     ++count;
   return count;
+}
+
+int longest_flight(const testing::ChildProcess& process) {
+  std::istringstream lines(process.output());
+  int longest = 0;
+  // Of each partition: workers print between each other's lines.
+  std::map<std::string, int> runs;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string event;
+    std::string step;
+    std::string topic;
+    std::string partition;
+    if (!(words >> event >> step >> topic >> partition) || event != "EVENT")
+      continue;
+    auto& run = runs[topic.append(" ").append(partition)];
+    run = step == "committing" ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  return longest;
 }
 
 ShowOnFailure::ShowOnFailure(std::string name, const testing::ChildProcess& process)

@@ -14,6 +14,10 @@ void wait_until_stopped(testing::ChildProcess& process, std::chrono::millisecond
 /// How often a text occurs in what the process has written so far.
 int occurrences(const testing::ChildProcess& process, const std::string& text);
 
+/// The most messages of one flight: COMMITs that were sent before an answer was read. The process
+/// was started with --events.
+int longest_flight(const testing::ChildProcess& process);
+
 /// Prints what a process wrote when the test leaves the scope by a failure.
 class ShowOnFailure {
  public:
