@@ -61,6 +61,17 @@ std::string apply(pqxx::dbtransaction& tx, const pawl::Message& message) {
   return added[0][0].as<std::string>();
 }
 
+/// Reads no answer, so that a message takes one round trip: all of it travels with the offset and
+/// the COMMIT. That an account is missing is then for the database to say, by a foreign key for
+/// example.
+void apply_unread(pqxx::dbtransaction& tx, const pawl::Message& message) {
+  const auto payment = payments::Payment::parse(message.value());
+  pawl::defer(tx, "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
+              pqxx::params{event_id(message), payment.account, payment.amount});
+  pawl::defer(tx, "UPDATE accounts SET balance = balance + $2, entries = entries + 1 WHERE id = $1",
+              pqxx::params{payment.account, payment.amount});
+}
+
 /// What a handler returns is stored with the key: the answer to this message, should it come again.
 std::string apply_with_receipt(pqxx::dbtransaction& tx, const pawl::Message& message) {
   return R"({"balance":)" + apply(tx, message) + "}";
@@ -99,6 +110,8 @@ int main(int argc, char** argv) {
   app.key("payment_without_receipt", event_id);
   app.handler("payment_without_receipt",
               [](pqxx::dbtransaction& tx, const pawl::Message& message) { apply(tx, message); });
+  app.key("payment_unread", event_id);
+  app.handler("payment_unread", apply_unread);
   app.key("payment_batch", event_id);
   app.batch_handler("payment_batch", apply_batch);
   app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {

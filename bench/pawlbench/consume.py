@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from .modes import ASYNCHRONOUS, Consumer, command
 from .pgbench import part, waits_ms
@@ -32,6 +33,7 @@ class Work:
 class Consume:
     consumer: Consumer
     work: Work
+    under: tuple[str | Path, ...] = ()  # a command that runs it
 
     @property
     def labels(self) -> Labels:
@@ -55,7 +57,7 @@ class Consume:
         with ExitStack() as stack:
             database = stack.enter_context(site.database(self.work.keys, asynchronous))
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
-            line = command(site, self.consumer, topic, database, url)
+            line = [*self.under, *command(site, self.consumer, topic, database, url)]
             before = site.server_cpu_seconds()
             children = [
                 stack.enter_context(Child(line, site.log(f"{database.name}-{i}")))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from .consume import RoundTrip
 from .dimension import Dimension
 from .experiment import Experiment
+from .instructions import PerMessage
 from .throughput import Cpu, Throughput
 from .times import Latency, Memory, Pauses, Starts
 
@@ -58,4 +59,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Starts(),
     Memory(),
     Cpu(),
+    PerMessage(),
 )

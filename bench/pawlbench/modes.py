@@ -56,9 +56,15 @@ MODES = (
     ),
     Mode(
         "code",
-        "C++ handler, a transaction a message",
+        "C++ handler that reads an answer, a transaction a message",
         "payments",
         'name = "payment_without_receipt"',
+    ),
+    Mode(
+        "code-unread",
+        "C++ handler that reads none (pawl::defer), a transaction a message",
+        "payments",
+        'name = "payment_unread"',
     ),
     Mode("sql", "SQL handler, a transaction a message", "pawl", _SQL),
     Mode("sql-single", "the same, one transaction in flight", "pawl", _SQL, "pipeline = 1"),

@@ -1,5 +1,6 @@
 """The private servers, their databases and topics."""
 
+import shlex
 import shutil
 import tempfile
 import time
@@ -92,6 +93,27 @@ class Site:
                 ]
             )
             self._commit_timestamps = True
+
+    @contextmanager
+    def server_under(self, wrapper: Command) -> Iterator[None]:
+        """The server restarted, each of its processes run by another command; as before in the end."""
+        folder, programs = self.work / "postgres", self.work / "wrapped"
+        real = folder.joinpath("programs_folder").read_text()
+        programs.mkdir(exist_ok=True)
+        script = programs / "postgres"
+        line = shlex.join(str(word) for word in [*wrapper, f"{real.strip()}/postgres"])
+        script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        script.chmod(0o755)
+        service = [SCRIPTS / "services", "postgres"]
+        try:
+            run([*service, "stop", folder])
+            folder.joinpath("programs_folder").write_text(f"{programs}\n")
+            run([*service, "start", folder])
+            yield
+            run([*service, "stop", folder])
+        finally:
+            folder.joinpath("programs_folder").write_text(real)
+        run([*service, "start", folder])
 
     def server_cpu_seconds(self) -> float:
         return cpu_seconds_of_server(
