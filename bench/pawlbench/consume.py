@@ -26,6 +26,7 @@ class Work:
     round_trip_ms: float = 0.0  # to PostgreSQL, on top of what it is
     keys: int = 0  # that are there before
     random_ids: bool = False
+    commit_delay_us: int = 0  # PostgreSQL waits so long for others to share a flush
     seconds: float = 0.0  # ends after so many, counted from the first payment; 0: all of them
 
 
@@ -46,6 +47,7 @@ class Consume:
             "processes": self.work.processes,
             "round_trip_ms": self.work.round_trip_ms,
             "keys": self.work.keys,
+            "commit_delay_us": self.work.commit_delay_us,
         }
 
     def prepare(self, site: Site) -> None:
@@ -55,7 +57,9 @@ class Consume:
         topic = site.topic(self.work.partitions, self.work.payments, self.work.random_ids)
         asynchronous = self.consumer.commit == ASYNCHRONOUS
         with ExitStack() as stack:
-            database = stack.enter_context(site.database(self.work.keys, asynchronous))
+            database = stack.enter_context(
+                site.database(self.work.keys, asynchronous, self.work.commit_delay_us)
+            )
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
             line = [*self.under, *command(site, self.consumer, topic, database, url)]
             before = site.server_cpu_seconds()

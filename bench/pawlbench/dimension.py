@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .consume import Consume, Work
 from .experiment import Shown, Task, baseline, consumed, consumers, is_baseline, pairs
-from .modes import Known
+from .modes import SYNCHRONOUS, Known
 from .options import Options
 from .plots import Plot
 from .records import Record, having, labels_in, spread
@@ -24,6 +24,7 @@ class Dimension:
     changed: Callable[[Work, float], Work]  # the usual work at a place
     to_naive: bool = True  # else to the first place: what the naive loop has no equal of
     proof: Callable[[float], Task] | None = None  # a task at each place beside the modes
+    flushed_singly: bool = False  # only what waits for the disk with every message
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
         found: list[Task] = []
@@ -33,6 +34,8 @@ class Dimension:
                 found.append(self.proof(place))
             workers = int(place) if self.label == "workers" else options.workers
             for consumer in consumers(known, workers):
+                if self.flushed_singly and (consumer.commit != SYNCHRONOUS or consumer.mode.batch):
+                    continue
                 if consumer.mode.is_pawl or (self.to_naive and is_baseline(consumer)):
                     found.append(Consume(consumer, self.changed(usual, place)))
         return found

@@ -21,12 +21,21 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Dimension(
         name="workers",
-        title="messages per second with 1, 4 and 12 workers, from 64 partitions",
+        title="messages per second with 1 to 32 workers, from 64 partitions",
         label="workers",
         unit="workers",
-        places=lambda _: [1, 4, 12],
+        places=lambda _: [1, 4, 8, 12, 32],
         changed=lambda work, _: replace(work, partitions=64),
         to_naive=False,
+    ),
+    Dimension(
+        name="group-commit",
+        title="messages per second with PostgreSQL's commit_delay",
+        label="commit_delay_us",
+        unit="microseconds",
+        places=lambda _: [0, 100, 400, 1000],
+        changed=lambda work, us: replace(work, commit_delay_us=int(us)),
+        flushed_singly=True,
     ),
     Dimension(
         name="latency",

@@ -31,11 +31,23 @@ class Spread:
     middle: float
     lowest: float
     highest: float
+    by_run: dict[int, float] = field(default_factory=dict)
 
 
 def spread(records: list[Record], value: str) -> Spread | None:
-    found = [record.values[value] for record in records if value in record.values]
-    return Spread(median(found), min(found), max(found)) if found else None
+    found = {r.run: r.values[value] for r in records if value in r.values}
+    if not found:
+        return None
+    numbers = found.values()
+    return Spread(median(numbers), min(numbers), max(numbers), found)
+
+
+def quotient(of: Spread | None, to: Spread | None) -> float | None:
+    """The median of what each run says: a machine that gets slower from run to run does not count."""
+    if of is None or to is None:
+        return None
+    both = [of.by_run[run] / to.by_run[run] for run in of.by_run if to.by_run.get(run)]
+    return median(both) if both else None
 
 
 def having(records: list[Record], **labels: str | int | float) -> list[Record]:

@@ -130,13 +130,19 @@ class Site:
     # ---- databases -------------------------------------------------------------------------------
 
     @contextmanager
-    def database(self, keys: int = 0, asynchronous: bool = False) -> Iterator[Database]:
+    def database(
+        self, keys: int = 0, asynchronous: bool = False, commit_delay_us: int = 0
+    ) -> Iterator[Database]:
         """A new database with pawl's tables, the payments' and `keys` idempotency keys."""
         template = self._filled_template(keys) if keys else "bench_empty"
         database = Database(self.unique("run"), self._server)
         self.server.query(f"CREATE DATABASE {database.name} TEMPLATE {template} STRATEGY file_copy")
         if asynchronous:
             self.server.query(f"ALTER DATABASE {database.name} SET synchronous_commit = off")
+        if commit_delay_us:
+            self.server.query(
+                f"ALTER DATABASE {database.name} SET commit_delay = {commit_delay_us}"
+            )
         self.server.query("CHECKPOINT")
         yield database
         # Not after a failure: the server goes away then, and the failure must be heard.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .records import Spread
+from .records import Spread, quotient
 
 
 @dataclass
@@ -47,12 +47,10 @@ def cell(of: Spread | None) -> str:
 
 
 def ratio(of: Spread | None, to: Spread | None) -> str:
-    return "-" if of is None or to is None or to.middle == 0 else f"{of.middle / to.middle:.2f}"
+    found = quotient(of, to)
+    return "-" if found is None else f"{found:.2f}"
 
 
 def share(of: Spread | None, to: Spread | None) -> str:
-    return (
-        "-"
-        if of is None or to is None or to.middle == 0
-        else f"{100 * of.middle / to.middle:.0f} %"
-    )
+    found = quotient(of, to)
+    return "-" if found is None else f"{100 * found:.0f} %"
