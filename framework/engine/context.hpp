@@ -8,6 +8,7 @@
 #include "engine/frame_context.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
+#include "engine/previous_owners.hpp"
 #include "engine/reachability.hpp"
 #include "engine/run_gate.hpp"
 #include "engine/topic_directory.hpp"
@@ -52,6 +53,7 @@ struct Context {
   std::function<void()> topics_in_doubt = {};
   Breaker breaker = {};
   RunGate gate = {};
+  PreviousOwners previous_owners = {};
 
   [[nodiscard]] std::string commit_metadata() const { return "pawl:" + registration.database_id; }
 };

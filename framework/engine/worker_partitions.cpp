@@ -147,8 +147,10 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
     partition.attempts = 0;
   partition.stored = acquired.stored_offset;
   if (acquired.previous_owner != context_.owner) {
-    partition.previous_owner = acquired.released ? std::nullopt : acquired.previous_backend;
+    context_.previous_owners.took_over(
+        partition.name(), acquired.released ? std::nullopt : acquired.previous_backend);
   }
+  partition.previous_owner = context_.previous_owners.session_of(partition.name());
   partition.status->position = acquired.stored_offset + 1;
   // The acquire was a synchronous commit, and so everything before it is on disk.
   partition.status->durable = acquired.stored_offset + 1;

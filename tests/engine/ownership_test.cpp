@@ -73,6 +73,33 @@ TEST_CASE(
   REQUIRE(moves.violations() == "");
 }
 
+// Fails when only the assignment remembers from whom a partition was taken: the heir has been its
+// own predecessor since, and nobody ends the session that holds the message's key.
+TEST_CASE("an heir that is away for a moment still knows whose locks it waits for") {
+  PaymentsWorld world(1);
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.set_postgres_options("stalled_owner_after = \"3s\"\nlock_timeout = \"2s\"");
+  world.produce(300);
+  const auto zombie = world.start({{"--freeze", "handled:100"}});
+  const ShowOnFailure show_zombie("zombie", *zombie);
+  wait_until_stopped(*zombie, 40s);
+
+  const auto heir = world.start();
+  const ShowOnFailure show_heir("heir", *heir);
+  heir->wait_for_output("EVENT positioned", 40s);
+  heir->kill(SIGSTOP);
+  wait_until([&] { return world.broker().stable_members(world.group()) == 0; }, 30s,
+             "the heir to be taken for dead");
+  heir->kill(SIGCONT);
+  heir->wait_for_output("EVENT revoked", 30s);
+  // Much sooner than idle_in_transaction_session_timeout, which ends the session at last.
+  world.wait_until_all_processed(30s);
+  REQUIRE(occurrences(*heir, "of the partition's previous owner") == 1);
+  REQUIRE(world.imbalance() == "");
+  zombie->kill(SIGKILL);
+  stop_cleanly(*heir);
+}
+
 // Fails when advance does not compare epochs (both apply), when a fenced owner does not back off
 // (nobody gets anything done), and when owners end each other's live sessions.
 TEST_CASE("two live processes forced onto the same partitions share the work without a storm") {
