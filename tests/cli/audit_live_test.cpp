@@ -42,6 +42,8 @@ std::int64_t compacted_up_to(const std::string& topic) {
 TEST_CASE("an audit beside a running consumer finds nothing") {
   AuditedSite site;
   const auto child = site.start();
+  // Before its first contact there are no books.
+  site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE NOT released", "3");
   for (int round = 0; round < 6; ++round) {
     const auto prefix = "r" + std::to_string(round) + "-";
     site.pay_many(0, prefix, 400);
