@@ -2,18 +2,17 @@
 else the machine does. Only what runs in the programs themselves counts, not the kernel's part."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from .consume import Consume, Work
-from .experiment import Shown, Task, baseline, consumers, pairs
-from .modes import SYNCHRONOUS, Known
+from .experiment import Shown, Task, consumers, pairs
+from .modes import NAIVE, SYNCHRONOUS, Consumer, Known
 from .options import Options
-from .processes import Failure, say
-from .records import Labels, Record, Values, having, spread
+from .processes import say
+from .records import Labels, Record, Spread, Values, having, spread, summed
 from .site import Site
 from .tables import Table, cell, ratio
 
@@ -50,19 +49,19 @@ def folder_for_all(site: Site, name: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Instructions:
-    consume: Consume
+    consumer: Consumer
 
     @property
     def labels(self) -> Labels:
         return {
-            "mode": self.consume.consumer.mode.name,
-            "commit": self.consume.consumer.commit,
-            "batch": int(self.consume.consumer.mode.batch),
+            "mode": self.consumer.mode.name,
+            "commit": self.consumer.commit,
+            "batch": int(self.consumer.mode.batch),
         }
 
     def prepare(self, site: Site) -> None:
         for payments in (FEW, MANY):
-            self._of(payments).prepare(site)
+            site.topic(PARTITIONS, payments)
 
     def measure(self, site: Site) -> Values:
         few, many = self._count(site, FEW), self._count(site, MANY)
@@ -71,17 +70,13 @@ class Instructions:
             name: (many[name] - few[name]) / messages / 1000 for name in ("server_k", "program_k")
         }
 
-    def _of(self, payments: int) -> Consume:
-        work = Work(payments, PARTITIONS)
-        return replace(self.consume, work=work)
-
     def _count(self, site: Site, payments: int) -> Values:
         with ExitStack() as stack:
             by_server = stack.enter_context(folder_for_all(site, "server-count"))
             by_program = stack.enter_context(folder_for_all(site, "program-count"))
             with site.server_under(counter(by_server)):
-                consume = replace(self._of(payments), under=tuple(counter(by_program)))
-                values = consume.measure(site)
+                work = Work(payments, PARTITIONS)
+                values = Consume(self.consumer, work, tuple(counter(by_program))).measure(site)
             return {
                 "messages": values["messages"],
                 "server_k": counted(by_server),
@@ -99,7 +94,7 @@ class PerMessage:
             say("  instructions: left out, they are counted by valgrind; apt-get install valgrind")
             return []
         return [
-            Instructions(Consume(consumer, Work(MANY, PARTITIONS)))
+            Instructions(consumer)
             for consumer in consumers(known, PARTITIONS)
             if consumer.commit == SYNCHRONOUS
         ]
@@ -107,13 +102,10 @@ class PerMessage:
     def show(self, records: list[Record]) -> Shown:
         table = Table(["mode", "program, thousands", "PostgreSQL, thousands", "both, to naive"])
 
-        def both(same: list[Record]) -> list[Record]:
-            return [
-                Record(r.labels, r.run, {"k": r.values["program_k"] + r.values["server_k"]})
-                for r in same
-            ]
+        def both(same: list[Record]) -> Spread | None:
+            return summed(same, "program_k", "server_k")
 
-        naive = baseline(both(records), "k")
+        naive = both(having(records, mode=NAIVE.name, commit=SYNCHRONOUS))
         for mode, commit in pairs(records):
             same = having(records, mode=mode, commit=commit)
             table.rows.append(
@@ -121,7 +113,7 @@ class PerMessage:
                     mode,
                     cell(spread(same, "program_k")),
                     cell(spread(same, "server_k")),
-                    ratio(spread(both(same), "k"), naive),
+                    ratio(both(same), naive),
                 ]
             )
         table.notes.append(

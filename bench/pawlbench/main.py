@@ -116,8 +116,12 @@ def in_turn(tasks: list[Task], runs: int) -> Iterator[tuple[int, Task]]:
 
 def described(task: Task) -> str:
     usual = {
-        **{"batch": 0, "processes": 1, "round_trip_ms": 0.0},
-        **{"keys": 0, "commit_delay_us": 0, "batch_size": 0},
+        "batch": 0,
+        "processes": 1,
+        "round_trip_ms": 0.0,
+        "keys": 0,
+        "commit_delay_us": 0,
+        "batch_size": 0,
     }
     return " ".join(
         str(of) if name in ("mode", "commit") else f"{name}={of}"

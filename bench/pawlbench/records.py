@@ -42,6 +42,14 @@ def spread(records: list[Record], value: str) -> Spread | None:
     return Spread(median(numbers), min(numbers), max(numbers), found)
 
 
+def summed(records: list[Record], *values: str) -> Spread | None:
+    """Of several values together; one that a record does not have counts as nothing."""
+    return spread(
+        [Record({}, r.run, {"sum": sum(r.values.get(of, 0) for of in values)}) for r in records],
+        "sum",
+    )
+
+
 def quotient(of: Spread | None, to: Spread | None) -> float | None:
     """The median of what each run says: a machine that gets slower from run to run does not count."""
     if of is None or to is None:

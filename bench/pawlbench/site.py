@@ -105,15 +105,16 @@ class Site:
         script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
         script.chmod(0o755)
         service = [SCRIPTS / "services", "postgres"]
+        run([*service, "stop", folder])
+        folder.joinpath("programs_folder").write_text(f"{programs}\n")
         try:
-            run([*service, "stop", folder])
-            folder.joinpath("programs_folder").write_text(f"{programs}\n")
             run([*service, "start", folder])
             yield
-            run([*service, "stop", folder])
         finally:
+            # Also after a failure: the measurements behind it need the server as it was.
+            run([*service, "stop", folder])
             folder.joinpath("programs_folder").write_text(real)
-        run([*service, "start", folder])
+            run([*service, "start", folder])
 
     def server_cpu_seconds(self) -> float:
         return cpu_seconds_of_server(

@@ -8,7 +8,7 @@ from .limit import Limit
 from .modes import ASYNCHRONOUS, NAIVE, SYNCHRONOUS, Known
 from .options import Options
 from .plots import Plot
-from .records import Record, Spread, having, labels_in, spread
+from .records import Record, Spread, having, labels_in, spread, summed
 from .tables import Table, cell, number, ratio, share
 
 
@@ -109,13 +109,7 @@ class Cpu:
         table = Table(["mode", "commit", "program, us", "PostgreSQL, us", "both", "both, to naive"])
 
         def both(same: list[Record]) -> Spread | None:
-            sums = [
-                Record(
-                    {}, r.run, {"us": r.values.get("program_cpu_us", 0) + r.values["server_cpu_us"]}
-                )
-                for r in same
-            ]
-            return spread(sums, "us")
+            return summed(same, "program_cpu_us", "server_cpu_us")
 
         naive = both(having(records, mode=NAIVE.name, commit=SYNCHRONOUS))
 

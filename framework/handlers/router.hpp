@@ -31,6 +31,8 @@ struct Binding {
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;
+  /// The same where its messages go in batches; nullptr: each has a transaction of its own.
+  const BatchHandler* batch = nullptr;
 
   /// A message whose key was processed before with another payload is a conflict, not a duplicate.
   [[nodiscard]] bool conflicts(std::int64_t payload_hash, std::int64_t processed_hash) const {
@@ -40,8 +42,6 @@ struct Binding {
   [[nodiscard]] bool may_park(const Message& message) const {
     return message.key() && failures.then == FailurePolicy::kPark;
   }
-  /// The same where its messages go in batches; nullptr: each has a transaction of its own.
-  const BatchHandler* batch = nullptr;
 };
 
 /// Finds the handler of a message. Immutable; shared by all workers. Refers to the registry, which

@@ -39,9 +39,10 @@ using LogFunction =
 /// a password); empty: nothing.
 [[nodiscard]] std::string property_problem(const std::string& name, const std::string& value);
 
-/// Throws KafkaError when librdkafka refuses it.
 /// What every client of ours begins with.
 [[nodiscard]] ConfHandle common_conf(const KafkaOptions& options);
+
+/// Throws KafkaError when librdkafka refuses it.
 void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::string& value);
 
 /// One librdkafka consumer instance, and the questions that any thread may ask it. Every call is

@@ -7,6 +7,9 @@
 
 namespace pawl::test {
 
+/// Like kBatchCode, but it fails on a poisoned message.
+inline constexpr const char* kBatchPoison = "name = \"batch_throws_on_poison\"";
+
 /// Keeps the order in which the ledger is written.
 inline void note_order(const PaymentsWorld& world) {
   world.execute(

@@ -37,8 +37,7 @@ sql = [
   """,
 ])toml";
 
-/// Handlers of the test consumer that say how many messages they got.
+/// The test consumer's own; it says how many messages it got.
 inline constexpr const char* kBatchCode = "name = \"batch\"";
-inline constexpr const char* kBatchPoison = "name = \"batch_throws_on_poison\"";
 
 }  // namespace pawl::test
