@@ -43,11 +43,11 @@ std::string label_of(const HandlerOptions& options, std::size_t position) {
 }
 
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
-                                      const Registry& registry) {
+                                      const Registry& registry, const std::string& schema) {
   if (!options.sql.empty() && options.batch)
     return std::make_unique<BatchSqlHandler>(label, options.sql);
   if (!options.sql.empty())
-    return std::make_unique<SqlHandler>(label, options.sql);
+    return std::make_unique<SqlHandler>(label, options.sql, schema);
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(label, options.function);
   if (const auto* function = registry.find_batch_handler(options.name))
@@ -88,7 +88,7 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->conflict = from.conflict.value_or(options.idempotency.conflict);
     binding->frame = {parse_isolation(from.isolation), from.timeout};
     binding->failures = from.failures;
-    binding->handler = make_handler(from, binding->label, registry);
+    binding->handler = make_handler(from, binding->label, registry, options.postgres.schema);
     // A parked record key must be looked at for each message.
     if (from.failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();

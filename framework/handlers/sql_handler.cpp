@@ -2,16 +2,24 @@
 
 #include <algorithm>
 
+#include "handlers/counted_sql.hpp"
 #include "handlers/sql_statement_names.hpp"
 
 namespace pawl::handlers {
 
-SqlHandler::SqlHandler(const std::string& label, const std::vector<SqlStatement>& statements) {
+SqlHandler::SqlHandler(const std::string& label, const std::vector<SqlStatement>& statements,
+                       const std::string& schema) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
     auto text = message::SqlText::parse(statements[i].text);
     postgres::Statement statement{next_sql_name(), text.sql()};
+    const auto rows = statements[i].expect_rows;
+    std::optional<postgres::Statement> counted;
+    if (rows) {
+      if (auto sql = counted_sql(text.sql(), *rows, schema))
+        counted = postgres::Statement{next_sql_name(), *std::move(sql)};
+    }
     entries_.push_back(
-        {sql_label(label, i), std::move(text), std::move(statement), statements[i].expect_rows});
+        {sql_label(label, i), std::move(text), std::move(statement), rows, std::move(counted)});
   }
 }
 
@@ -33,9 +41,9 @@ void SqlHandler::fill(std::size_t index, postgres::Parameters& parameters, const
 }
 
 const FixedStatements* SqlHandler::fixed_statements() const {
-  const bool counts_rows = std::ranges::any_of(
-      entries_, [](const Entry& entry) { return entry.expect_rows.has_value(); });
-  return counts_rows ? nullptr : this;
+  const bool waits = std::ranges::any_of(
+      entries_, [](const Entry& entry) { return entry.expect_rows && !entry.counted; });
+  return waits ? nullptr : this;
 }
 
 std::vector<DescribedStatement> SqlHandler::statements() const {

@@ -14,6 +14,7 @@ const std::vector<Mode>& modes() {
   static const std::string kCode = "name = \"payment\"";
   static const std::vector<Mode> kModes{
       {"sql", "", {}},
+      {"flights that count rows", "", {kShortFlights}, true},
       {"code", kCode, {}},
       {"code, replayable", kCode, {kReplayable}},
       {"flights", kFlightSql, {kShortFlights}, true},

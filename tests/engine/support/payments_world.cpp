@@ -134,6 +134,9 @@ std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions
   const auto path = folder_.path() / (name + ".toml");
   std::ofstream(path) << config(options.extra_config, options.url);
   std::vector<std::string> arguments{"--config", path.string()};
+  // Each message by itself, so that its steps can be seen; what is set here says otherwise.
+  if (handler_ == kSqlHandler)
+    arguments.insert(arguments.end(), {"--set", "consumer.pipeline=1"});
   for (const auto& setting : settings_)
     arguments.insert(arguments.end(), {"--set", setting});
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
