@@ -72,6 +72,16 @@ void apply_unread(pqxx::dbtransaction& tx, const pawl::Message& message) {
               pqxx::params{payment.account, payment.amount});
 }
 
+/// Says what to write and reads nothing, so that many messages travel to PostgreSQL at once. That
+/// the account is there is checked all the same: the UPDATE must touch one row.
+void payment_statements(pawl::Statements& statements, const pawl::Message& message) {
+  const auto payment = payments::Payment::parse(message.value());
+  statements.add("INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
+                 pqxx::params{event_id(message), payment.account, payment.amount});
+  statements.add("UPDATE accounts SET balance = balance + $2, entries = entries + 1 WHERE id = $1",
+                 pqxx::params{payment.account, payment.amount}, 1);
+}
+
 /// What a handler returns is stored with the key: the answer to this message, should it come again.
 std::string apply_with_receipt(pqxx::dbtransaction& tx, const pawl::Message& message) {
   return R"({"balance":)" + apply(tx, message) + "}";
@@ -112,6 +122,8 @@ int main(int argc, char** argv) {
               [](pqxx::dbtransaction& tx, const pawl::Message& message) { apply(tx, message); });
   app.key("payment_unread", event_id);
   app.handler("payment_unread", apply_unread);
+  app.key("payment_statements", event_id);
+  app.statement_handler("payment_statements", payment_statements);
   app.key("payment_batch", event_id);
   app.batch_handler("payment_batch", apply_batch);
   app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {

@@ -66,6 +66,12 @@ MODES = (
         "payments",
         'name = "payment_unread"',
     ),
+    Mode(
+        "code-statements",
+        "C++ handler that says its statements ahead (statement_handler), a transaction a message",
+        "payments",
+        'name = "payment_statements"',
+    ),
     Mode("sql", "SQL handler, a transaction a message", "pawl", _SQL),
     Mode("sql-single", "the same, one transaction in flight", "pawl", _SQL, "pipeline = 1"),
     Mode(

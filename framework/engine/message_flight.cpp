@@ -47,7 +47,7 @@ bool MessageFlight::add(const Message& message, const TopicPartition& partition,
   try {
     if (!study(entry, source))
       return false;
-  } catch (const std::exception&) {
+  } catch (...) {  // code's may be anything
     return false;
   }
   partition_ = &partition;
@@ -61,9 +61,9 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
   entry.binding = context_.router.route(entry.message, json);
   if (entry.binding == nullptr)
     return false;
-  const auto* fixed = entry.binding->handler->fixed_statements();
+  const auto* planner = entry.binding->handler->planner();
   const auto scope = scopes_.known(*entry.binding, entry.message.topic(), source);
-  if (fixed == nullptr || !scope)
+  if (planner == nullptr || !scope)
     return false;
   auto key = derive_key(*entry.binding, entry.message, json);
   auto* found = std::get_if<Key>(&key);
@@ -82,12 +82,8 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
                                    entry.message.partition(), entry.message.offset()});
   if (entry.binding->may_park(entry.message))
     context_.dead_letters.fill_record_key(entry.claim, entry.message);
-  entry.statements.resize(fixed->count());
-  for (std::size_t i = 0; i < entry.statements.size(); ++i) {
-    entry.statements[i].clear();
-    fixed->fill(i, entry.statements[i], entry.message, json);
-  }
-  return true;
+  entry.plan.clear();
+  return planner->plan(entry.plan, entry.message, json);
 }
 
 /// Whether it can travel with those on board: in transactions of one kind, under another key.
@@ -143,9 +139,8 @@ void MessageFlight::send(postgres::Flight& flight, Entry& entry, bool is_last) {
   if (!entry.duplicate) {
     flight.add(context_.keys.claim_or_raise_statement(entry.binding->may_park(entry.message)),
                entry.claim);
-    const auto* fixed = entry.binding->handler->fixed_statements();
-    for (std::size_t i = 0; i < entry.statements.size(); ++i)
-      flight.add(fixed->statement(i), entry.statements[i]);
+    for (auto& step : entry.plan.steps())
+      flight.add(*step.statement, step.parameters);
   }
   parameters_.clear();
   offsets_.fill(parameters_, *partition_, entry.advance);

@@ -8,6 +8,7 @@
 
 #include "engine/frame_context.hpp"
 #include "engine/scope_cache.hpp"
+#include "handlers/statement_plan.hpp"
 #include "ledger/offset_register.hpp"
 #include "message/json.hpp"
 #include "pawl/message.hpp"
@@ -20,8 +21,8 @@ namespace pawl::engine {
 /// Consecutive messages of one partition that travel to the server together, each in a transaction
 /// of its own (claim, the handler's statements, advance, COMMIT), and are answered together. Behind
 /// the first statement that fails the server runs nothing (PostgreSQL manual, 34.5.1), so none
-/// overtakes another. Only for handlers whose statements are fixed; every other message goes alone,
-/// through MessageProcessor. One thread. Memory is reused from flight to flight.
+/// overtakes another. Only for handlers that say their statements ahead; every other message goes
+/// alone, through MessageProcessor. One thread. Memory is reused from flight to flight.
 class MessageFlight {
  public:
   /// Of the values and keys in one flight; one that is larger goes alone.
@@ -66,7 +67,7 @@ class MessageFlight {
     std::int64_t payload_hash = 0;
     bool duplicate = false;
     postgres::Parameters claim;
-    std::vector<postgres::Parameters> statements;
+    handlers::StatementPlan plan;
     ledger::Advance advance;
     std::size_t committed_at = 0;  ///< index of its COMMIT among the answers
   };

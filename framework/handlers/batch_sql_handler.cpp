@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "handlers/sql_statement_names.hpp"
+#include "handlers/handler_statement.hpp"
 #include "message/sql_text.hpp"
 
 namespace pawl::handlers {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "message/sql_lexer.hpp"
 
@@ -17,13 +16,6 @@ struct Shape {
   bool has_with = false;
 };
 
-std::string upper(std::string_view word) {
-  std::string result(word);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return result;
-}
-
 // RETURNING and WITH are reserved or stand where no name can, so that a bare word is the clause; a
 // column named so has quotes. WITH also comes in types ("timestamp with time zone"): then the
 // statement only goes without company.
@@ -32,7 +24,7 @@ Shape shape_of(std::string_view sql) {
   for (std::size_t at = 0; at < sql.size();) {
     const auto token = message::next_sql_token(sql, at);
     if (token.kind == message::SqlTokenKind::kWord) {
-      const auto word = upper(sql.substr(at, token.end - at));
+      const auto word = message::sql_keyword(sql.substr(at, token.end - at));
       if (shape.first.empty())
         shape.first = word;
       shape.returns = shape.returns || word == "RETURNING";

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "handlers/statement_plan.hpp"
 #include "message/json.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/message.hpp"
@@ -17,17 +18,17 @@ struct DescribedStatement {
   std::size_t parameters = 0;
 };
 
-/// Statements whose number and texts depend on nothing, which need no answers meanwhile and cannot
-/// end the transaction: messages that are applied by them may travel to the server together.
-class FixedStatements {
+/// Says ahead which statements apply a message: they depend on nothing but the message, need no
+/// answers meanwhile and cannot end the transaction. So messages may travel to the server together.
+class StatementPlanner {
  public:
-  virtual ~FixedStatements() = default;
-  [[nodiscard]] virtual std::size_t count() const = 0;
-  [[nodiscard]] virtual const postgres::Statement& statement(std::size_t index) const = 0;
-  /// Throws message::MessageError when the message does not have what a statement needs.
-  virtual void fill(std::size_t index, postgres::Parameters& parameters, const Message& message,
-                    message::JsonView& json) const = 0;
+  virtual ~StatementPlanner() = default;
+  /// Adds them to the plan. False: this message needs an answer, and goes alone. Throws what
+  /// apply() would throw for it.
+  [[nodiscard]] virtual bool plan(StatementPlan& plan, const Message& message,
+                                  message::JsonView& json) const = 0;
 };
+
 class BatchHandler;
 
 /// What runs between the claim and the advance. Immutable after construction; called by all
@@ -41,8 +42,8 @@ class Handler {
   virtual Response apply(postgres::Frame& frame, const Message& message,
                          message::JsonView& json) const = 0;
 
-  /// What apply() defers, where that is all it does; else nullptr.
-  [[nodiscard]] virtual const FixedStatements* fixed_statements() const { return nullptr; }
+  /// Itself where statements are all that apply() runs; else nullptr.
+  [[nodiscard]] virtual const StatementPlanner* planner() const { return nullptr; }
 
   /// Empty for code.
   [[nodiscard]] virtual std::vector<DescribedStatement> statements() const { return {}; }

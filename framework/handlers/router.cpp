@@ -7,6 +7,7 @@
 #include "handlers/code_handler.hpp"
 #include "handlers/function_handler.hpp"
 #include "handlers/sql_handler.hpp"
+#include "handlers/statement_handler.hpp"
 #include "message/entity_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -15,6 +16,8 @@ namespace pawl {
 std::vector<std::string> Registry::handler_names() const {
   std::vector<std::string> names;
   for (const auto& [name, function] : handlers_)
+    names.push_back(name);
+  for (const auto& [name, function] : statement_handlers_)
     names.push_back(name);
   for (const auto& [name, function] : batch_handlers_)
     names.push_back(name);
@@ -53,7 +56,8 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(*function);
   const auto* function = registry.find_handler(options.name);
-  if (function == nullptr) {
+  const auto* gives_statements = registry.find_statement_handler(options.name);
+  if (function == nullptr && gives_statements == nullptr) {
     const auto names = registry.handler_names();
     throw ConfigErrors({fmt::format(
         "{}: no code registered a handler named \"{}\"; {}", options.where, options.name,
@@ -66,6 +70,8 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
                      "by batch_handler(), or remove batch",
                      options.where, options.name)});
   }
+  if (gives_statements != nullptr)
+    return std::make_unique<StatementHandler>(label, *gives_statements, schema);
   return std::make_unique<CodeHandler>(*function);
 }
 
@@ -95,7 +101,7 @@ Router::Router(const Options& options, const Registry& registry) {
     for (const auto& topic : from.topics) {
       if (binding->batch != nullptr)
         batched_.insert(topic);
-      if (binding->handler->fixed_statements() != nullptr)
+      if (binding->handler->planner() != nullptr)
         pipelined_.insert(topic);
       auto& bound = by_topic_[topic];
       if (bound.empty())

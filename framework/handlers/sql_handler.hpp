@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "handlers/handler.hpp"
+#include "handlers/handler_statement.hpp"
 #include "message/sql_text.hpp"
 #include "pawl/options.hpp"
-#include "postgres/statement.hpp"
 
 namespace pawl::handlers {
 
 /// Statements from the configuration, with bind parameters taken from the message. They travel to
-/// the server together with the advance and COMMIT. Where one of them expects a number of rows,
-/// they travel before it, or in flights as statements that raise (counted_sql).
-class SqlHandler final : public Handler, private FixedStatements {
+/// the server together with the advance and COMMIT; before it where one of them expects a number of
+/// rows and the message goes alone.
+class SqlHandler final : public Handler, private StatementPlanner {
  public:
   /// `label` names the handler in errors and its statements on the server, `schema` is pawl's.
   /// Throws message::SqlTextError, message::TemplateError.
@@ -22,26 +22,22 @@ class SqlHandler final : public Handler, private FixedStatements {
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
-  /// Not where a row count must be known and cannot be demanded in SQL.
-  [[nodiscard]] const FixedStatements* fixed_statements() const override;
+  /// Not where the rows of a statement can only be counted by who reads the answer.
+  [[nodiscard]] const StatementPlanner* planner() const override;
   [[nodiscard]] std::vector<DescribedStatement> statements() const override;
 
  private:
-  [[nodiscard]] std::size_t count() const override { return entries_.size(); }
-  [[nodiscard]] const postgres::Statement& statement(std::size_t index) const override {
-    const auto& entry = entries_[index];
-    return entry.counted ? *entry.counted : entry.statement;
-  }
-  void fill(std::size_t index, postgres::Parameters& parameters, const Message& message,
-            message::JsonView& json) const override;
-
   struct Entry {
     std::string label;
     message::SqlText text;
-    postgres::Statement statement;
-    std::optional<std::uint64_t> expect_rows;
-    std::optional<postgres::Statement> counted;  ///< raises unless it touches expect_rows rows
+    HandlerStatement statement;
   };
+
+  [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,
+                          message::JsonView& json) const override;
+  static void fill(const Entry& entry, postgres::Parameters& parameters, const Message& message,
+                   message::JsonView& json);
+
   std::vector<Entry> entries_;
 };
 

@@ -179,6 +179,14 @@ class Lexer {
 
 }  // namespace
 
+std::string sql_keyword(std::string_view word) {
+  std::string result{word};
+  std::ranges::transform(result, result.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return result;
+}
+
 bool is_sql_word_character(char c) {
   return is_word_start(c) || is_digit(c) || c == '$';
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace pawl::message {
@@ -27,6 +28,9 @@ struct SqlToken {
 /// (manual, chapter "Lexical Structure") with standard_conforming_strings on, which is the default
 /// since 9.1. Only as fine as finding statements, names and quoted parts needs.
 [[nodiscard]] SqlToken next_sql_token(std::string_view text, std::size_t begin);
+
+/// A word as PostgreSQL compares keywords: ASCII letters in capitals.
+[[nodiscard]] std::string sql_keyword(std::string_view word);
 
 /// Whether c may stand within an unquoted name or a number: characters that must not touch a
 /// parameter.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
@@ -14,6 +13,13 @@
 
 namespace pawl::message {
 namespace {
+
+/// What braces are.
+enum class Braces {
+  kValues,  ///< placeholders, a value each
+  kArrays,  ///< placeholders, an array each
+  kText,    ///< nothing of ours: parameters are numbered by hand
+};
 
 enum class Refusal { kTransaction, kSession, kProtocol };
 
@@ -44,13 +50,6 @@ constexpr std::array<RefusedStatement, 17> kRefusedStatements{{
     {"LOAD", "*", Refusal::kSession},
     {"COPY", "*", Refusal::kProtocol},
 }};
-
-std::string upper(std::string_view word) {
-  std::string result{word};
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return result;
-}
 
 // Why SET with these following words is refused. SET LOCAL and SET CONSTRAINTS end with the
 // transaction and are fine, but for what changes the transaction itself or its role, under which
@@ -103,12 +102,12 @@ std::string_view explain(Refusal refusal) {
 
 class SqlTextParser {
  public:
-  SqlTextParser(std::string_view text, bool arrays) : text_(text), arrays_(arrays) {}
+  SqlTextParser(std::string_view text, Braces braces) : text_(text), braces_(braces) {}
 
   SqlText parse() {
     check_bytes();
     while (at_ < text_.size()) {
-      if (text_[at_] == '{' || text_[at_] == '}') {
+      if (braces_ != Braces::kText && (text_[at_] == '{' || text_[at_] == '}')) {
         brace();
       } else {
         token(next_sql_token(text_, at_));
@@ -162,7 +161,7 @@ class SqlTextParser {
            "to join texts (a name or part of a name cannot be a parameter)");
     }
     result_.parameters_.emplace_back(std::move(placeholder));
-    if (arrays_ && !is_cast_to_array(text_.substr(end))) {
+    if (braces_ == Braces::kArrays && !is_cast_to_array(text_.substr(end))) {
       fail(begin,
            fmt::format("in a batch this is an array with one element a message; write its cast to "
                        "an array type, as in unnest({}::text[])",
@@ -186,6 +185,10 @@ class SqlTextParser {
         semicolon();
         break;
       case SqlTokenKind::kParameter:
+        if (braces_ == Braces::kText) {
+          content_token(content);
+          break;
+        }
         fail(at_, fmt::format("{} is numbered by hand; write the value's placeholder, such as "
                               "{{/id}}, in its place",
                               content));
@@ -238,7 +241,7 @@ class SqlTextParser {
 
   void word(std::string_view content) {
     if (!words_end_ && words_.size() < 3)
-      words_.push_back(upper(content));
+      words_.push_back(sql_keyword(content));
     begin_of_content();
     append(content);
   }
@@ -268,6 +271,8 @@ class SqlTextParser {
   }
 
   void refuse_placeholders(const SqlToken& token, const std::string& problem) const {
+    if (braces_ == Braces::kText)
+      return;
     const std::string_view until_end = text_.substr(0, token.end);
     for (std::size_t brace = until_end.find('{', at_); brace != std::string_view::npos;
          brace = until_end.find('{', brace + 1)) {
@@ -290,7 +295,7 @@ class SqlTextParser {
   }
 
   std::string_view text_;
-  bool arrays_;
+  Braces braces_;
   std::size_t at_ = 0;
   SqlText result_;
   std::optional<std::size_t> statement_begin_;
@@ -301,11 +306,15 @@ class SqlTextParser {
 };
 
 SqlText SqlText::parse(std::string_view text) {
-  return SqlTextParser{text, false}.parse();
+  return SqlTextParser{text, Braces::kValues}.parse();
+}
+
+std::string SqlText::parse_numbered(std::string_view text) {
+  return SqlTextParser{text, Braces::kText}.parse().sql();
 }
 
 SqlText SqlText::parse_batch(std::string_view text) {
-  return SqlTextParser{text, true}.parse();
+  return SqlTextParser{text, Braces::kArrays}.parse();
 }
 
 }  // namespace pawl::message

@@ -46,6 +46,11 @@ class SqlText {
   /// array's text for a single value.
   [[nodiscard]] static SqlText parse_batch(std::string_view text);
 
+  /// A statement of code's, whose parameters are $1, $2, ... already and whose braces mean nothing:
+  /// held to the same rules, without a trailing semicolon. The text of errors quotes no value of
+  /// it.
+  [[nodiscard]] static std::string parse_numbered(std::string_view text);
+
   /// The statement with $1..$n.
   [[nodiscard]] const std::string& sql() const& { return sql_; }
   [[nodiscard]] std::string sql() && { return std::move(sql_); }

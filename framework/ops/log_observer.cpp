@@ -31,22 +31,33 @@ std::string topics_of(const Options& options) {
   return fmt::format("{}", fmt::join(topics, ", "));
 }
 
-/// The handlers whose messages share transactions.
-std::string batches_of(const Options& options, const Registry& registry) {
-  std::vector<std::string> names;
+/// The handlers whose messages do not go one by one: they share transactions, or the way to the
+/// server.
+std::string together(const Options& options, const Registry& registry) {
+  std::vector<std::string> batches;
+  std::vector<std::string> flights;
   for (std::size_t i = 0; i < options.handlers.size(); ++i) {
     const auto& handler = options.handlers[i];
+    const auto name = handler.name.empty() ? fmt::format("#{}", i + 1) : handler.name;
+    const bool is_code = handler.sql.empty() && handler.function.empty();
     const bool takes_batches =
-        handler.sql.empty()
-            ? handler.function.empty() && registry.find_batch_handler(handler.name) != nullptr
-            : handler.batch;
+        is_code ? registry.find_batch_handler(handler.name) != nullptr : handler.batch;
     if (takes_batches && handler.failures.then != FailurePolicy::kPark)
-      names.push_back(handler.name.empty() ? fmt::format("#{}", i + 1) : handler.name);
+      batches.push_back(name);
+    if (is_code ? registry.find_statement_handler(handler.name) != nullptr
+                : !handler.sql.empty() && !handler.batch)
+      flights.push_back(name);
   }
-  if (names.empty() || options.batch.max_messages < 2)
-    return "";
-  return fmt::format("; up to {} messages of handler {} share one transaction",
-                     options.batch.max_messages, fmt::join(names, ", "));
+  std::string text;
+  if (!batches.empty() && options.batch.max_messages > 1) {
+    text += fmt::format("; up to {} messages of handler {} share one transaction",
+                        options.batch.max_messages, fmt::join(batches, ", "));
+  }
+  if (!flights.empty() && options.consumer.pipeline > 1) {
+    text += fmt::format("; up to {} transactions of handler {} travel to PostgreSQL at once",
+                        options.consumer.pipeline, fmt::join(flights, ", "));
+  }
+  return text;
 }
 
 std::string guarantee_of(const Options& options) {
@@ -137,7 +148,7 @@ void LogObserver::starting(const std::string& program, const Options& options,
                   topics_of(options), options.kafka.bootstrap_servers,
                   config::redact_url(options.postgres.url), options.postgres.schema,
                   options.consumer.drain ? ", until drained" : "", guarantee_of(options),
-                  batches_of(options, registry)));
+                  together(options, registry)));
   started_ = last_progress_ = Clock::now();
   ticker_ = std::thread([this] { tick(); });
 }

@@ -80,9 +80,14 @@ void Frame::defer(const Statement& statement, Parameters parameters,
 }
 
 void Frame::defer(std::string_view sql, Parameters parameters) {
-  auto statement = session_.by_text(sql);
+  defer(session_.by_text(sql), std::move(parameters), std::nullopt, {});
+}
+
+void Frame::defer(std::shared_ptr<const Statement> statement, Parameters parameters,
+                  std::optional<std::uint64_t> expect_rows, std::string label) {
   const auto* address = statement.get();
-  deferred_.push_back({std::move(statement), address, std::move(parameters), std::nullopt, {}});
+  deferred_.push_back(
+      {std::move(statement), address, std::move(parameters), expect_rows, std::move(label)});
 }
 
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {

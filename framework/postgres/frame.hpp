@@ -83,6 +83,9 @@ class Frame final : public pqxx::dbtransaction {
   void defer(const Statement& statement, Parameters parameters,
              std::optional<std::uint64_t> expect_rows, std::string label);
 
+  void defer(std::shared_ptr<const Statement> statement, Parameters parameters,
+             std::optional<std::uint64_t> expect_rows, std::string label);
+
   /// The same for a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 

@@ -38,6 +38,8 @@ TEST_CASE("run says what it starts, where, with which guarantee, and never the p
   CHECK_THAT(outcome.err, ContainsSubstring(site.group) && ContainsSubstring(site.topic) &&
                               ContainsSubstring(site.bootstrap) &&
                               ContainsSubstring("one effect per key") &&
+                              ContainsSubstring("up to 64 transactions of handler payment travel"
+                                                " to PostgreSQL at once") &&
                               ContainsSubstring(site.topic + " [0]"));
   CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));
   CHECK_THAT(outcome.err, !ContainsSubstring("may take back"));

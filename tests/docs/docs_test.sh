@@ -89,6 +89,15 @@ require "payments in the ledger after the README" 1000 "$(query 'SELECT count(*)
 require "entries of the accounts" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 require "duplicates" 10 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
 
+# The handler of docs/batches.md in the same config, against what stands in the database.
+{
+    sed '/^\[\[handler/,$d' conf/payments.toml
+    "$root/tests/docs/blocks" "$root/docs/batches.md" handler.toml
+} >"$work/batches.toml"
+pawl check --config "$work/batches.toml" >"$work/output" 2>&1 ||
+    { cat "$work/output" >&2; fail "check refuses the handler of docs/batches.md"; }
+grep -q 'payments' "$work/output" || fail "check did not look at the handler of docs/batches.md"
+
 # The manual's commands are for a running consumer, and leave it running and caught up.
 pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
 consumer=$!

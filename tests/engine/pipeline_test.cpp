@@ -2,6 +2,7 @@
 // wherever it stands in its flight, the others are applied once and in order.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "register_moves.hpp"
 
 using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
 using pawl::test::longest_flight;
 using pawl::test::PaymentsWorld;
 using pawl::test::ProgramOptions;
@@ -65,11 +67,12 @@ void set_trap(const PaymentsWorld& world, const std::string& event_id, const std
   world.execute(fmt::format("INSERT INTO traps VALUES ('{}', '{}')", event_id, kind));
 }
 
-void send(PaymentsWorld& world, const std::string& event_id, const std::string& record_key = "") {
+void send(PaymentsWorld& world, const std::string& event_id, const std::string& record_key = "",
+          const std::string& value = "{}") {
   Record record;
   if (!record_key.empty())
     record.key = record_key;
-  record.value = "{}";
+  record.value = value;
   record.headers = {{"event-id", event_id}};
   record.partition = 0;
   world.produce_record(record);
@@ -125,6 +128,39 @@ void wait_for_blocked(const PaymentsWorld& world, const std::string& statement) 
 }
 
 }  // namespace
+
+TEST_CASE("code that says its statements ahead fails its own message, not its neighbours") {
+  struct Case {
+    std::string value;
+    std::string error;  // empty: it does not fail
+  };
+  const auto [value, error] = GENERATE(
+      Case{"throws", "thrown by code"}, Case{"throws a number", "no std::exception"},
+      Case{"commits", "statement 2: column 12: COMMIT ends or alters the message's transaction"},
+      Case{"two at once", "statement 2: column 11: a second statement"},
+      Case{"no row", "statement 2 touched 0 rows, expect_rows demands 1"},
+      Case{"a WITH that counts", ""}, Case{"another text each time", ""});
+  const int place = GENERATE(0, 5);
+  CAPTURE(value, place);
+  PaymentsWorld world(1);
+  prepare(world);
+  world.use_handler("name = \"statements_by_value\"\nconflict = \"ignore\"\n");
+  std::vector<std::string> applied;
+  const bool all_alike = value == "another text each time";
+  for (int i = 0; i < 12; ++i) {
+    send(world, fmt::format("e{}", i), "", all_alike || i == place ? value : "{}");
+    if (error.empty() || i != place)
+      applied.push_back(fmt::format("e{}", i));
+  }
+  const auto process = world.start(dead_letters({"--drain", "--events"}));
+  REQUIRE(process->wait(120s).code == 0);
+  INFO(process->output());
+  CHECK(order(world) == fmt::format("{}", fmt::join(applied, ",")));
+  CHECK(world.stored(0) == 11);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == (error.empty() ? 0 : 1));
+  if (!error.empty())
+    CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"), ContainsSubstring(error));
+}
 
 TEST_CASE("a message that fails at any place of its flight is set aside, its neighbours are not") {
   const auto* kind = GENERATE("statement", "commit", "rows");

@@ -194,6 +194,16 @@ TEST_CASE("in a batch each placeholder is cast to an array type") {
   }
 }
 
+TEST_CASE("a statement of code's has its numbers and braces already, and keeps to the same rules") {
+  CHECK(SqlText::parse_numbered("INSERT INTO a VALUES ($1, '{/x}', '{}'::int[]); -- {/y}") ==
+        "INSERT INTO a VALUES ($1, '{/x}', '{}'::int[])");
+  for (const auto* text : {"COMMIT", "-- a\nrollback to b", "SELECT 1; SELECT 2", "", ";",
+                           "SELECT 'x", "SET a = 1", "COPY a FROM STDIN"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(SqlText::parse_numbered(text), SqlTextError);
+  }
+}
+
 TEST_CASE("more parameters than the protocol can count are refused") {
   std::string text = "SELECT ARRAY[{/a}";
   for (std::size_t i = 1; i < SqlText::kMaxParameters; ++i)

@@ -20,7 +20,7 @@ fail() {
 quietly() { # COMMAND...: what it says is shown only when it fails
     "$@" >"$work/log" 2>&1 || { tail -n 60 "$work/log" >&2; fail "failed: $*"; }
 }
-block() { "$root/tests/docs/blocks" "$root/README.md" "$1"; }
+block() { "$root/tests/docs/blocks" "$root/${2:-README.md}" "$1"; }
 
 # Moved after the installation: no path of the build may stand in it.
 quietly cmake --install "$build" --prefix "$work/first"
@@ -36,10 +36,20 @@ done
 mkdir -- "$work/outside"
 block main.cpp >"$work/outside/main.cpp"
 block CMakeLists.txt >"$work/outside/CMakeLists.txt"
+{
+    printf '#include <cstdint>\n#include <pawl/pawl.hpp>\n#include <pqxx/pqxx>\n#include <span>\n#include <string>\n'
+    printf 'struct Payment {\n  std::string account;\n  std::int64_t amount;\n'
+    printf '  static Payment parse(std::string_view json);\n};\nvoid add_to(pawl::App& app) {\n'
+    block batch.cpp docs/batches.md
+    printf '}\n'
+} >"$work/outside/batch.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
-# Not in the README: fixtures for tests, with the installed scripts.
+# Not in the README: what other pages show, and fixtures for tests, with the installed scripts.
+add_library(shown OBJECT batch.cpp)
+target_compile_features(shown PRIVATE cxx_std_20)
+target_link_libraries(shown PRIVATE pawl::pawl)
 add_executable(fixtures fixtures.cpp)
 target_compile_features(fixtures PRIVATE cxx_std_20)
 target_link_libraries(fixtures PRIVATE pawl::testing)

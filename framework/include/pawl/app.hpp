@@ -25,6 +25,12 @@ class App {
     registry_.batch_handler(std::move(name), std::move(function));
     return *this;
   }
+  /// The same for a handler that says by which statements a message is applied, and reads nothing:
+  /// many messages travel to PostgreSQL at once, each still a transaction of its own.
+  App& statement_handler(std::string name, StatementFunction function) {
+    registry_.statement_handler(std::move(name), std::move(function));
+    return *this;
+  }
   /// Replaces the key template for that handler.
   App& key(std::string name, KeyFunction function) {
     registry_.key(std::move(name), std::move(function));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pawl/message.hpp"
+#include "pawl/statements.hpp"
 
 namespace pawl {
 
@@ -32,6 +33,14 @@ using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Messa
 /// turn.
 using BatchFunction = std::function<void(pqxx::dbtransaction&, std::span<const Message>)>;
 
+/// Says by which statements one message is applied, for handlers that read nothing before they
+/// write. So its transaction needs no answer before COMMIT, and many travel to the server at once
+/// (`consumer.pipeline`), each message still in a transaction of its own and in order. Must depend
+/// on the message alone: it is called before the message's transaction begins, before it is known
+/// whether the message is a duplicate, and again when the message is tried alone. Throwing fails
+/// the message, as in HandlerFunction; threads are the same too.
+using StatementFunction = std::function<void(Statements&, const Message&)>;
+
 /// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
@@ -48,7 +57,7 @@ class Registry {
  public:
   template <typename F>
   void handler(std::string name, F function) {
-    batch_handlers_.erase(name);
+    forget(name);
     if constexpr (std::is_void_v<std::invoke_result_t<F&, pqxx::dbtransaction&, const Message&>>) {
       handlers_[std::move(name)] = [f = std::move(function)](pqxx::dbtransaction& tx,
                                                              const Message& message) mutable {
@@ -60,8 +69,12 @@ class Registry {
     }
   }
   void batch_handler(std::string name, BatchFunction function) {
-    handlers_.erase(name);
+    forget(name);
     batch_handlers_[std::move(name)] = std::move(function);
+  }
+  void statement_handler(std::string name, StatementFunction function) {
+    forget(name);
+    statement_handlers_[std::move(name)] = std::move(function);
   }
   void key(std::string name, KeyFunction function) { keys_[std::move(name)] = std::move(function); }
   void on_duplicate(std::string name, DuplicateFunction function) {
@@ -75,6 +88,9 @@ class Registry {
   [[nodiscard]] const BatchFunction* find_batch_handler(std::string_view name) const {
     return find(batch_handlers_, name);
   }
+  [[nodiscard]] const StatementFunction* find_statement_handler(std::string_view name) const {
+    return find(statement_handlers_, name);
+  }
   [[nodiscard]] const KeyFunction* find_key(std::string_view name) const {
     return find(keys_, name);
   }
@@ -82,7 +98,7 @@ class Registry {
     return find(duplicates_, name);
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
-  /// Of both kinds.
+  /// Of all kinds.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
  private:
@@ -95,8 +111,15 @@ class Registry {
     return it == map.end() ? nullptr : &it->second;
   }
 
+  void forget(const std::string& name) {
+    handlers_.erase(name);
+    batch_handlers_.erase(name);
+    statement_handlers_.erase(name);
+  }
+
   Map<HandlerFunction> handlers_;
   Map<BatchFunction> batch_handlers_;
+  Map<StatementFunction> statement_handlers_;
   Map<KeyFunction> keys_;
   Map<DuplicateFunction> duplicates_;
   std::vector<ConnectFunction> connects_;

@@ -9,3 +9,4 @@
 #include "pawl/message.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
+#include "pawl/statements.hpp"

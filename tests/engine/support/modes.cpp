@@ -18,6 +18,7 @@ const std::vector<Mode>& modes() {
       {"code", kCode, {}},
       {"code, replayable", kCode, {kReplayable}},
       {"flights", kFlightSql, {kShortFlights}, true},
+      {"code flights", "name = \"statements\"", {kShortFlights}, true},
       {"flights, replayable", kFlightSql, {kShortFlights, kReplayable}, true},
       {"sql batches", kBatchSql, {kSmallBatches}, false, true},
       {"sql batches, replayable", kBatchSql, {kSmallBatches, kReplayable}, false, true},

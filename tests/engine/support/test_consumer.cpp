@@ -139,6 +139,29 @@ void add_batch_handlers(pawl::Registry& registry, const Pay& pay) {
                          });
 }
 
+/// Enters the message, and does what its value says.
+void add_by_value(pawl::Statements& statements, const Message& message) {
+  const auto id = message.header("event-id").value();
+  statements.add("INSERT INTO ordered (event_id) VALUES ($1);", pqxx::params{id}, 1);
+  const auto value = message.value();
+  if (value == "throws")
+    throw std::runtime_error("thrown by code");
+  if (value == "throws a number")
+    throw 42;
+  if (value == "commits")
+    statements.add("/* here */ COMMIT");
+  if (value == "two at once")
+    statements.add("SELECT 1; SELECT 2");
+  if (value == "no row")
+    statements.add("UPDATE ordered SET position = 0 WHERE event_id = 'nobody'", {}, 1);
+  if (value == "a WITH that counts")
+    statements.add("WITH a AS (SELECT 1) SELECT * FROM a", {}, 1);
+  if (value == "another text each time") {
+    for (int i = 0; i < 150; ++i)
+      statements.add("SELECT '{" + std::string(id) + "'::text, " + std::to_string(i), {}, 1);
+  }
+}
+
 pawl::Registry handlers(bool prepare) {
   pawl::Registry registry;
   const auto pay = [](pqxx::dbtransaction& tx, const Message& message) {
@@ -231,6 +254,19 @@ pawl::Registry handlers(bool prepare) {
                      pawl::defer(inner, "SELECT 1", {});
                      inner.commit();
                    });
+  registry.statement_handler("statements", [](pawl::Statements& statements,
+                                              const Message& message) {
+    const pqxx::params values{message.value()};
+    statements.add(
+        "INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT "
+        "$2::jsonb) j (v)",
+        pqxx::params{message.header("event-id").value(), message.value()}, 1);
+    statements.add(
+        "UPDATE accounts a SET balance = balance + (v->>'amount')::bigint, entries = entries + 1"
+        "  FROM (SELECT $1::jsonb) j (v) WHERE a.id = v->>'account'",
+        values, 1);
+  });
+  registry.statement_handler("statements_by_value", add_by_value);
   registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
     if (message.header("event-id")->starts_with("poison"))

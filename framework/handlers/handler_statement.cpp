@@ -1,0 +1,44 @@
+#include "handlers/handler_statement.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <utility>
+
+#include "handlers/counted_sql.hpp"
+
+namespace pawl::handlers {
+namespace {
+
+/// PostgreSQL forgets a statement without a name at once.
+std::string name(Prepared prepared) {
+  return prepared == Prepared::kOnce ? next_sql_name() : std::string{};
+}
+
+}  // namespace
+
+std::string next_sql_name() {
+  static std::atomic<unsigned> next_number{0};
+  return fmt::format("pawl_sql_{}", next_number++);
+}
+
+std::string sql_label(const std::string& handler, std::size_t index) {
+  return fmt::format("handler {}, statement {}", handler, index + 1);
+}
+
+HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,
+                                   const std::string& schema, Prepared prepared)
+    : plain_{name(prepared), std::move(sql)}, expect_rows_(expect_rows) {
+  if (!expect_rows)
+    return;
+  if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
+    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising)});
+}
+
+const postgres::Statement* HandlerStatement::counted_by_server() const {
+  if (!expect_rows_)
+    return &plain_;
+  return raising_ ? &*raising_ : nullptr;
+}
+
+}  // namespace pawl::handlers
