@@ -47,17 +47,38 @@ _ADVANCE = """UPDATE pawl.processed_kafka_offsets r
        updated_at = clock_timestamp()
  WHERE r.consumer_id = 1 AND r.topic = 'limit' AND r.partition = :client_id::integer;"""
 
-SINGLE = f"""\\set next :offset + 1
+_SETTINGS = f"""\\set next :offset + 1
 \\set key {KEY_BASE} + :client_id * 1000000000000 + :next
 \\set account {ACCOUNT_BASE} + random(0, {ACCOUNTS - 1})
 \\set amount random(1, 100000)
-\\startpipeline
-BEGIN;
+"""
+
+_CLAIM = """BEGIN;
 INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset)
  VALUES (1, :key::text, :amount, 1, :client_id, :next)
- ON CONFLICT (scope_id, key) DO NOTHING RETURNING pg_current_xact_id();
-INSERT INTO ledger (event_id, account, amount) VALUES (:key::text, :account::text, :amount);
-UPDATE accounts SET balance = balance + :amount, entries = entries + 1 WHERE id = :account::text;
+ ON CONFLICT (scope_id, key) DO NOTHING RETURNING pg_current_xact_id();"""
+
+_ENTER = "INSERT INTO ledger (event_id, account, amount) VALUES (:key::text, :account::text, :amount);"
+
+_ADD = "UPDATE accounts SET balance = balance + :amount, entries = entries + 1 WHERE id = :account::text"
+
+SINGLE = f"""{_SETTINGS}\\startpipeline
+{_CLAIM}
+{_ENTER}
+{_ADD};
+{_ADVANCE.format(messages=1)}
+COMMIT;
+\\endpipeline
+\\set offset :next
+"""
+
+# For a handler that reads an answer before it goes on: that takes a second flight.
+READING = f"""{_SETTINGS}\\startpipeline
+{_CLAIM}
+{_ADD} RETURNING balance;
+\\endpipeline
+\\startpipeline
+{_ENTER}
 {_ADVANCE.format(messages=1)}
 COMMIT;
 \\endpipeline
@@ -103,6 +124,7 @@ class Limit:
     clients: int
     seconds: int
     batch_size: int = 0  # 0: a transaction a message
+    flights: int = 1  # that a transaction takes; 2: an answer is read in between
 
     @property
     def labels(self) -> Labels:
@@ -112,6 +134,7 @@ class Limit:
             "batch": int(self.batch_size > 0),
             "clients": self.clients,
             "batch_size": self.batch_size,
+            "flights": self.flights,
         }
 
     def prepare(self, site: Site) -> None:
@@ -121,7 +144,7 @@ class Limit:
         with site.database(asynchronous=self.commit == ASYNCHRONOUS) as database:
             database.query(PREPARE.format(clients=self.clients))
             before = site.server_cpu_seconds()
-            scripts = [SINGLE]
+            scripts = [SINGLE if self.flights == 1 else READING]
             if self.batch_size:
                 scripts = [batch_script(self.batch_size, seed) for seed in range(BATCH_SCRIPTS)]
             report = pgbench(

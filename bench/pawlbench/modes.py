@@ -18,6 +18,7 @@ class Mode:
     program: str
     handler: str = ""  # what its [[handler]] says beside the topics
     consumer: str = ""  # what its [consumer] says beside the workers
+    reads: bool = False  # an answer of the database, before it goes on
     batch: bool = False  # many messages in a transaction: held against the limit of batches
 
     @property
@@ -59,6 +60,7 @@ MODES = (
         "C++ handler that reads an answer, a transaction a message",
         "payments",
         'name = "payment_without_receipt"',
+        reads=True,
     ),
     Mode(
         "code-unread",

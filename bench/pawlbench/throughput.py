@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from .consume import Consume, Work
 from .experiment import Shown, Task, baseline, consumers, durable, pairs
 from .limit import Limit
-from .modes import ASYNCHRONOUS, NAIVE, SYNCHRONOUS, Known
+from .modes import ASYNCHRONOUS, MODES, NAIVE, SYNCHRONOUS, Known
 from .options import Options
 from .plots import Plot
 from .records import Record, Spread, having, labels_in, spread, summed
@@ -15,12 +15,21 @@ from .tables import Table, cell, number, ratio, share
 def limits(options: Options) -> list[Limit]:
     """Of those with the same commit, and with or without batches, the best one counts."""
     singles = [(8, 0)] if options.quick else [(4, 0), (8, 0), (16, 0), (32, 0)]
+    reading = [8] if options.quick else [8, 16]
     batches = [(4, 500)] if options.quick else [(2, 500), (4, 500), (8, 500), (4, 100), (4, 2000)]
+    both = (SYNCHRONOUS, ASYNCHRONOUS)
     return [
         Limit(commit, clients, options.seconds, size)
-        for commit in (SYNCHRONOUS, ASYNCHRONOUS)
+        for commit in both
         for clients, size in singles + batches
+    ] + [
+        Limit(commit, clients, options.seconds, flights=2) for commit in both for clients in reading
     ]
+
+
+READING_MODES = [mode.name for mode in MODES if mode.reads]
+# As in the plot, with batches, flights of a transaction.
+LIMITS = (("limit", 0, 1), ("limit that reads", 0, 2), ("limit, batches", 1, 1))
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,16 @@ class Best:
         labels = self.records[0].labels
         size = int(labels["batch_size"])
         what = f"batches of {size}" if size else "a transaction a message"
+        if int(self.records[0].labels["flights"]) > 1:
+            what += ", which reads"
         return f"limit, {what}, {labels['clients']} clients"
 
 
-def best_limit(records: list[Record], batch: int, commit: str) -> Best | None:
+def best_limit(
+    records: list[Record], batch: int, commit: str, flights: int = 1
+) -> Best | None:
     """Of all client counts and batch sizes the one with the highest median."""
-    found = having(records, mode="limit", batch=batch, commit=durable(commit))
+    found = having(records, mode="limit", batch=batch, commit=durable(commit), flights=flights)
     best: Best | None = None
     for clients in labels_in(found, "clients"):
         for size in labels_in(found, "batch_size"):
@@ -62,7 +75,8 @@ class Throughput:
         return every + limits(options)
 
     def show(self, records: list[Record]) -> Shown:
-        table = Table(["mode", "commit", "messages/s", "to naive", "of the limit", "MiB"])
+        columns = ["messages/s", "to naive", "of the limit", "of the limit that reads", "MiB"]
+        table = Table(["mode", "commit", *columns])
         naive = baseline(records, "rate")
         bars: dict[str, dict[str, Spread | None]] = {}
         for mode, commit in pairs(records):
@@ -70,6 +84,7 @@ class Throughput:
             rate = spread(same, "rate")
             memory = spread(same, "memory_mib")
             best = best_limit(records, int(same[0].labels["batch"]), commit)
+            reading = best_limit(records, 0, commit, flights=2)
             table.rows.append(
                 [
                     mode,
@@ -77,18 +92,18 @@ class Throughput:
                     cell(rate),
                     ratio(rate, naive),
                     share(rate, best.rate if best else None),
+                    share(rate, reading.rate) if reading and mode in READING_MODES else "-",
                     number(memory.highest) if memory else "-",
                 ]
             )
             bars.setdefault(mode, {})[durable(commit)] = rate
-        for batch in (0, 1):
+        for short, batch, flights in LIMITS:
             for commit in (SYNCHRONOUS, ASYNCHRONOUS):
-                best = best_limit(records, batch, commit)
+                best = best_limit(records, batch, commit, flights)
                 if best:
-                    table.rows.append(
-                        [best.name, commit, cell(best.rate), ratio(best.rate, naive), "100 %", "-"]
-                    )
-                    short = "limit, batches" if batch else "limit"
+                    shares = ["100 %", "-"] if flights == 1 else ["-", "100 %"]
+                    to_naive = ratio(best.rate, naive)
+                    table.rows.append([best.name, commit, cell(best.rate), to_naive, *shares, "-"])
                     bars.setdefault(short, {})[durable(commit)] = best.rate
         table.notes.append("To naive: against the naive loop with synchronous commit")
         kinds = (SYNCHRONOUS, ASYNCHRONOUS)
@@ -127,8 +142,8 @@ class Cpu:
 
         for mode, commit in pairs(records):
             add(mode, commit, having(records, mode=mode, commit=commit))
-        for batch in (0, 1):
-            best = best_limit(records, batch, SYNCHRONOUS)
+        for _, batch, flights in LIMITS:
+            best = best_limit(records, batch, SYNCHRONOUS, flights)
             if best:
                 add(best.name, SYNCHRONOUS, best.records)
         table.notes.append(

@@ -91,6 +91,7 @@ struct AssignedPartition {
   // Messages that travel together (worker_flights.cpp).
   std::size_t flight_size = kFirstFlight;  ///< at most so many now
   std::size_t alone = 0;  ///< so many of the next go one by one, to say which of them fails
+  std::size_t alone_after_none = 0;  ///< and so many when a flight lands without any
 
   // The message in hand.
   std::uint32_t attempts = 0;  ///< as counted in the register

@@ -72,8 +72,6 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
   entry.key = std::move(found->text);
   if (!fits(entry, *scope))
     return false;
-  scope_ = *scope;
-  bytes_ += entry.message.value().size() + entry.key.size();
   entry.payload_hash = message::payload_hash(entry.message);
   entry.duplicate = false;
 
@@ -83,13 +81,19 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
   if (entry.binding->may_park(entry.message))
     context_.dead_letters.fill_record_key(entry.claim, entry.message);
   entry.plan.clear();
-  return planner->plan(entry.plan, entry.message, json);
+  if (!planner->plan(entry.plan, entry.message, json))
+    return false;
+  const auto bytes = entry.message.value().size() + entry.key.size() + entry.plan.bytes();
+  if (bytes_ + bytes > kMostBytes)
+    return false;
+  scope_ = *scope;
+  bytes_ += bytes;
+  return true;
 }
 
 /// Whether it can travel with those on board: in transactions of one kind, under another key.
 bool MessageFlight::fits(const Entry& entry, ledger::ScopeId scope) const {
-  const auto size = entry.message.value().size() + entry.key.size();
-  if (bytes_ + size > kMostBytes)
+  if (bytes_ + entry.message.value().size() > kMostBytes)
     return false;
   if (used_ == 0)
     return true;

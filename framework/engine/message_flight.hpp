@@ -25,7 +25,7 @@ namespace pawl::engine {
 /// alone, through MessageProcessor. One thread. Memory is reused from flight to flight.
 class MessageFlight {
  public:
-  /// Of the values and keys in one flight; one that is larger goes alone.
+  /// Of the values, keys and parameters in one flight; a message with more goes alone.
   static constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
 
   MessageFlight(const FrameContext& context, const ledger::OffsetRegister& offsets,

@@ -108,7 +108,7 @@ class Worker {
 
   // worker_flights.cpp: messages that travel to the server together
   bool fly(Partition& partition);
-  void fill_flight(const Partition& partition);
+  void fill_flight(const Partition& partition, Clock::time_point until);
   void size_flights(Partition& partition, const MessageFlight::Landed& landed,
                     Clock::duration took) const;
   void land(Partition& partition, const MessageFlight::Landed& landed);

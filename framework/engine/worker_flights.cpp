@@ -1,7 +1,7 @@
-// What a worker does with messages whose handlers' statements are fixed: they travel to the server
-// together, each in a transaction of its own. Whatever is not plain is left to the one way that
-// takes a message alone (worker_partitions.cpp), which finds out what is the matter and deals with
-// it.
+// What a worker does with messages whose handlers say their statements ahead: they travel to the
+// server together, each in a transaction of its own. Whatever is not plain is left to the one way
+// that takes a message alone (worker_partitions.cpp), which finds out what is the matter and deals
+// with it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestFlight{100};
 constexpr std::size_t kShortestFlight = 2;
 constexpr std::size_t kAloneAfterNone = 4;
+constexpr std::size_t kMostAloneAfterNone = 256;
 
 }  // namespace
 
@@ -32,9 +33,7 @@ bool Worker::fly(Partition& partition) {
       !pipelines(partition))
     return false;
   processor_.settle();
-  fill_flight(partition);
-  if (flight_.size() < 2)
-    return false;
+  // Filling may already run code of the handler's.
   const auto pass = ask_to_run(partition);
   if (!pass)
     return true;
@@ -42,6 +41,11 @@ bool Worker::fly(Partition& partition) {
     const auto begun = Clock::now();
     // Two messages may take that long, and more than two travel only where they are fast.
     begin_call(partition, context_.longest_handler * 2);
+    fill_flight(partition, begun + kLongestFlight);
+    if (flight_.size() < 2) {
+      end_call();
+      return false;
+    }
     std::function<void()> sent;
     if (context_.observers.every_step())
       sent = [&] {
@@ -59,12 +63,15 @@ bool Worker::fly(Partition& partition) {
   return true;
 }
 
-void Worker::fill_flight(const Partition& partition) {
+/// Two messages at least where two can go together, and no more once it has taken too long.
+void Worker::fill_flight(const Partition& partition, Clock::time_point until) {
   flight_.clear();
   auto leader_epoch = partition.leader_epoch;
   for (const auto& item : partition.buffer) {
     if (flight_.size() >= partition.flight_size ||
         item.record.kind() != kafka::Record::Kind::kMessage)
+      return;
+    if (flight_.size() >= kShortestFlight && Clock::now() > until)
       return;
     const auto epoch = item.record.leader_epoch();
     if (goes_back(leader_epoch, epoch))
@@ -109,9 +116,16 @@ void Worker::land(Partition& partition, const MessageFlight::Landed& landed) {
     moved_past(partition);
   }
   // The next one says itself what is the matter with it. Where not even one could go, as behind a
-  // parked record key, those behind it are likely to be like it.
-  if (!landed.complete)
-    partition.alone = landed.stored == 0 ? kAloneAfterNone : 1;
+  // parked record key, those behind it are likely to be like it, and the more so the more often.
+  if (landed.stored > 0)
+    partition.alone_after_none = kAloneAfterNone;
+  if (landed.complete)
+    return;
+  partition.alone = 1;
+  if (landed.stored == 0) {
+    partition.alone = std::max(partition.alone_after_none, kAloneAfterNone);
+    partition.alone_after_none = std::min(partition.alone * 2, kMostAloneAfterNone);
+  }
 }
 
 /// The connection broke, or the server refused something that is no message's.

@@ -16,21 +16,33 @@ struct Shape {
   bool has_with = false;
 };
 
-// RETURNING and WITH are reserved or stand where no name can, so that a bare word is the clause; a
-// column named so has quotes. WITH also comes in types ("timestamp with time zone"): then the
-// statement only goes without company.
+// RETURNING is reserved: where it is no clause it stands in brackets (a function of SQL/JSON has
+// one of its own), behind AS or behind a dot. WITH also comes in types ("timestamp with time
+// zone"): then the statement only goes without company.
 Shape shape_of(std::string_view sql) {
+  using Kind = message::SqlTokenKind;
   Shape shape;
+  std::string before;  // the token before, in capitals
+  int depth = 0;
   for (std::size_t at = 0; at < sql.size();) {
     const auto token = message::next_sql_token(sql, at);
-    if (token.kind == message::SqlTokenKind::kWord) {
-      const auto word = message::sql_keyword(sql.substr(at, token.end - at));
-      if (shape.first.empty())
-        shape.first = word;
-      shape.returns = shape.returns || word == "RETURNING";
-      shape.has_with = shape.has_with || word == "WITH";
-    }
+    const auto text = sql.substr(at, token.end - at);
     at = token.end;
+    if (token.kind == Kind::kWhiteSpace || token.kind == Kind::kComment)
+      continue;
+    const bool names = before == "AS" || before == ".";
+    before = message::sql_keyword(text);
+    if (before == "(") {
+      ++depth;
+    } else if (before == ")") {
+      --depth;
+    }
+    if (token.kind != Kind::kWord)
+      continue;
+    if (shape.first.empty())
+      shape.first = before;
+    shape.returns = shape.returns || (before == "RETURNING" && depth == 0 && !names);
+    shape.has_with = shape.has_with || before == "WITH";
   }
   return shape;
 }

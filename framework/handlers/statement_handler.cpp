@@ -78,14 +78,15 @@ std::shared_ptr<const HandlerStatement> StatementTexts::find(
 
 Response StatementHandler::apply(postgres::Frame& frame, const Message& message,
                                  message::JsonView& /*json*/) const {
-  Taker taker(label_, texts_, [&](Statement statement, const pqxx::params& from, std::size_t index) {
-    postgres::Parameters parameters;
-    add_parameters(parameters, from);
-    const auto& plain = statement->counted_by_reader();
-    const auto expect_rows = statement->expect_rows();
-    frame.defer(part(std::move(statement), plain), std::move(parameters), expect_rows,
-                sql_label(label_, index));
-  });
+  Taker taker(label_, texts_,
+              [&](Statement statement, const pqxx::params& from, std::size_t index) {
+                postgres::Parameters parameters;
+                add_parameters(parameters, from);
+                const auto& plain = statement->counted_by_reader();
+                const auto expect_rows = statement->expect_rows();
+                frame.defer(part(std::move(statement), plain), std::move(parameters), expect_rows,
+                            sql_label(label_, index));
+              });
   function_(taker, message);
   return std::nullopt;
 }
@@ -99,7 +100,13 @@ bool StatementHandler::plan(StatementPlan& plan, const Message& message,
       complete = false;
       return;
     }
-    add_parameters(plan.add(part(std::move(statement), *raising)), from);
+    auto& parameters = plan.add(part(std::move(statement), *raising));
+    try {
+      add_parameters(parameters, from);
+    } catch (...) {  // which the function may catch, and go on
+      plan.take_back();
+      throw;
+    }
   });
   function_(taker, message);
   return complete;

@@ -32,6 +32,17 @@ class StatementPlan {
     return next(address, std::move(statement));
   }
 
+  /// Removes the last one.
+  void take_back() { --used_; }
+
+  /// Of all parameters.
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < used_; ++i)
+      sum += steps_[i].parameters.bytes();
+    return sum;
+  }
+
   [[nodiscard]] std::span<Step> steps() { return std::span(steps_).first(used_); }
 
  private:

@@ -77,7 +77,7 @@ class Lexer {
     bool newline = false;
     for (; at_ < text_.size(); ++at_) {
       if (starts_with("--"))
-        at_ = std::min(text_.find('\n', at_), text_.size() - 1);
+        at_ = std::min(text_.find_first_of("\r\n", at_), text_.size() - 1);
       if (!is_space(peek()))
         break;
       newline = newline || peek() == '\n' || peek() == '\r';
@@ -102,7 +102,7 @@ class Lexer {
   }
 
   SqlToken line_comment() {
-    at_ = std::min(text_.find('\n', at_), text_.size());
+    at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
     return token(SqlTokenKind::kComment);
   }
 

@@ -114,7 +114,7 @@ class SqlTextParser {
       }
     }
     if (!statement_begin_) {
-      fail(0, "the statement is empty; write one, or remove it from the list");
+      fail(0, "the statement is empty; write one, or leave it out");
     }
     if (const auto refusal = refused(words_)) {
       fail(*statement_begin_, fmt::format("{} {}", words_.front(), explain(*refusal)));
@@ -132,7 +132,9 @@ class SqlTextParser {
     if (nul != std::string_view::npos)
       fail(nul, "a NUL character in SQL; remove it");
     if (!simdjson::validate_utf8(text_.data(), text_.size())) {
-      fail(0, "the SQL is not valid UTF-8; write the configuration in UTF-8");
+      fail(0, braces_ == Braces::kText
+                  ? "the SQL is not valid UTF-8"
+                  : "the SQL is not valid UTF-8; write the configuration in UTF-8");
     }
   }
 
@@ -255,8 +257,9 @@ class SqlTextParser {
   // Anything but white space and comments.
   void begin_of_content() {
     if (semicolon_) {
-      fail(at_,
-           "a second statement; write each statement as an entry of its own in the `sql` list");
+      fail(at_, braces_ == Braces::kText ? "a second statement; add each by itself"
+                                         : "a second statement; write each statement as an entry "
+                                           "of its own in the `sql` list");
     }
     if (!statement_begin_) {
       if (text_[at_] == ';')

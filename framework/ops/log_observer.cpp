@@ -53,7 +53,7 @@ std::string together(const Options& options, const Registry& registry) {
     text += fmt::format("; up to {} messages of handler {} share one transaction",
                         options.batch.max_messages, fmt::join(batches, ", "));
   }
-  if (!flights.empty() && options.consumer.pipeline > 1) {
+  if (!flights.empty() && options.consumer.pipeline > 1 && !options.postgres.pooled) {
     text += fmt::format("; up to {} transactions of handler {} travel to PostgreSQL at once",
                         options.consumer.pipeline, fmt::join(flights, ", "));
   }

@@ -30,7 +30,15 @@ class Error : public std::runtime_error {
   [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
   /// What else PostgreSQL said; may quote row values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
-  [[nodiscard]] FailureClass failure() const { return classify(sqlstate_); }
+  [[nodiscard]] FailureClass failure() const {
+    return last_words_ ? FailureClass::kConnection : classify(sqlstate_);
+  }
+  /// The same as the last that was heard of a connection that broke.
+  [[nodiscard]] Error as_last_words() const {
+    auto error = *this;
+    error.last_words_ = true;
+    return error;
+  }
 
   /// From a result with an error status.
   static Error from(const PGresult* result);
@@ -42,6 +50,7 @@ class Error : public std::runtime_error {
  private:
   std::string sqlstate_;
   std::string detail_;
+  bool last_words_ = false;
 };
 
 /// A statement with `expect_rows` affected or returned another number of rows.

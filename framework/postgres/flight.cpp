@@ -120,7 +120,7 @@ Answers Flight::run_each() {
   } catch (const Error&) {
     // What the server said last ("terminating connection due to ...") tells more than the loss.
     if (answers.failure)
-      throw *answers.failure;
+      throw answers.failure->as_last_words();
     throw;
   }
 }

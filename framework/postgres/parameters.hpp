@@ -26,6 +26,8 @@ class Parameters {
   void add_bytes(std::string_view bytes);
   void add_optional_bytes(const std::optional<std::string_view>& bytes);
 
+  /// Of all values together.
+  [[nodiscard]] std::size_t bytes() const { return arena_.size(); }
   [[nodiscard]] int count() const { return static_cast<int>(entries_.size()); }
 
   /// Pointers into this object, valid until the next change.

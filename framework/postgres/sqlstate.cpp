@@ -16,6 +16,10 @@ FailureClass classify(std::string_view state) {
   if (state == kRowMissingState)
     return FailureClass::kRowMissing;
 
+  // A wrong number of parameters, for one; the session goes on. What a pooler says so before it
+  // closes the connection is known by the closing.
+  if (state == "08P01")
+    return FailureClass::kProgram;
   if (is_goodbye(state))
     return FailureClass::kConnection;
   // idle_in_transaction_session_timeout and transaction_timeout: the session is gone.

@@ -20,7 +20,9 @@ TEST_CASE("RETURNING is not said twice, and a string or a name is no clause") {
   const auto* with = GENERATE("INSERT INTO a VALUES (1) RETURNING b", "delete from a returning *");
   CHECK(counted_sql(with, 1, "pawl")->find("RETURNING 1)") == std::string::npos);
   const auto* without = GENERATE("INSERT INTO a VALUES ('RETURNING')",
-                                 "UPDATE a SET \"returning\" = $1", "DELETE FROM a -- RETURNING");
+                                 "UPDATE a SET \"returning\" = $1", "DELETE FROM a -- RETURNING",
+                                 "INSERT INTO a VALUES (json_value($1, '$.x' RETURNING bigint))",
+                                 "INSERT INTO a SELECT b AS returning, c . returning FROM d");
   CHECK(counted_sql(without, 1, "pawl")->find("\nRETURNING 1)") != std::string::npos);
 }
 

@@ -139,6 +139,7 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
       Case{"commits", "statement 2: column 12: COMMIT ends or alters the message's transaction"},
       Case{"two at once", "statement 2: column 11: a second statement"},
       Case{"no row", "statement 2 touched 0 rows, expect_rows demands 1"},
+      Case{"too many parameters", "PostgreSQL's limit is 65535"}, Case{"a NUL that is caught", ""},
       Case{"a WITH that counts", ""}, Case{"another text each time", ""});
   const int place = GENERATE(0, 5);
   CAPTURE(value, place);
@@ -160,6 +161,22 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == (error.empty() ? 0 : 1));
   if (!error.empty())
     CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"), ContainsSubstring(error));
+}
+
+TEST_CASE("a wrong number of parameters halts its partition and costs no connection") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.use_handler("name = \"statements_by_value\"\nconflict = \"ignore\"\n");
+  for (int i = 0; i < 8; ++i)
+    send(world, fmt::format("e{}", i), "", i == 5 ? "too few parameters" : "{}");
+  const auto process = world.start(dead_letters({"--drain", "--events"}));
+  CHECK(process->wait(120s).code == 4);
+  const auto output = process->output();
+  INFO(output);
+  CHECK(order(world) == "e0,e1,e2,e3,e4");
+  CHECK(world.value("SELECT state FROM pawl.processed_kafka_offsets") == "halted");
+  CHECK(output.find("EVENT acquired") == output.rfind("EVENT acquired"));
+  CHECK_THAT(output, !ContainsSubstring("in_doubt"));
 }
 
 TEST_CASE("a message that fails at any place of its flight is set aside, its neighbours are not") {

@@ -197,8 +197,8 @@ TEST_CASE("in a batch each placeholder is cast to an array type") {
 TEST_CASE("a statement of code's has its numbers and braces already, and keeps to the same rules") {
   CHECK(SqlText::parse_numbered("INSERT INTO a VALUES ($1, '{/x}', '{}'::int[]); -- {/y}") ==
         "INSERT INTO a VALUES ($1, '{/x}', '{}'::int[])");
-  for (const auto* text : {"COMMIT", "-- a\nrollback to b", "SELECT 1; SELECT 2", "", ";",
-                           "SELECT 'x", "SET a = 1", "COPY a FROM STDIN"}) {
+  for (const auto* text : {"COMMIT", "-- a\nrollback to b", "-- a\rCOMMIT", "SELECT 1; SELECT 2",
+                           "", ";", "SELECT 'x", "SET a = 1", "COPY a FROM STDIN"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(SqlText::parse_numbered(text), SqlTextError);
   }

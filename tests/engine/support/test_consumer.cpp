@@ -156,6 +156,21 @@ void add_by_value(pawl::Statements& statements, const Message& message) {
     statements.add("UPDATE ordered SET position = 0 WHERE event_id = 'nobody'", {}, 1);
   if (value == "a WITH that counts")
     statements.add("WITH a AS (SELECT 1) SELECT * FROM a", {}, 1);
+  if (value == "too few parameters")
+    statements.add("SELECT $1::text, $2::text", pqxx::params{1});
+  if (value == "too many parameters") {
+    pqxx::params many;
+    for (int i = 0; i < 65536; ++i)
+      many.append(i);
+    statements.add("SELECT 1", many);
+  }
+  if (value == "a NUL that is caught") {
+    try {
+      statements.add("SELECT $1::text", pqxx::params{std::string_view("a\0b", 3)});
+    } catch (const std::invalid_argument&) {
+      statements.add("SELECT $1::text", pqxx::params{"a b"});
+    }
+  }
   if (value == "another text each time") {
     for (int i = 0; i < 150; ++i)
       statements.add("SELECT '{" + std::string(id) + "'::text, " + std::to_string(i), {}, 1);
