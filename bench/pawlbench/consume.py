@@ -61,7 +61,9 @@ class Consume:
                 site.database(self.work.keys, asynchronous, self.work.commit_delay_us)
             )
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
-            line = [*self.under, *command(site, self.consumer, topic, database, url)]
+            # One of several that has no partitions yet would take them for drained.
+            follow = self.work.processes > 1
+            line = [*self.under, *command(site, self.consumer, topic, database, url, follow)]
             before = site.server_cpu_seconds()
             children = [
                 stack.enter_context(Child(line, site.log(f"{database.name}-{i}")))

@@ -246,6 +246,10 @@ std::vector<TopicPartition> Membership::restart_fetch(const TopicPartition& part
 }
 
 void Membership::close() {
+  // Closing alone ends a member without partitions silently (librdkafka 2.14), and the group's next
+  // rebalance would wait until Kafka misses it. Without a subscription it leaves.
+  if (!manual_ && streams_.empty())
+    rd_kafka_unsubscribe(client_.raw());
   // librdkafka closes nothing after a fatal error: there is no membership left to end.
   const ErrorHandle error(rd_kafka_consumer_close_queue(client_.raw(), queue_.get()));
   if (error)

@@ -10,11 +10,13 @@
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
+#include "process_watch.hpp"
 
 using namespace std::chrono_literals;
 using pawl::test::GroupOfProcesses;
 using pawl::test::kProtocols;
 using pawl::test::PaymentsWorld;
+using pawl::test::ProgramOptions;
 using pawl::test::Protocol;
 
 namespace {
@@ -229,4 +231,23 @@ TEST_CASE("a partition that is lost and comes back while its message is in hand 
   group.leave_all();
   REQUIRE(world.imbalance() == "");
   REQUIRE(group.count("seeking again") == 0);
+}
+
+// A member that is gone and did not say so holds every rebalance up until its session times out.
+TEST_CASE("a process without partitions leaves the group when it ends") {
+  const auto* assignor = GENERATE("cooperative-sticky", "range");
+  CAPTURE(assignor);
+  PaymentsWorld world(1);
+  world.set_kafka_options(fmt::format("assignor = \"{}\"\nsession_timeout = \"5m\"\n", assignor));
+  world.produce(1);
+  const auto first = world.start();
+  world.wait_for_stored(0, 0);
+  ProgramOptions drains;
+  drains.arguments = {"--drain"};
+  CHECK(world.start(drains)->wait(60s).code == 0);
+  pawl::test::stop_cleanly(*first);
+  const auto second = world.start();
+  world.produce(1);
+  world.wait_for_stored(0, 1);
+  pawl::test::stop_cleanly(*second);
 }
