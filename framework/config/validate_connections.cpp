@@ -168,6 +168,8 @@ void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
   }
   validation.size_range("kafka.buffer_per_partition", kafka.buffer_per_partition,
                         std::size_t{1} << 10U, std::size_t{1} << 30U);
+  validation.size_range("kafka.buffer", kafka.buffer, std::size_t{1} << 20U,
+                        std::size_t{64} << 30U);
   validation.range("kafka.topic_check_interval", kafka.topic_check_interval, milliseconds{100},
                    hours{1});
   validation.range("kafka.commit_interval", kafka.commit_interval, milliseconds{100}, hours{1});

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
 constexpr milliseconds kKafkaTimeout{3000};
+constexpr std::size_t kLeastBuffer = 1024;
 /// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
 /// again.
 constexpr milliseconds kRelayEnd{2000};
@@ -76,13 +77,7 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       router_(options, registry),
       bell_(options.dead_letters.topic.empty() ? nullptr : std::make_shared<DeadLetterBell>()),
       observers_(with(std::move(observers), bell_)),
-      client_(std::make_unique<kafka::Client>(
-          options.kafka, [this](int level, const std::string& facility, const std::string& text) {
-            // librdkafka repeats connection failures in its events; its log adds what is only
-            // there.
-            if (level <= 4)
-              emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
-          })) {}
+      client_(new_client(options.kafka)) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -96,6 +91,28 @@ void Supervisor::stop() {
   stop_ = true;
   const std::scoped_lock lock(stop_mutex_);
   stop_changed_.notify_all();
+}
+
+std::unique_ptr<kafka::Client> Supervisor::new_client(const KafkaOptions& options) const {
+  return std::make_unique<kafka::Client>(
+      options, [this](int level, const std::string& facility, const std::string& text) {
+        // librdkafka repeats connection failures in its events; its log adds what is only there.
+        if (level <= 4)
+          emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
+      });
+}
+
+/// librdkafka bounds what it fetches by partition, and from the client's start on.
+void Supervisor::share_buffer() {
+  std::size_t partitions = 0;
+  for (const auto& [topic, found] : client_->describe(router_.topics(), kKafkaTimeout))
+    partitions += static_cast<std::size_t>(found.partitions);
+  auto options = options_.kafka;
+  const auto share = std::max(options.buffer / std::max<std::size_t>(partitions, 1), kLeastBuffer);
+  if (share >= options.buffer_per_partition)
+    return;
+  options.buffer_per_partition = share;
+  client_ = new_client(options);
 }
 
 bool Supervisor::pause_before_retry(milliseconds delay) {
@@ -137,6 +154,7 @@ bool Supervisor::connect() {
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
       const auto consumer = registration.consumer;
+      share_buffer();
       context_ = std::unique_ptr<Context>(new Context{
           options_,
           registry_,

@@ -61,6 +61,8 @@ class Supervisor final : private kafka::MembershipListener {
   [[nodiscard]] bool drained();
   void leave();
   [[nodiscard]] bool any_halted() const;
+  [[nodiscard]] std::unique_ptr<kafka::Client> new_client(const KafkaOptions& options) const;
+  void share_buffer();
   bool pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;
 
