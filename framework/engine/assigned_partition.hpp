@@ -40,10 +40,10 @@ struct AssignedPartition {
   };
 
   AssignedPartition(std::shared_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
-                    Backoff acquire_delay, Backoff retry_delay, std::size_t largest_batch)
+                    Backoff acquire_delay, Backoff retry_delay, BatchPace pace)
       : stream(std::move(s)),
         status(std::move(st)),
-        batch_pace(largest_batch),
+        batch_pace(std::move(pace)),
         acquire_backoff(acquire_delay),
         retry_backoff(retry_delay) {}
 
@@ -52,7 +52,17 @@ struct AssignedPartition {
   /// When there is something to do with what is in the buffer.
   [[nodiscard]] Clock::time_point due() const {
     const bool lingers = phase == Phase::kRunning && linger_until;
-    return lingers ? std::max(not_before, *linger_until) : not_before;
+    return lingers ? std::max(not_before, *look_again) : not_before;
+  }
+
+  void clear_buffer() {
+    buffer.clear();
+    end_linger();
+  }
+
+  void end_linger() {
+    linger_until.reset();
+    look_again.reset();
   }
 
   /// Acquired over the connection that the worker has now. If not, a crash of the database may have
@@ -108,8 +118,10 @@ struct AssignedPartition {
 
   // Batches (worker_batches.cpp).
   BatchPace batch_pace;
-  /// A batch that is not full waits until then for more.
+  /// A batch that is not full waits until then for more, and is looked at meanwhile from time to
+  /// time; both or neither.
   std::optional<Clock::time_point> linger_until;
+  std::optional<Clock::time_point> look_again;
 
   Backoff acquire_backoff;
   Backoff retry_backoff;

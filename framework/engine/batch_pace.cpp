@@ -4,6 +4,9 @@
 
 namespace pawl::engine {
 
+BatchPace::BatchPace(std::size_t most, Duration longest)
+    : most_(most), longest_(longest), limit_(std::min(most, kFirst)) {}
+
 std::size_t BatchPace::size() const {
   if (alone_ > 0)
     return 1;
@@ -16,29 +19,53 @@ bool BatchPace::runs_alone(std::int64_t offset) const {
   return std::find(alone_at_.begin(), alone_at_.end(), offset) != alone_at_.end();
 }
 
-void BatchPace::passed(std::size_t messages, std::int64_t offset, bool one_had_failed) {
+void BatchPace::passed(std::size_t messages, std::int64_t offset, bool one_had_failed,
+                       Duration took) {
   if (!alone_at_.empty())
     std::erase_if(alone_at_, [offset](std::int64_t other) { return other <= offset; });
-  alone_ -= std::min(alone_, messages);
-  if (failing_ > 0 && !one_had_failed && messages >= failing_) {
-    // Each was fine, so it was their number.
-    shrink(smallest_failed_);
+  if (alone_ > 0) {
+    if (one_had_failed)
+      broke_ = 0;
+    alone_ -= std::min(alone_, messages);
+    if (alone_ == 0 && broke_ > 0)
+      too_many(broke_);
   }
+  if (failing_ > 0 && !one_had_failed && messages >= failing_)
+    too_many(smallest_failed_);
   failing_ -= std::min(failing_, messages);
   if (one_had_failed)
     failing_ = 0;
-  if (limit_ < most_ && ++good_ >= kGoodOnes) {
-    limit_ = std::min(most_, limit_ * 2);
-    good_ = 0;
+  grow(messages, took);
+}
+
+void BatchPace::grow(std::size_t messages, Duration took) {
+  if (messages > 1 && took > longest_) {
+    const auto share = static_cast<double>(longest_.count()) / static_cast<double>(took.count());
+    shrink_to(static_cast<std::size_t>(static_cast<double>(messages) * share));
+    return;
   }
+  // Less than a full one does not show what more would take.
+  if (limit_ == most_ || messages < limit_ || took * 2 > longest_)
+    return;
+  if (++good_ < patience_)
+    return;
+  limit_ = std::min(most_, limit_ * 2);
+  good_ = 0;
 }
 
 void BatchPace::contended(std::size_t messages) {
-  shrink(messages);
+  shrink_to(messages / 2);
 }
 
-void BatchPace::shrink(std::size_t messages) {
-  limit_ = std::max<std::size_t>(1, std::min(limit_, messages) / 2);
+/// Each of them was fine, so it was their number: that is tried again seldom.
+void BatchPace::too_many(std::size_t messages) {
+  shrink_to(messages / 2);
+  patience_ = after_too_many_ = std::min(after_too_many_ * kGoodOnes, kMostPatience);
+}
+
+void BatchPace::shrink_to(std::size_t messages) {
+  limit_ = std::clamp<std::size_t>(messages, 1, limit_);
+  patience_ = std::max(patience_, kGoodOnes);
   good_ = 0;
 }
 

@@ -1,20 +1,28 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace pawl::engine {
 
-/// How many messages of a partition may go into its next transaction. Contention halves it at once,
-/// and good transactions raise it again slowly; what failed is halved until the culprit is alone.
-/// One worker's.
+/// How many messages of a partition may go into its next transaction. It begins small and doubles;
+/// contention halves it at once, and from then on good transactions raise it slowly; a transaction
+/// that takes long makes it as small as fits; what failed is halved until the culprit is alone. One
+/// worker's.
 class BatchPace {
  public:
-  /// Good transactions in a row before the size doubles.
-  static constexpr std::size_t kGoodOnes = 8;
+  using Duration = std::chrono::steady_clock::duration;
 
-  explicit BatchPace(std::size_t most) : most_(most), limit_(most) {}
+  static constexpr std::size_t kFirst = 32;
+  /// Good transactions in a row before the size doubles again after it had to shrink.
+  static constexpr std::size_t kGoodOnes = 8;
+  /// The same where the number itself had made them fail, more and more often.
+  static constexpr std::size_t kMostPatience = 4096;
+
+  /// `most`: messages, at least 1. `longest`: what a transaction may take.
+  BatchPace(std::size_t most, Duration longest);
 
   /// 1: the head message takes the way of single ones.
   [[nodiscard]] std::size_t size() const;
@@ -22,12 +30,12 @@ class BatchPace {
   /// A batch ends before a message at one of these offsets, which runs alone.
   [[nodiscard]] bool runs_alone(std::int64_t offset) const;
   void run_alone_at(std::vector<std::int64_t> offsets) { alone_at_ = std::move(offsets); }
-  /// Each of the next messages runs alone.
-  void run_alone(std::size_t messages) { alone_ = messages; }
+  /// Each of the next messages runs alone: together they broke the connection.
+  void run_alone(std::size_t messages) { alone_ = broke_ = messages; }
 
-  /// So many messages are behind, in one transaction; the last of them stood at `offset`.
-  /// `one_had_failed`: it was one alone, and the culprit of what failed before.
-  void passed(std::size_t messages, std::int64_t offset, bool one_had_failed);
+  /// So many messages are behind, in one transaction that took `took`; the last of them stood at
+  /// `offset`. `one_had_failed`: it was one alone, and the culprit of what failed before.
+  void passed(std::size_t messages, std::int64_t offset, bool one_had_failed, Duration took);
 
   /// A batch of so many waited for others too long, or met them in a deadlock.
   void contended(std::size_t messages);
@@ -35,12 +43,18 @@ class BatchPace {
   void failed(std::size_t messages) { failing_ = smallest_failed_ = messages; }
 
  private:
-  void shrink(std::size_t messages);
+  void shrink_to(std::size_t messages);
+  void too_many(std::size_t messages);
+  void grow(std::size_t messages, Duration took);
 
   std::size_t most_;
+  Duration longest_;
   std::size_t limit_;
-  std::size_t good_ = 0;             ///< transactions since the size changed
+  std::size_t good_ = 0;             ///< full transactions since the size changed
+  std::size_t patience_ = 1;         ///< so many before it doubles
+  std::size_t after_too_many_ = kGoodOnes;
   std::size_t alone_ = 0;            ///< messages from the head on that run alone
+  std::size_t broke_ = 0;            ///< of those, as long as each of them was fine
   std::size_t failing_ = 0;          ///< messages from the head on among which one fails
   std::size_t smallest_failed_ = 0;  ///< batch that failed
   std::vector<std::int64_t> alone_at_;

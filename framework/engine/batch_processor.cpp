@@ -32,13 +32,6 @@ void BatchProcessor::clear() {
     column.clear();
 }
 
-bool BatchProcessor::takes(const Message& message) {
-  clear();
-  const bool taken = add(message);
-  clear();
-  return taken;
-}
-
 bool BatchProcessor::add(const Message& message) {
   try {
     if (!study(message))
@@ -46,7 +39,7 @@ bool BatchProcessor::add(const Message& message) {
     messages_.push_back(message);
     entries_.push_back(std::move(studied_));
     return true;
-  } catch (const std::exception&) {
+  } catch (...) {  // code's may be anything
     // It is said when that message is in hand alone.
     for (auto& column : columns_)
       column.truncate(messages_.size());

@@ -42,8 +42,6 @@ class BatchProcessor {
 
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
   [[nodiscard]] std::span<const Message> messages() const { return messages_; }
-  /// Whether the message would begin a batch.
-  [[nodiscard]] bool takes(const Message& message);
 
   /// Applies the batch. Throws whatever goes wrong, with nothing stored (or in doubt: InDoubt). If
   /// it returns offsets, these messages are conflicts: nothing is stored, they must run alone.

@@ -93,8 +93,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure.reason = ledger::dead_reason::kError;
   } catch (...) {
     failure.text =
-        "the handler threw something that is no std::exception; throw one, so that its text can be "
-        "shown";
+        "something was thrown that is no std::exception; throw one, so that its text can be shown";
     failure.reason = ledger::dead_reason::kError;
   }
   if (!session_alive)

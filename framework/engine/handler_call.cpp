@@ -2,19 +2,28 @@
 
 #include <fmt/format.h>
 
+#include "engine/failure.hpp"
 #include "postgres/error.hpp"
 
 namespace pawl::engine {
+namespace {
+
+/// Of the exception that is being handled.
+std::string what_was_thrown() {
+  return explain(std::current_exception(), true).text;
+}
+
+}  // namespace
 
 Response call_handler(postgres::Session& session, const std::function<Response()>& handler) {
   try {
     return handler();
-  } catch (const std::exception& error) {
+  } catch (...) {
     if (!session.alive() || session.in_transaction())
       throw;
-    throw postgres::Error(
-        std::string(postgres::kTransactionEndedState),
-        fmt::format("the handler ended the transaction itself and then failed: {}", error.what()));
+    throw postgres::Error(std::string(postgres::kTransactionEndedState),
+                          fmt::format("the handler ended the transaction itself and then failed: {}",
+                                      what_was_thrown()));
   }
 }
 
@@ -24,10 +33,10 @@ void tell_duplicate(const Observers& observers, const handlers::Binding& binding
     return;
   try {
     (*binding.on_duplicate)(message, response);
-  } catch (const std::exception& error) {
+  } catch (...) {
     const auto text =
         fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
-                    binding.label, error.what());
+                    binding.label, what_was_thrown());
     auto event = event_of(Step::kWarning, message);
     event.detail = text;
     observers.emit(event);

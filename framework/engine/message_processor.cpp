@@ -75,8 +75,14 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   auto& hand = take_in_hand(step);
   emit_step(Step::kFetched, hand);
 
-  if (!hand.studied)
-    study(hand);
+  try {
+    if (!hand.studied)
+      study(hand);
+  } catch (...) {
+    // The key's failure is its handler's: this policy holds.
+    binding_ = hand.binding;
+    throw;
+  }
   binding_ = hand.binding;
   if (hand.binding == nullptr) {
     if (context_.options.consumer.unmatched == Unmatched::kSkip) {
@@ -119,7 +125,7 @@ void MessageProcessor::identify(const Message& message) {
     const auto key = derive_key(*hand.binding, hand.message, hand.json);
     if (const auto* found = std::get_if<Key>(&key))
       key_ = found->text;
-  } catch (const std::exception&) {
+  } catch (...) {  // code's may be anything
     // What cannot be read has no name.
     return;
   }
@@ -143,7 +149,7 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
     const bool parks = hand.binding->may_park(hand.message);
     fill_claim(next_claim_, *scope, next_->source, hand, parks);
     return postgres::NextStart{claim_statement(parks), next_claim_, hand.binding->frame};
-  } catch (const std::exception&) {
+  } catch (...) {  // code's may be anything
     // It is said when that message is in hand.
     return std::nullopt;
   }

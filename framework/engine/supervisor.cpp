@@ -44,11 +44,12 @@ class ShutdownWatch {
           if (changed_.wait_for(lock, timeout, [this] { return done_; }))
             return;
           Event event{Step::kWarning};
-          event.detail =
-              "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again "
-              "elsewhere";
+          event.detail = finished_ ? "consumer.shutdown_timeout has passed; all that was in hand is "
+                                     "stored, only Kafka has not answered: leaving without it"
+                                   : "consumer.shutdown_timeout has passed; leaving now, what was "
+                                     "in hand runs again elsewhere";
           observers.emit(event);
-          std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
+          std::_Exit(static_cast<int>(finished_.value_or(RunResult::kShutdownTimeout)));
         }) {}
   ~ShutdownWatch() {
     {
@@ -61,10 +62,17 @@ class ShutdownWatch {
   ShutdownWatch(const ShutdownWatch&) = delete;
   ShutdownWatch& operator=(const ShutdownWatch&) = delete;
 
+  /// Nothing is in hand any more, so from now on this is how the process ends.
+  void finished(RunResult result) {
+    const std::scoped_lock lock(mutex_);
+    finished_ = result;
+  }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool done_ = false;  // guarded by mutex_
+  bool done_ = false;                  // guarded by mutex_
+  std::optional<RunResult> finished_;  // guarded by mutex_
   std::thread thread_;
 };
 
@@ -127,12 +135,11 @@ RunResult Supervisor::run() {
     return RunResult::kStopped;
   start_workers();
   loop();
-  const bool halted = any_halted();
-  leave();
+  const bool halted = options_.consumer.drain && any_halted() && !stop_;
+  const auto result = leave(halted ? RunResult::kHaltedPartitions : RunResult::kStopped);
   if (fatal_)
     throw FatalError(*fatal_);
-  return options_.consumer.drain && halted && !stop_ ? RunResult::kHaltedPartitions
-                                                     : RunResult::kStopped;
+  return result;
 }
 
 bool Supervisor::connect() {
@@ -197,6 +204,7 @@ bool Supervisor::connect() {
 void Supervisor::start_workers() {
   for (const auto& handler : options_.handlers) {
     context_->longest_handler = std::max(context_->longest_handler, handler.timeout);
+    context_->longest_batch = std::min(context_->longest_batch, handler.timeout / 2);
   }
   if (router_.batches())
     context_->max_in_hand = options_.batch.max_messages;
@@ -347,15 +355,21 @@ void Supervisor::commit_progress() {
   const bool due = now >= next_commit_;
   if (due)
     next_commit_ = now + options_.kafka.commit_interval;
+  // A partition just acquired is told at once: a process may die before the interval is over, and a
+  // wrong database is recognised by what stands in Kafka.
+  tell_kafka(context_->board.all(), due);
+}
+
+/// Not `all`: only of partitions of which Kafka knows nothing from us yet.
+void Supervisor::tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>& partitions,
+                            bool all) {
   std::vector<kafka::Membership::Progress> progress;
-  for (const auto& status : context_->board.all()) {
+  for (const auto& status : partitions) {
     const auto next = status->next_for_kafka(options_.consumer.durability);
     if (next < 0 || !owners_.contains(status->partition))
       continue;
     const auto told = told_kafka_.find(status->partition);
-    // A partition just acquired is told at once: a process may die before the interval is over, and
-    // a wrong database is recognised by what stands in Kafka.
-    if (told != told_kafka_.end() && (!due || told->second == next))
+    if (told != told_kafka_.end() && (!all || told->second == next))
       continue;
     told_kafka_[status->partition] = next;
     progress.push_back({status->partition, next});
@@ -393,7 +407,9 @@ bool Supervisor::drained() {
       continue;
     const auto target = drain_targets_->find(status->partition);
     const auto reached = std::max(status->position.load(), status->end_seen.load());
-    if (!status->acquired || target == drain_targets_->end() || reached < target->second)
+    // Who has drained may delete the topic: nothing must depend on a replay then.
+    const auto safe = status->next_for_kafka(options_.consumer.durability);
+    if (!status->acquired || safe < status->position || target == drain_targets_->end() || reached < target->second)
       return false;
   }
   return true;
@@ -405,11 +421,12 @@ bool Supervisor::any_halted() const {
                      [](const auto& status) { return status->halted.load(); });
 }
 
-void Supervisor::leave() {
-  const ShutdownWatch watch(options_.consumer.shutdown_timeout, observers_);
+/// `result`: how the process ends if nothing is cut. Returns how it does.
+RunResult Supervisor::leave(RunResult result) {
+  ShutdownWatch watch(options_.consumer.shutdown_timeout, observers_);
   const auto interrupt_at = Clock::now() + options_.consumer.shutdown_timeout * 3 / 4;
-  leaving_ = true;
-  next_commit_ = {};
+  // The workers take them off the board.
+  const auto partitions = context_->board.all();
   for (const auto& worker : workers_)
     worker->stop();
   if (pruner_)
@@ -423,8 +440,6 @@ void Supervisor::leave() {
                        [](const auto& w) { return w->finished(); });
   };
   bool interrupted = false;
-  // The positions are read before the workers take them off the board.
-  commit_progress();
   while (!all_finished()) {
     membership_->poll(milliseconds(20));
     finish_revocation();
@@ -434,6 +449,12 @@ void Supervisor::leave() {
         worker->interrupt();
     }
   }
+  if (interrupted)
+    result = RunResult::kShutdownTimeout;
+  if (!fatal_)
+    watch.finished(result);
+  // Up to here nothing is repeated by who may read the group's partitions next, pawl or not.
+  tell_kafka(partitions, true);
   if (bell_ && feed_rest)
     bell_->stop(Clock::now() + options_.consumer.shutdown_timeout / 4, true);
   monitor_.reset();
@@ -452,6 +473,7 @@ void Supervisor::leave() {
   context_.reset();
   // librdkafka's own threads end here; the watch bounds that too.
   client_.reset();
+  return result;
 }
 
 }  // namespace pawl::engine

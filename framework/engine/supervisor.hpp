@@ -58,8 +58,9 @@ class Supervisor final : private kafka::MembershipListener {
   void finish_revocation();
   void serve_restarts();
   void commit_progress();
+  void tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>& partitions, bool all);
   [[nodiscard]] bool drained();
-  void leave();
+  RunResult leave(RunResult result);
   [[nodiscard]] bool any_halted() const;
   [[nodiscard]] std::unique_ptr<kafka::Client> new_client(const KafkaOptions& options) const;
   void share_buffer();
@@ -93,7 +94,6 @@ class Supervisor final : private kafka::MembershipListener {
   std::map<TopicPartition, std::int64_t> told_kafka_;
   Clock::time_point next_commit_{};
   std::optional<std::string> fatal_;
-  bool leaving_ = false;
 
   std::mutex stop_mutex_;
   std::condition_variable stop_changed_;

@@ -15,6 +15,7 @@ postgres::SessionSettings session_settings(const Options& options) {
   settings.application_name = "pawl " + options.kafka.group;
   settings.pooled = options.postgres.pooled;
   settings.synchronous_commit = options.postgres.synchronous_commit;
+  settings.durable_commit = options.postgres.synchronous_commit;
   settings.connect_timeout = options.postgres.connect_timeout;
   settings.lock_timeout = options.postgres.lock_timeout;
   milliseconds longest{30000};
@@ -68,7 +69,8 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
     auto partition = std::make_unique<Partition>(
         stream, context_.board.add(stream->partition()),
         Backoff(postgres.retry_initial, postgres.retry_max),
-        Backoff(failures.retry_initial, failures.retry_max), context_.options.batch.max_messages);
+        Backoff(failures.retry_initial, failures.retry_max),
+        BatchPace(context_.options.batch.max_messages, context_.longest_batch));
     const auto name = partition->name();
     emit(Step::kAssigned, *partition, -1);
     partitions_[name] = std::move(partition);
@@ -104,7 +106,7 @@ void Worker::reposition(const TopicPartition& partition) {
     const auto found = partitions_.find(partition);
     if (found == partitions_.end() || found->second->phase != Partition::Phase::kRunning)
       return;
-    found->second->buffer.clear();
+    found->second->clear_buffer();
     found->second->phase = Partition::Phase::kPositioning;
   });
 }
@@ -286,25 +288,35 @@ void Worker::poll_register() {
     return;
   next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
   try {
-    std::map<TopicPartition, ledger::OwnerEpoch> held;
-    for (auto& row : context_.offsets.owned_by(*session_, context_.owner)) {
-      held.emplace(std::move(row.partition), row.epoch);
-    }
+    const auto held = context_.offsets.owned_by(*session_, context_.owner);
     context_.database_reachable.answered();
     for (auto& [name, partition] : partitions_) {
-      if (partition->phase == Partition::Phase::kAcquiring || !partition->epoch)
+      if (!partition->held_here())
         continue;
       const auto row = held.find(name);
-      if (row != held.end() && row->second == *partition->epoch)
-        continue;
-      emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
-      acquire_again(*partition, true);
+      if (row == held.end() || row->second.epoch != *partition->epoch) {
+        emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
+        acquire_again(*partition, true);
+      } else if (row->second.stored_offset < partition->stored) {
+        // Behind a pooler a database that lost commits may come back without the connection's
+        // breaking.
+        emit(Step::kWarning, *partition, partition->stored,
+             fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
+                         "their messages are processed again",
+                         row->second.stored_offset));
+        acquire_again(*partition, false);
+      }
     }
   } catch (const std::exception&) {
-    const auto failure = explain(std::current_exception(), session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection)
-      lose_session(failure.text);
+    notice_lost_session();
   }
+}
+
+/// In a catch block, where nothing but the connection matters.
+void Worker::notice_lost_session() {
+  const auto failure = explain(std::current_exception(), session_->alive());
+  if (failure.kind == postgres::FailureClass::kConnection)
+    lose_session(failure.text);
 }
 
 /// With Durability::kReplayable: puts on disk what was committed, from time to time.
@@ -325,12 +337,18 @@ void Worker::make_durable() {
     const auto& name = reached.begin()->first;
     if (!context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch))
       return;
+    if (session_->pooled()) {
+      // The server behind the pooler may be another one by now, that has lost what the first had.
+      const auto rows = context_.offsets.owned_by(*session_, context_.owner);
+      std::erase_if(reached, [&rows](const auto& mine) {
+        const auto row = rows.find(mine.first);
+        return row == rows.end() || row->second.stored_offset + 1 != mine.second;
+      });
+    }
     for (const auto& [partition, position] : reached)
       partitions_.at(partition)->status->durable = position;
   } catch (const std::exception&) {
-    const auto failure = explain(std::current_exception(), session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection)
-      lose_session(failure.text);
+    notice_lost_session();
   }
 }
 
@@ -367,11 +385,7 @@ void Worker::release(Partition& partition) {
     }
   } catch (const std::exception&) {
     // The hand-over is not marked clean; the next acquire fences us all the same.
-    const auto failure = explain(std::current_exception(), session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection) {
-      const std::scoped_lock lock(session_mutex_);
-      session_.reset();
-    }
+    notice_lost_session();
   }
 }
 
@@ -380,7 +394,7 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   if (found == partitions_.end())
     return;
   auto& partition = *found->second;
-  partition.buffer.clear();
+  partition.clear_buffer();
   emit(Step::kRevoked, partition, partition.stored);
   if (release_it)
     release(partition);

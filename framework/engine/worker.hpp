@@ -78,6 +78,7 @@ class Worker {
   bool ensure_session();
   void renew_session();
   void lose_session(const std::string& why);
+  void notice_lost_session();
   void refuse_database();
   void poll_register();
   void make_durable();
@@ -122,8 +123,14 @@ class Worker {
   };
   BatchTurn run_batch(Partition& partition);
   [[nodiscard]] bool may_batch(const Partition& partition) const;
-  bool fill_buffer(Partition& partition);
-  bool lingers(Partition& partition);
+  enum class Filled {
+    kGone,    ///< the partition is not running any more, or has nothing
+    kPartly,  ///< with all that there is
+    kFull,    ///< as much as a batch may hold
+  };
+  Filled fill_buffer(Partition& partition);
+  [[nodiscard]] bool lingers(Partition& partition, Filled filled, std::size_t items);
+  [[nodiscard]] static std::size_t messages_waiting(const Partition& partition);
   std::size_t collect_batch(const Partition& partition);
   void apply_batch(Partition& partition, std::size_t items);
   void fail_batch(Partition& partition, Failure failure);
@@ -142,7 +149,7 @@ class Worker {
   void set_aside(Partition& partition, const Failure& failure);
   void halt_at_message(Partition& partition, const Failure& failure);
   void retry_ledger(Partition& partition, const Failure& failure);
-  void moved_past(Partition& partition, std::size_t items = 1);
+  void moved_past(Partition& partition, std::size_t items = 1, Clock::duration took = {});
   [[nodiscard]] static ledger::Advance advance_of(const Partition& partition,
                                                   const Partition::Item& item,
                                                   const Message& message);

@@ -7,22 +7,39 @@
 #include "engine/worker.hpp"
 
 namespace pawl::engine {
+namespace {
+
+/// While a batch lingers its messages are looked at so often.
+constexpr int kLooks = 16;
+
+}  // namespace
 
 Worker::BatchTurn Worker::run_batch(Partition& partition) {
   if (!may_batch(partition))
     return BatchTurn::kNone;
-  if (!fill_buffer(partition)) {
+  const auto filled = fill_buffer(partition);
+  if (filled == Filled::kGone) {
     processor_.settle();
     return BatchTurn::kRan;
   }
-  if (lingers(partition))
+  // Each look at what waits runs the keys' code anew.
+  if (filled == Filled::kPartly && partition.look_again && Clock::now() < *partition.look_again) {
+    processor_.settle();
     return BatchTurn::kWaits;
-  const auto items = collect_batch(partition);
-  if (batches_.size() < 2)
-    return BatchTurn::kNone;
+  }
+  // Collecting may already run code of the handler's.
   const auto pass = ask_to_run(partition);
   if (!pass)
     return BatchTurn::kRan;
+  begin_call(partition, context_.longest_handler);
+  const auto items = collect_batch(partition);
+  end_call();
+  if (lingers(partition, filled, items)) {
+    processor_.settle();
+    return BatchTurn::kWaits;
+  }
+  if (batches_.size() < 2)
+    return BatchTurn::kNone;
   processor_.settle();
   apply_batch(partition, items);
   return BatchTurn::kRan;
@@ -34,9 +51,8 @@ bool Worker::may_batch(const Partition& partition) const {
          partition.head_is_plain();
 }
 
-/// Takes from the stream what a batch may hold, if it is there. False: the partition is not running
-/// any more.
-bool Worker::fill_buffer(Partition& partition) {
+/// Takes from the stream what a batch may hold, if it is there.
+Worker::Filled Worker::fill_buffer(Partition& partition) {
   const auto most = partition.batch_pace.size();
   auto& buffer = partition.buffer;
   std::size_t bytes = 0;
@@ -44,34 +60,38 @@ bool Worker::fill_buffer(Partition& partition) {
     for (; counted < buffer.size(); ++counted)
       bytes += buffer[counted].record.bytes();
     if (buffer.size() >= most || bytes >= context_.options.batch.max_bytes)
-      return true;
-    if (!take_more(partition, std::min(kTake, most - buffer.size())))
-      return partition.phase == Partition::Phase::kRunning && !buffer.empty();
+      return Filled::kFull;
+    if (!take_more(partition, std::min(kTake, most - buffer.size()))) {
+      const bool running = partition.phase == Partition::Phase::kRunning;
+      return running && !buffer.empty() ? Filled::kPartly : Filled::kGone;
+    }
   }
 }
 
-/// A deadline, not a sleep: the worker goes on with other partitions, and comes back when there is
-/// more.
-bool Worker::lingers(Partition& partition) {
+/// Whether more messages may still come into the batch that was collected. A deadline, not a sleep:
+/// the worker goes on with other partitions, and looks again when there is more.
+bool Worker::lingers(Partition& partition, Filled filled, std::size_t items) {
   const auto linger = context_.options.batch.linger;
-  if (linger == std::chrono::milliseconds(0))
+  // What stands behind the batch in the buffer does not go into it, nor what comes behind that.
+  const bool complete = filled == Filled::kFull || batches_.size() == 0 ||
+                        items < messages_waiting(partition);
+  if (linger == std::chrono::milliseconds(0) || complete)
     return false;
-  std::size_t bytes = 0;
-  for (const auto& item : partition.buffer)
-    bytes += item.record.bytes();
-  const bool full = partition.buffer.size() >= partition.batch_pace.size() ||
-                    bytes >= context_.options.batch.max_bytes;
-  if (!full && !partition.linger_until) {
-    const auto& head = partition.buffer.front().record;
-    if (head.kind() != kafka::Record::Kind::kMessage ||
-        !batches_.takes(head.view(partition.name().topic, partition.topic_id)))
-      return false;
-    partition.linger_until = Clock::now() + linger;
-  }
-  if (!full && Clock::now() < *partition.linger_until)
-    return true;
-  partition.linger_until.reset();
-  return false;
+  const auto now = Clock::now();
+  if (!partition.linger_until)
+    partition.linger_until = now + linger;
+  if (now >= *partition.linger_until)
+    return false;
+  partition.look_again = std::min(*partition.linger_until, now + linger / kLooks);
+  return true;
+}
+
+/// Items of the buffer up to its last message; only ends of the log are behind.
+std::size_t Worker::messages_waiting(const Partition& partition) {
+  auto items = partition.buffer.size();
+  while (items > 0 && partition.buffer[items - 1].record.kind() != kafka::Record::Kind::kMessage)
+    --items;
+  return items;
 }
 
 /// Returns the items of the buffer that the batch covers: its messages, and ends of the log between
@@ -123,6 +143,7 @@ void Worker::apply_batch(Partition& partition, std::size_t items) {
       advance.timestamp_ms = message.timestamp_ms();
   }
   try {
+    const auto begun = Clock::now();
     begin_call(partition, context_.longest_handler);
     auto conflicts = batches_.process(
         *session_, {context_.offsets, partition.name(), partition.source, std::move(advance)});
@@ -133,7 +154,7 @@ void Worker::apply_batch(Partition& partition, std::size_t items) {
     }
     if (batches_.in_handler())
       context_.breaker.applied(batches_.binding().label);
-    moved_past(partition, items);
+    moved_past(partition, items, Clock::now() - begun);
   } catch (...) {
     end_call();
     fail_batch(partition, explain(std::current_exception(), session_->alive()));

@@ -285,7 +285,7 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
   }
   tried_halts_.insert({partition.name(), partition.stored});
   stop_fetching(partition);
-  partition.buffer.clear();
+  partition.clear_buffer();
   partition.attempts = 0;
   partition.phase = Partition::Phase::kStopped;
 }

@@ -158,11 +158,14 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
 
   const bool paused = acquired.state == ledger::PartitionState::kPaused;
   const bool halted = acquired.state == ledger::PartitionState::kHalted;
-  // A halt at a message is a stored state; each process tries that message once more by itself.
-  // Not where trying ends the process.
-  const bool try_halted = halted && acquired.halt_kind != ledger::halt_kind::kCrash &&
-                          tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
-  partition.one_try_only = try_halted;
+  // What is not the message's fault is tried until it can be done. A halt at a message is a stored
+  // state; each process tries that message once more by itself. Not where trying ends the process.
+  const bool of_program = halted && acquired.halt_kind == ledger::halt_kind::kProgram;
+  const bool once_more = halted && !of_program &&
+                         acquired.halt_kind != ledger::halt_kind::kCrash &&
+                         tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
+  const bool try_halted = of_program || once_more;
+  partition.one_try_only = once_more;
   partition.row_halted = halted;
   if (paused || (halted && !try_halted)) {
     partition.status->halted = halted;
@@ -182,6 +185,11 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
   partition.epoch = refused.epoch;
   partition.stored = refused.stored_offset;
   partition.status->acquired = true;
+  if (refused.epoch && partition.status->position > refused.stored_offset + 1) {
+    // The register went back; Kafka must not be told what it does not have any more.
+    partition.status->position = refused.stored_offset + 1;
+    partition.status->durable = refused.stored_offset + 1;
+  }
   if (refused.epoch) {
     halt(partition, refused.kind.c_str(), refused.reason, false);
     return;
@@ -194,7 +202,7 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
 
 void Worker::position(Partition& partition) {
   try {
-    partition.buffer.clear();
+    partition.clear_buffer();
     partition.taken = partition.stored;
     partition.first_pending = true;
     context_.membership->seek_and_resume(partition.name(), partition.stored + 1, kKafkaTimeout);
@@ -381,8 +389,8 @@ bool Worker::goes_back(const std::optional<std::int32_t>& before,
   return epoch && before && *epoch < *before;
 }
 
-/// The first `items` of the buffer are behind, the last of them a message.
-void Worker::moved_past(Partition& partition, std::size_t items) {
+/// The first `items` of the buffer are behind, the last of them a message, and took so long.
+void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration took) {
   std::size_t messages = 0;
   for (; items > 0; --items) {
     const auto& record = partition.buffer.front().record;
@@ -397,8 +405,9 @@ void Worker::moved_past(Partition& partition, std::size_t items) {
     }
     partition.buffer.pop_front();
   }
+  partition.end_linger();
   partition.alone -= std::min(partition.alone, messages);
-  partition.batch_pace.passed(messages, partition.stored, partition.attempts > 0);
+  partition.batch_pace.passed(messages, partition.stored, partition.attempts > 0, took);
   partition.row_halted = false;
   partition.status->halted = false;
   partition.attempts = 0;
@@ -458,7 +467,7 @@ void Worker::stream_error(Partition& partition, const kafka::Record& record) {
 void Worker::acquire_again(Partition& partition, bool must_prove) {
   if (partition.phase == Partition::Phase::kRunning)
     stop_fetching(partition);
-  partition.buffer.clear();
+  partition.clear_buffer();
   partition.phase = Partition::Phase::kAcquiring;
   partition.must_prove = partition.must_prove || must_prove;
   partition.not_before =

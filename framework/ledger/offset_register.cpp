@@ -40,7 +40,7 @@ constexpr const char* kStoreTopicId =
     "   AND owner_epoch = $4::bigint";
 
 constexpr const char* kOwnedBy =
-    "SELECT topic, partition, owner_epoch, state"
+    "SELECT topic, partition, owner_epoch, last_processed_offset"
     "  FROM pawl.processed_kafka_offsets"
     " WHERE consumer_id = $1::integer AND owner = $2";
 
@@ -246,18 +246,18 @@ bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicParti
   return postgres::affected_rows(results.front().get()) == 1;
 }
 
-std::vector<Watched> OffsetRegister::owned_by(postgres::Session& session,
-                                              const std::string& owner) const {
+std::map<TopicPartition, Watched> OffsetRegister::owned_by(postgres::Session& session,
+                                                           const std::string& owner) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(owner);
   const auto result = session.exec(owned_by_, parameters);
   const auto* rows = result.get();
-  std::vector<Watched> watched;
+  std::map<TopicPartition, Watched> watched;
   for (int row = 0; row < PQntuples(rows); ++row) {
-    watched.push_back({{text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))},
-                       OwnerEpoch{integer(rows, row, 2)},
-                       parse_state(text(rows, row, 3))});
+    watched.emplace(
+        TopicPartition{text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))},
+        Watched{OwnerEpoch{integer(rows, row, 2)}, integer(rows, row, 3)});
   }
   return watched;
 }

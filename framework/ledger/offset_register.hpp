@@ -33,11 +33,10 @@ struct BatchCounts {
   std::int64_t unchecked = 0;
 };
 
-/// A row as its owner sees it when it looks for operators' changes.
+/// A row as its owner sees it when it looks for changes that are not its own.
 struct Watched {
-  TopicPartition partition;
   OwnerEpoch epoch{};
-  PartitionState state = PartitionState::kRunning;
+  std::int64_t stored_offset = -1;
 };
 
 /// A topic whose start is resolved.
@@ -107,7 +106,8 @@ class OffsetRegister {
                       const std::string& topic_id) const;
 
   /// The rows that `owner` holds now; a row missing here was taken by somebody else.
-  std::vector<Watched> owned_by(postgres::Session& session, const std::string& owner) const;
+  std::map<TopicPartition, Watched> owned_by(postgres::Session& session,
+                                             const std::string& owner) const;
 
   /// Who the register says holds the partition, without waiting for its row: nullopt when nobody,
   /// `owner` itself, or somebody whose session is unknown (through a pooler).

@@ -14,6 +14,11 @@ std::string to_ms(std::chrono::milliseconds duration) {
   return fmt::format("{}ms", duration.count());
 }
 
+/// A value of synchronous_commit by which a COMMIT waits for the disk.
+std::string at_least_on_disk(const std::string& synchronous_commit) {
+  return synchronous_commit == "off" ? "on" : synchronous_commit;
+}
+
 PGconn* connect(const SessionSettings& settings) {
   // libpq takes whole seconds and reads 1 as 2 (PostgreSQL manual, 34.1.2).
   const auto timeout = std::to_string(std::max<std::int64_t>(
@@ -50,7 +55,10 @@ PGconn* connect(const SessionSettings& settings) {
 
 }  // namespace
 
-Session::Session(const SessionSettings& settings) : settings_(settings), raw_(connect(settings)) {
+Session::Session(const SessionSettings& settings)
+    : settings_(settings),
+      durable_commit_(at_least_on_disk(settings.durable_commit)),
+      raw_(connect(settings)) {
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.
   PQsetNoticeProcessor(raw_, [](void*, const char*) {}, nullptr);
@@ -72,7 +80,8 @@ Session::~Session() {
 void Session::apply_settings() {
   static const Statement set{
       "",
-      "SELECT set_config('lock_timeout', $1, false),"
+      "SELECT current_setting('synchronous_commit'),"
+      "       set_config('lock_timeout', $1, false),"
       "       set_config('statement_timeout', $2, false),"
       "       set_config('idle_in_transaction_session_timeout', $3, false),"
       "       set_config('default_transaction_isolation', 'read committed', false),"
@@ -83,8 +92,10 @@ void Session::apply_settings() {
   parameters.add_text(to_ms(settings_.statement_timeout));
   parameters.add_text(to_ms(settings_.idle_in_transaction_timeout));
   parameters.add_text_or_null(settings_.synchronous_commit);
-  exec(set, parameters);
+  const auto row = exec(set, parameters);
   statement_timeout_ = settings_.statement_timeout;
+  if (durable_commit_.empty())
+    durable_commit_ = at_least_on_disk(PQgetvalue(row.get(), 0, 0));
 }
 
 void Session::identify_backend() {

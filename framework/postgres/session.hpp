@@ -27,8 +27,11 @@ struct SessionSettings {
   std::string application_name = "pawl";
   /// Nothing is set or prepared per session; settings travel with each transaction.
   bool pooled = false;
-  /// Empty: the database's own.
+  /// Of the frames; empty: the database's own.
   std::string synchronous_commit;
+  /// Of what a crash must not take back, whatever the frames have; empty: the database's own. At
+  /// least the disk is waited for.
+  std::string durable_commit = {};
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds lock_timeout{5000};
   std::chrono::milliseconds statement_timeout{30000};
@@ -60,6 +63,8 @@ class Session {
   [[nodiscard]] bool in_transaction() const { return PQtransactionStatus(raw_) != PQTRANS_IDLE; }
   [[nodiscard]] bool pooled() const { return settings_.pooled; }
   [[nodiscard]] const SessionSettings& settings() const { return settings_; }
+  /// The synchronous_commit of what a crash must not take back; empty: the server knows (pooled).
+  [[nodiscard]] const std::string& durable_commit() const { return durable_commit_; }
 
   /// Nullopt through a pooler, where server processes are shared.
   [[nodiscard]] const std::optional<Backend>& backend() const { return backend_; }
@@ -92,6 +97,7 @@ class Session {
   void identify_backend();
 
   SessionSettings settings_;
+  std::string durable_commit_;
   PGconn* raw_ = nullptr;  // owned by connection_
   std::unique_ptr<pqxx::connection> connection_;
   std::optional<Backend> backend_;

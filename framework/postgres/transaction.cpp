@@ -8,22 +8,22 @@
 namespace pawl::postgres {
 namespace {
 
-const Statement kDurable{
-    "pawl_tx_durable",
-    "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
-    "                  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true),"
-    "       set_config('lock_timeout', $1, true)"};
-const Statement kRelaxed{"pawl_tx_relaxed",
-                         "SELECT set_config('synchronous_commit', 'off', true),"
-                         "       set_config('lock_timeout', $1, true)"};
+// Without a value: what the server's own is, for a pooler's sessions keep nothing of ours.
+const Statement kSettings{
+    "pawl_tx_settings",
+    "SELECT set_config('lock_timeout', $1, true),"
+    "       set_config('synchronous_commit', coalesce($2,"
+    "         CASE current_setting('synchronous_commit')"
+    "         WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END), true)"};
 
-std::vector<Result> run(Session& session, std::vector<Step> steps, const Statement& prepare) {
+std::vector<Result> run(Session& session, std::vector<Step> steps, const std::string& commit) {
   try {
     Flight flight(session);
     flight.add(begin_statement(Isolation::kReadCommitted, session.pooled()));
     Parameters settings;
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
-    flight.add(prepare, settings);
+    settings.add_text_or_null(commit);
+    flight.add(kSettings, settings);
     for (auto& step : steps)
       flight.add(*step.statement, step.parameters);
     flight.add(commit_statement());
@@ -47,11 +47,11 @@ std::vector<Result> run(Session& session, std::vector<Step> steps, const Stateme
 }  // namespace
 
 std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
-  return run(session, std::move(steps), kDurable);
+  return run(session, std::move(steps), session.durable_commit());
 }
 
 std::vector<Result> run_relaxed_transaction(Session& session, std::vector<Step> steps) {
-  return run(session, std::move(steps), kRelaxed);
+  return run(session, std::move(steps), "off");
 }
 
 }  // namespace pawl::postgres

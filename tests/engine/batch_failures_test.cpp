@@ -130,6 +130,39 @@ TEST_CASE("code that commits by itself halts at once, and its batch is not tried
         std::string::npos);
 }
 
+// Code may throw anything, and its key functions run before the message is in hand.
+TEST_CASE("a key function that throws what is no exception fails its own message") {
+  PaymentsWorld world(1);
+  const auto* handler = GENERATE("batch_odd", "odd");
+  CAPTURE(handler);
+  world.use_handler(fmt::format("name = \"{}\"\nthen = \"dead-letter\"\nmax_attempts = 2", handler));
+  for (const auto* id : {"a", "b", "poison", "c"})
+    produce_poison(world, id);
+  produce_poison(world, "a");  // on_duplicate throws as well
+  const auto process = world.start({{"--drain"}, failures("")});
+  CHECK(process->wait(60s).code == 0);
+  INFO(process->output());
+  CHECK(world.value("SELECT string_agg(kafka_offset || ' ' || handler || ' ' || attempts, ', ')"
+                    "  FROM pawl.dead_letters") == fmt::format("2 {} 2", handler));
+  CHECK(world.value("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM ledger") == "a b c");
+  CHECK(world.in_register(0, "applied_count || ' ' || duplicate_count || ' ' || dead_count") ==
+        "3 1 1");
+  CHECK(occurrences(*process, fmt::format("on_duplicate of handler {} threw", handler)) == 1);
+}
+
+// By itself the partition would stand for ever. The limit is the handler's, twice, and a grace.
+TEST_CASE("code that never returns ends the process, so that another can go on") {
+  PaymentsWorld world(1);
+  world.use_handler("name = \"batch_odd\"\ntimeout = \"100ms\"");
+  world.set_postgres_options("lock_timeout = \"100ms\"");
+  produce_poison(world, "a");
+  produce_poison(world, "poison that hangs");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  CHECK(process->wait(180s).code == 5);
+  CHECK(occurrences(*process, "has not returned for") == 1);
+}
+
 TEST_CASE("a process killed at any step of a batch leaves balanced books") {
   PaymentsWorld world(4);
   world.set_kafka_options("session_timeout = \"1s\"");

@@ -2,14 +2,23 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+using namespace std::chrono_literals;
 using pawl::engine::BatchPace;
 
 namespace {
 
+/// One that has grown as far as it may.
+BatchPace grown(std::size_t most, BatchPace::Duration longest = 1s) {
+  BatchPace pace(most, longest);
+  while (pace.size() < most)
+    pace.passed(pace.size(), -1, false, 0s);
+  return pace;
+}
+
 /// What a worker does until nothing of `messages` is left: offsets from 0, of which `poison` fails
 /// whenever it is not alone, and when it is alone is set aside after a failed attempt.
 struct Walk {
-  explicit Walk(std::size_t most) : pace(most) {}
+  explicit Walk(std::size_t most) : pace(grown(most)) {}
 
   void over(std::size_t messages, std::size_t poison) {
     for (std::size_t at = 0; at < messages;) {
@@ -20,7 +29,7 @@ struct Walk {
         ++failures;
         continue;
       }
-      pace.passed(size, static_cast<std::int64_t>(at + size - 1), poisoned);
+      pace.passed(size, static_cast<std::int64_t>(at + size - 1), poisoned, 0s);
       at += size;
       ++transactions;
     }
@@ -45,20 +54,66 @@ TEST_CASE("one message that fails is found by halving, wherever it stands") {
 }
 
 TEST_CASE("a batch that fails while each of its messages is fine becomes smaller") {
-  BatchPace pace(8);
+  auto pace = grown(8);
   pace.failed(8);
   CHECK(pace.size() == 4);
-  pace.passed(4, 3, false);
+  pace.passed(4, 3, false, 0s);
   CHECK(pace.size() == 2);
-  pace.passed(2, 5, false);
+  pace.passed(2, 5, false, 0s);
   CHECK(pace.size() == 1);
-  pace.passed(1, 6, false);
-  pace.passed(1, 7, false);
+  pace.passed(1, 6, false, 0s);
+  pace.passed(1, 7, false, 0s);
   CHECK(pace.size() == 4);
+  // And is seldom tried as a larger one again.
+  for (std::size_t i = 0; i < 2 * BatchPace::kGoodOnes; ++i)
+    pace.passed(4, 8, false, 0s);
+  CHECK(pace.size() == 4);
+  for (std::size_t i = 0; i < BatchPace::kMostPatience; ++i)
+    pace.passed(4, 8, false, 0s);
+  CHECK(pace.size() == 8);
+}
+
+TEST_CASE("batches begin small and double as long as they are full") {
+  BatchPace pace(500, 1s);
+  CHECK(pace.size() == BatchPace::kFirst);
+  pace.passed(BatchPace::kFirst - 1, 0, false, 0s);
+  CHECK(pace.size() == BatchPace::kFirst);
+  for (const std::size_t size : {64, 128, 256, 500}) {
+    pace.passed(pace.size(), 0, false, 0s);
+    CHECK(pace.size() == size);
+  }
+  CHECK(BatchPace(7, 1s).size() == 7);
+}
+
+// Else a handler for which 500 are too many runs into its limit with each batch that has recovered.
+TEST_CASE("a batch holds what its time allows") {
+  BatchPace pace(500, 1s);
+  // 10 ms a message: 100 of them.
+  for (int i = 0; i < 100; ++i) {
+    const auto took = pace.size() * 10ms;
+    REQUIRE(took < 2s);
+    pace.passed(pace.size(), 0, false, took);
+  }
+  CHECK(pace.size() == 64);
+  pace.passed(64, 0, false, 4s);
+  CHECK(pace.size() == 16);
+  // One that is slow says nothing about many.
+  pace.passed(1, 0, false, 60s);
+  CHECK(pace.size() == 16);
+}
+
+TEST_CASE("what breaks the connection only together goes in smaller batches") {
+  auto pace = grown(100);
+  pace.run_alone(100);
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(pace.size() == 1);
+    pace.passed(1, i, false, 0s);
+  }
+  CHECK(pace.size() == 50);
 }
 
 TEST_CASE("contention halves at once, down to one, and the size grows slowly again") {
-  BatchPace pace(500);
+  auto pace = grown(500);
   // It counts what was in the batch, not what could have been.
   pace.contended(40);
   CHECK(pace.size() == 20);
@@ -66,27 +121,28 @@ TEST_CASE("contention halves at once, down to one, and the size grows slowly aga
     pace.contended(pace.size());
   CHECK(pace.size() == 1);
   for (std::size_t i = 1; i < BatchPace::kGoodOnes; ++i)
-    pace.passed(1, 0, false);
+    pace.passed(1, 0, false, 0s);
   CHECK(pace.size() == 1);
-  pace.passed(1, 0, false);
+  pace.passed(1, 0, false, 0s);
   CHECK(pace.size() == 2);
   for (std::size_t i = 0; i < 100 * BatchPace::kGoodOnes; ++i)
-    pace.passed(pace.size(), 0, false);
+    pace.passed(pace.size(), 0, false, 0s);
   CHECK(pace.size() == 500);
 }
 
 TEST_CASE("what was in hand when a connection broke runs alone, and so do conflicts") {
-  BatchPace pace(100);
+  auto pace = grown(100);
   pace.run_alone(3);
   for (int i = 0; i < 3; ++i) {
     CHECK(pace.size() == 1);
-    pace.passed(1, i, false);
+    pace.passed(1, i, i == 1, 0s);
   }
+  // One of them was it.
   CHECK(pace.size() == 100);
   pace.run_alone_at({5, 9});
   CHECK(pace.runs_alone(5));
   CHECK(pace.runs_alone(9));
-  pace.passed(3, 5, false);
+  pace.passed(3, 5, false, 0s);
   CHECK_FALSE(pace.runs_alone(5));
   CHECK(pace.runs_alone(9));
 }

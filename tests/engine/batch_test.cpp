@@ -89,6 +89,45 @@ TEST_CASE("a batch that is not full waits for more, as long as it may linger") {
   stop_cleanly(*process);
 }
 
+// Fails when a deadline that has passed once is never set again.
+TEST_CASE("each batch that is not full waits, not only the first") {
+  PaymentsWorld world(1);
+  world.use_handler(kBatchCode);
+  ProgramOptions options;
+  options.extra_config = "[batch]\nmax_messages = 5\nlinger = \"5s\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.produce_one("alone", 1, 0);
+  world.wait_until_all_processed();
+  for (int i = 0; i < 5; ++i)
+    world.produce_one(fmt::format("one-{}", i), 1, 0);
+  world.wait_until_all_processed();
+  CHECK(world.imbalance() == "");
+  CHECK(occurrences(*process, "BATCH 5 of 0 at 1") == 1);
+  stop_cleanly(*process);
+}
+
+// Fails when only the number of messages tells whether more may come.
+TEST_CASE("a batch that ends before another handler's message does not linger") {
+  PaymentsWorld world(1);
+  world.use_handler("when = '{header:type} == \"batch\"'\n" + std::string(kBatchCode) +
+                    "\n[[handler]]\ntopics = [\"" + world.topic() + "\"]\nname = \"payment\"");
+  for (const auto* type : {"batch", "batch", "batch", "single"}) {
+    static int id = 0;
+    auto record = payment(fmt::format("m-{}", id++), R"({"account":"acc-1","amount":1})");
+    record.headers.emplace_back("type", type);
+    world.produce_record(record);
+  }
+  ProgramOptions options;
+  options.extra_config = "[batch]\nlinger = \"1m\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  pawl::testing::wait_until([&] { return world.stored(0) == 3; }, 45s,
+                            "all to be applied before a batch may have lingered");
+  CHECK(occurrences(*process, "BATCH 3 of 0 at 0") == 1);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("duplicates within a batch, across batches and of a single message's key are left out") {
   PaymentsWorld world(1);
   world.use_handler("name = \"respond\"");

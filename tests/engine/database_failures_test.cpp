@@ -190,6 +190,16 @@ TEST_CASE("what a crash has taken back is not said to be on disk") {
   stop_cleanly(*process);
 }
 
+// Fails when what must be on disk waits for a standby that the server itself does not wait for.
+TEST_CASE("replayable waits for no standby where the server says \"local\"") {
+  PostgresServer server({.settings = {"synchronous_commit=local", "synchronous_standby_names=gone"}});
+  PaymentsWorld world(2, &server);
+  world.use(pawl::test::mode("flights, replayable"));
+  world.produce(100);
+  world.drain();
+  REQUIRE(world.imbalance() == "");
+}
+
 // Fails when a position, a scope or anything else that was read before the crash is believed after
 // it.
 TEST_CASE("a database that comes back behind takes Kafka back with it") {

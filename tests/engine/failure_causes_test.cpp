@@ -322,6 +322,29 @@ TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
   stop_cleanly(*process);
 }
 
+// Fails when a process tries what stands halted in the register only once.
+TEST_CASE("what the program is to blame for is tried again after any number of lost connections") {
+  PaymentsWorld world(1);
+  world.execute("DROP TABLE ledger");
+  world.produce(30);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  for (int lost = 1; lost <= 3; ++lost) {
+    consumers_backends(world, "pg_terminate_backend(pid)");
+    wait_until([&] { return occurrences(*process, "EVENT disconnected") == lost; }, 60s,
+               "the consumer to notice");
+    const auto failed = occurrences(*process, "EVENT failed");
+    wait_until([&] { return occurrences(*process, "EVENT failed") > failed + 1; }, 60s,
+               "the message to be tried again, and again");
+  }
+  world.execute(
+      "CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT "
+      "NULL)");
+  require_all_applied(world);
+  stop_cleanly(*process);
+}
+
 // "cached plan must not change result type": a restart would help, so pawl does as much by itself.
 TEST_CASE("a table that is altered under prepared statements stops nothing (0A000)") {
   PaymentsWorld world(1);

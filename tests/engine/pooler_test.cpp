@@ -95,6 +95,37 @@ TEST_CASE("through PgBouncer a killed consumer leaves balanced books and nothing
   stop_cleanly(*survivor);
 }
 
+// As after a failover to a standby that lacked the last commits; our connection is to the pooler.
+TEST_CASE("through PgBouncer a register that goes back is noticed without another message") {
+  PaymentsWorld world(2);
+  const Pooler pooler(world, "transaction");
+  world.set_postgres_options("pooled = true");
+  world.set(std::string("consumer.durability=") + GENERATE("synchronous", "replayable"));
+  ProgramOptions options;
+  options.url = pooler.url();
+  world.produce_to_each_partition(50);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  world.execute(
+      "WITH lost AS ("
+      "  DELETE FROM pawl.idempotency_keys WHERE kafka_offset > 9 RETURNING key"
+      "), undone AS ("
+      "  DELETE FROM ledger WHERE event_id IN (SELECT key FROM lost) RETURNING account, amount"
+      "), accounts_before AS ("
+      "  UPDATE accounts a SET balance = balance - u.amount, entries = entries - u.entries"
+      "    FROM (SELECT account, sum(amount) AS amount, count(*) AS entries"
+      "            FROM undone GROUP BY account) u"
+      "   WHERE a.id = u.account"
+      ") UPDATE pawl.processed_kafka_offsets"
+      "     SET last_processed_offset = 9, applied_count = 10");
+  world.wait_until_all_processed();
+  REQUIRE(world.imbalance() == "");
+  REQUIRE(occurrences(*process, "the register went back to offset 9") == 2);
+  REQUIRE(occurrences(*process, "EVENT disconnected") == 0);
+  stop_cleanly(*process);
+}
+
 // No session lock tells who removes, and no session setting bounds it.
 TEST_CASE("through PgBouncer retention removes keys as well") {
   PaymentsWorld world(2);

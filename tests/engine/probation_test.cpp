@@ -1,4 +1,5 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <fmt/format.h>
 
@@ -20,11 +21,11 @@ using pawl::testing::wait_until;
 
 namespace {
 
-ProgramOptions program(const std::string& policy, std::vector<std::string> arguments = {}) {
+ProgramOptions program(const std::string& policy, const std::vector<std::string>& arguments = {}) {
   ProgramOptions options;
-  options.arguments = std::move(arguments);
   // One message in hand, with its steps.
-  options.arguments.insert(options.arguments.end(), {"--set", "consumer.pipeline=1"});
+  options.arguments = {"--set", "consumer.pipeline=1"};
+  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
   options.extra_config =
       fmt::format("[failures]\nthen = \"{}\"\nmax_crashes = 3\nmax_attempts = 3\n", policy);
   return options;
@@ -59,7 +60,11 @@ int run_until_it_survives(PaymentsWorld& world, const ProgramOptions& options, i
 // restarts the innocent messages beside it would be condemned as well.
 TEST_CASE("a message that kills its process is set aside, and no other") {
   PaymentsWorld world(8);
-  world.use_handler("name = \"segfaults_on_poison\"");
+  // The code of statements runs while a flight is filled.
+  const bool flights = GENERATE(false, true);
+  CAPTURE(flights);
+  world.use_handler(fmt::format("name = \"{}\"", flights ? "statements_segfault_on_poison"
+                                                         : "segfaults_on_poison"));
   world.set_kafka_options("session_timeout = \"6s\"\n");
   for (int partition = 0; partition < 6; ++partition) {
     for (int i = 0; i < 20; ++i)
@@ -72,7 +77,9 @@ TEST_CASE("a message that kills its process is set aside, and no other") {
     world.produce_one(fmt::format("3-{}", i), 3, 3);
 
   // The first crash only opens the probation.
-  CHECK(run_until_it_survives(world, program("dead-letter", {"--drain"}), 0) == 4);
+  const auto in_hand = fmt::format("consumer.pipeline={}", flights ? 64 : 1);
+  CHECK(run_until_it_survives(
+            world, program("dead-letter", {"--drain", "--set", in_hand}), 0) == 4);
   CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || reason, ', ') FROM "
                     "pawl.dead_letters") == "poison-1 crash");
   CHECK(world.processed() == world.produced());

@@ -89,6 +89,17 @@ bool is_poison(const Message& message) {
   return message.header("event-id").value_or("").starts_with("poison");
 }
 
+/// Sanitizers turn the signal into an exit code.
+void segfault() {
+  ::signal(SIGSEGV, SIG_DFL);
+  ::raise(SIGSEGV);
+}
+
+[[noreturn]] void hang() {
+  for (;;)
+    ::pause();
+}
+
 using Pay = std::function<void(pqxx::dbtransaction&, const Message&)>;
 
 /// Each says how many messages it got. `pay` applies one.
@@ -110,10 +121,7 @@ void add_batch_handlers(pawl::Registry& registry, const Pay& pay) {
   batch("batch_throws_on_poison", [](const Message&) { throw std::runtime_error("poisoned"); });
   batch("batch_permanent_on_poison",
         [](const Message&) { throw pawl::PermanentError("no retry can help"); });
-  batch("batch_segfaults_on_poison", [](const Message&) {
-    ::signal(SIGSEGV, SIG_DFL);
-    ::raise(SIGSEGV);
-  });
+  batch("batch_segfaults_on_poison", [](const Message&) { segfault(); });
   registry.on_duplicate("batch", [](const Message& message, const pawl::Response& response) {
     std::printf("RESPONSE %s at %lld\n", response ? response->c_str() : "none",
                 static_cast<long long>(message.offset()));
@@ -137,6 +145,27 @@ void add_batch_handlers(pawl::Registry& registry, const Pay& pay) {
                              pay(tx, message);
                            tx.exec("COMMIT");
                          });
+}
+
+/// Handlers that are fine, with a key function and an on_duplicate that are not.
+void add_odd_functions(pawl::Registry& registry, const Pay& pay) {
+  registry.handler("odd", pay);
+  registry.batch_handler("batch_odd",
+                         [pay](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+                           for (const auto& message : messages)
+                             pay(tx, message);
+                         });
+  for (const auto* name : {"odd", "batch_odd"}) {
+    registry.key(name, [](const Message& message) -> std::optional<std::string> {
+      const auto id = message.header("event-id").value();
+      if (id == "poison that hangs")
+        hang();
+      if (is_poison(message))
+        throw 42;
+      return std::string(id);
+    });
+    registry.on_duplicate(name, [](const Message&, const pawl::Response&) { throw 42; });
+  }
 }
 
 /// Enters the message, and does what its value says.
@@ -269,8 +298,7 @@ pawl::Registry handlers(bool prepare) {
                      pawl::defer(inner, "SELECT 1", {});
                      inner.commit();
                    });
-  registry.statement_handler("statements", [](pawl::Statements& statements,
-                                              const Message& message) {
+  const auto pay_by_statements = [](pawl::Statements& statements, const Message& message) {
     const pqxx::params values{message.value()};
     statements.add(
         "INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT "
@@ -280,7 +308,8 @@ pawl::Registry handlers(bool prepare) {
         "UPDATE accounts a SET balance = balance + (v->>'amount')::bigint, entries = entries + 1"
         "  FROM (SELECT $1::jsonb) j (v) WHERE a.id = v->>'account'",
         values, 1);
-  });
+  };
+  registry.statement_handler("statements", pay_by_statements);
   registry.statement_handler("statements_by_value", add_by_value);
   registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
@@ -302,14 +331,19 @@ pawl::Registry handlers(bool prepare) {
       throw pawl::PermanentError("no retry can help");
   });
   add_batch_handlers(registry, pay);
+  add_odd_functions(registry, pay);
   registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
-    if (message.header("event-id")->starts_with("poison")) {
-      // Sanitizers turn the signal into an exit code.
-      ::signal(SIGSEGV, SIG_DFL);
-      ::raise(SIGSEGV);
-    }
+    if (is_poison(message))
+      segfault();
   });
+  registry.statement_handler("statements_segfault_on_poison",
+                             [pay_by_statements](pawl::Statements& statements,
+                                                 const Message& message) {
+                               pay_by_statements(statements, message);
+                               if (is_poison(message))
+                                 segfault();
+                             });
   return registry;
 }
 
