@@ -103,7 +103,7 @@ TEST_CASE("a stop while Kafka is away ends with 0 when nothing is in hand") {
   site.bootstrap = broker.bootstrap();
   broker.create_topic(site.topic, 1);
   const auto child = site.start({"--set", "consumer.shutdown_timeout=2s"});
-  child->wait_for_output("acquired", kDeadline);
+  child->wait_for_output("assigned", kDeadline);
   broker.kill();
   child->wait_for_output("librdkafka", kDeadline);
   child->kill(SIGTERM);

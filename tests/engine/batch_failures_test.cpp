@@ -308,9 +308,9 @@ TEST_CASE("a batch that waits for a lock too long is halved, down to what need n
   gate.commit();
   world.wait_for_stored(0, 63);
   CHECK(occurrences(*process,
-                    "in a batch of 64: ERROR:  canceling statement due to lock timeout") == 1);
+                    "in a batch of 32: ERROR:  canceling statement due to lock timeout") == 1);
   CHECK(occurrences(*process,
-                    "in a batch of 32: ERROR:  canceling statement due to lock timeout") <= 1);
+                    "in a batch of 16: ERROR:  canceling statement due to lock timeout") <= 1);
   CHECK(world.number("SELECT sum(entries) FROM accounts") == 64);
   CHECK(world.in_register(0, "attempts") == "0");
   stop_cleanly(*process);

@@ -113,7 +113,7 @@ TEST_CASE("through PgBouncer a register that goes back is noticed without anothe
       "), undone AS ("
       "  DELETE FROM ledger WHERE event_id IN (SELECT key FROM lost) RETURNING account, amount"
       "), accounts_before AS ("
-      "  UPDATE accounts a SET balance = balance - u.amount, entries = entries - u.entries"
+      "  UPDATE accounts a SET balance = a.balance - u.amount, entries = a.entries - u.entries"
       "    FROM (SELECT account, sum(amount) AS amount, count(*) AS entries"
       "            FROM undone GROUP BY account) u"
       "   WHERE a.id = u.account"
