@@ -50,8 +50,8 @@ class BatchPace {
   std::size_t most_;
   Duration longest_;
   std::size_t limit_;
-  std::size_t good_ = 0;             ///< full transactions since the size changed
-  std::size_t patience_ = 1;         ///< so many before it doubles
+  std::size_t good_ = 0;      ///< full transactions since the size changed
+  std::size_t patience_ = 1;  ///< so many before it doubles
   std::size_t after_too_many_ = kGoodOnes;
   std::size_t alone_ = 0;            ///< messages from the head on that run alone
   std::size_t broke_ = 0;            ///< of those, as long as each of them was fine

@@ -45,7 +45,8 @@ struct Context {
   kafka::Membership* membership = nullptr;
   /// The longest timeout of any handler.
   std::chrono::milliseconds longest_handler{30000};
-  /// What a batch may take: a revocation waits for it, and a statement's limit is not to be reached.
+  /// What a batch may take: a revocation waits for it, and a statement's limit is not to be
+  /// reached.
   std::chrono::milliseconds longest_batch{1000};
   /// Messages of one partition that a worker may have in hand at once.
   std::uint32_t max_in_hand = 1;

@@ -21,9 +21,10 @@ Response call_handler(postgres::Session& session, const std::function<Response()
   } catch (...) {
     if (!session.alive() || session.in_transaction())
       throw;
-    throw postgres::Error(std::string(postgres::kTransactionEndedState),
-                          fmt::format("the handler ended the transaction itself and then failed: {}",
-                                      what_was_thrown()));
+    throw postgres::Error(
+        std::string(postgres::kTransactionEndedState),
+        fmt::format("the handler ended the transaction itself and then failed: {}",
+                    what_was_thrown()));
   }
 }
 

@@ -44,10 +44,11 @@ class ShutdownWatch {
           if (changed_.wait_for(lock, timeout, [this] { return done_; }))
             return;
           Event event{Step::kWarning};
-          event.detail = finished_ ? "consumer.shutdown_timeout has passed; all that was in hand is "
-                                     "stored, only Kafka has not answered: leaving without it"
-                                   : "consumer.shutdown_timeout has passed; leaving now, what was "
-                                     "in hand runs again elsewhere";
+          event.detail = finished_
+                             ? "consumer.shutdown_timeout has passed; all that was in hand is "
+                               "stored, only Kafka has not answered: leaving without it"
+                             : "consumer.shutdown_timeout has passed; leaving now, what was "
+                               "in hand runs again elsewhere";
           observers.emit(event);
           std::_Exit(static_cast<int>(finished_.value_or(RunResult::kShutdownTimeout)));
         }) {}
@@ -409,7 +410,8 @@ bool Supervisor::drained() {
     const auto reached = std::max(status->position.load(), status->end_seen.load());
     // Who has drained may delete the topic: nothing must depend on a replay then.
     const auto safe = status->next_for_kafka(options_.consumer.durability);
-    if (!status->acquired || safe < status->position || target == drain_targets_->end() || reached < target->second)
+    if (!status->acquired || safe < status->position || target == drain_targets_->end() ||
+        reached < target->second)
       return false;
   }
   return true;

@@ -300,10 +300,11 @@ void Worker::poll_register() {
       } else if (row->second.stored_offset < partition->stored) {
         // Behind a pooler a database that lost commits may come back without the connection's
         // breaking.
-        emit(Step::kWarning, *partition, partition->stored,
-             fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
-                         "their messages are processed again",
-                         row->second.stored_offset));
+        emit(
+            Step::kWarning, *partition, partition->stored,
+            fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
+                        "their messages are processed again",
+                        row->second.stored_offset));
         acquire_again(*partition, false);
       }
     }

@@ -73,8 +73,8 @@ Worker::Filled Worker::fill_buffer(Partition& partition) {
 bool Worker::lingers(Partition& partition, Filled filled, std::size_t items) {
   const auto linger = context_.options.batch.linger;
   // What stands behind the batch in the buffer does not go into it, nor what comes behind that.
-  const bool complete = filled == Filled::kFull || batches_.size() == 0 ||
-                        items < messages_waiting(partition);
+  const bool complete =
+      filled == Filled::kFull || batches_.size() == 0 || items < messages_waiting(partition);
   if (linger == std::chrono::milliseconds(0) || complete)
     return false;
   const auto now = Clock::now();

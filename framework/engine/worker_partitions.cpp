@@ -161,8 +161,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   // What is not the message's fault is tried until it can be done. A halt at a message is a stored
   // state; each process tries that message once more by itself. Not where trying ends the process.
   const bool of_program = halted && acquired.halt_kind == ledger::halt_kind::kProgram;
-  const bool once_more = halted && !of_program &&
-                         acquired.halt_kind != ledger::halt_kind::kCrash &&
+  const bool once_more = halted && !of_program && acquired.halt_kind != ledger::halt_kind::kCrash &&
                          tried_halts_.insert({partition.name(), acquired.stored_offset}).second;
   const bool try_halted = of_program || once_more;
   partition.one_try_only = once_more;

@@ -48,7 +48,7 @@ TEST_CASE("a second signal ends at once with 128 + its number, and nothing is ha
   child->kill(SIGTERM);
   child->wait_for_output("SIGTERM", kDeadline);
   child->kill(signal);
-  CHECK(child->wait(10s) == ExitStatus{.code = 128 + signal, .signal = {}});
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 128 + signal, .signal = {}});
   CHECK(site.stored(0) == -1);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
 }
@@ -66,7 +66,7 @@ TEST_CASE("beyond shutdown_timeout the message in hand is abandoned: exit 5, not
       " AND wait_event = 'PgSleep'",
       "1");
   child->kill(SIGTERM);
-  CHECK(child->wait(15s) == ExitStatus{.code = 5, .signal = {}});
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 5, .signal = {}});
   CHECK(site.stored(0) == -1);
 }
 
@@ -123,5 +123,5 @@ TEST_CASE("a consumer that waits for servers that are down stops on a signal") {
   const auto child = site.start();
   child->wait_for_output("waiting for", kDeadline);
   child->kill(SIGTERM);
-  CHECK(child->wait(20s) == ExitStatus{.code = 0, .signal = {}});
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }

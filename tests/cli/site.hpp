@@ -72,6 +72,6 @@ class Site {
 };
 
 /// The deadline of every wait in these tests: generous, for a machine that is busy.
-inline constexpr std::chrono::seconds kDeadline{60};
+inline constexpr std::chrono::seconds kDeadline{120};
 
 }  // namespace pawl::testing

@@ -135,7 +135,8 @@ TEST_CASE("a key function that throws what is no exception fails its own message
   PaymentsWorld world(1);
   const auto* handler = GENERATE("batch_odd", "odd");
   CAPTURE(handler);
-  world.use_handler(fmt::format("name = \"{}\"\nthen = \"dead-letter\"\nmax_attempts = 2", handler));
+  world.use_handler(
+      fmt::format("name = \"{}\"\nthen = \"dead-letter\"\nmax_attempts = 2", handler));
   for (const auto* id : {"a", "b", "poison", "c"})
     produce_poison(world, id);
   produce_poison(world, "a");  // on_duplicate throws as well

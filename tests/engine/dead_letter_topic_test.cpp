@@ -242,7 +242,7 @@ TEST_CASE("processes that are killed while they feed leave no letter out") {
     wait_until([&] { return world.broker().watermarks(topic, 0).high > before + 50 * round; }, 60s,
                "letters to come");
     process->kill(SIGKILL);
-    process->wait(10s);
+    process->wait(60s);
     expire_lease(world);
   }
   world.drain(feeding(topic));

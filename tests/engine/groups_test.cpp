@@ -60,10 +60,10 @@ TEST_CASE("processes that come, go and die under load share 32 partitions withou
       world.produce_to_each_partition(2);
     if (round % 2 == 1) {
       INFO("round " << round << "\n" << group.problems());
-      REQUIRE_NOTHROW(world.wait_until_all_processed(25s));
+      REQUIRE_NOTHROW(world.wait_until_all_processed(60s));
     }
   }
-  world.wait_until_all_processed(25s);
+  world.wait_until_all_processed(60s);
   group.leave_all();
   REQUIRE(world.imbalance() == "");
   REQUIRE(group.count("seeking again") == 0);
@@ -87,7 +87,7 @@ TEST_CASE("a planned hand-over is clean: released, nobody fenced, nothing done t
     group.leave_oldest();
     world.produce_to_each_partition(10);
     group.wait_until_shared_by(1, 30s);
-    world.wait_until_all_processed(20s);
+    world.wait_until_all_processed(60s);
   }
   group.leave_all();
   REQUIRE(world.imbalance() == "");
@@ -134,7 +134,7 @@ TEST_CASE("a static member that restarts within its session keeps its partitions
   REQUIRE(status.code == 1);
   REQUIRE(old.output().find("membership for good") != std::string::npos);
   world.produce_to_each_partition(5);
-  world.wait_until_all_processed(20s);
+  world.wait_until_all_processed(60s);
   group.leave_all();
   REQUIRE(world.imbalance() == "");
 }
@@ -160,11 +160,11 @@ TEST_CASE("processes that lose Kafka stay, say so, and go on soon after it retur
     } else {
       broker.stop();
     }
-    pawl::testing::wait_until([&] { return group.count("EVENT warning") > said; }, 20s,
+    pawl::testing::wait_until([&] { return group.count("EVENT warning") > said; }, 60s,
                               "a process to say that Kafka is away");
     broker.start();
     world.produce_to_each_partition(10);
-    world.wait_until_all_processed(20s);
+    world.wait_until_all_processed(60s);
   }
   REQUIRE(group.all_running());
   group.leave_all();
@@ -218,7 +218,7 @@ TEST_CASE("a partition that is lost and comes back while its message is in hand 
                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                    "   AND wait_event = 'PgSleep'") == 2;
       },
-      10s, "both messages to be in hand");
+      60s, "both messages to be in hand");
 
   process.kill(SIGSTOP);
   pawl::testing::wait_until([&] { return world.broker().stable_members(world.group()) == 0; }, 30s,

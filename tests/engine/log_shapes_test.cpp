@@ -162,7 +162,7 @@ TEST_CASE("a running process follows transactions and is not halted by what rete
                  log.world.stored(0) ==
                      log.world.broker().last_stable_offset(log.world.topic(), 0) - 1;
         },
-        20s, ids));
+        60s, ids));
   };
   log.transaction({"a1"}, End::kCommit);
   wait_for("a1");

@@ -168,7 +168,7 @@ TEST_CASE("parked keys hold across rebalances and kills") {
       produce(world, fmt::format("b{}", partition), 1 + round, 1 + round, partition);
     }
     processes[static_cast<std::size_t>(round)]->kill(SIGKILL);
-    processes[static_cast<std::size_t>(round)]->wait(10s);
+    processes[static_cast<std::size_t>(round)]->wait(60s);
     world.wait_until_all_processed();
   }
   stop_cleanly(*processes.back());

@@ -83,7 +83,7 @@ class DamagedLog {
   }
   void wait_for_entries(const std::string& tag, int partition, std::int64_t count) {
     try {
-      wait_until([&] { return entries(tag, partition) >= count; }, 25s,
+      wait_until([&] { return entries(tag, partition) >= count; }, 60s,
                  fmt::format("{} messages of {} [{}] to be applied", count, tag, partition));
     } catch (const pawl::testing::Timeout& timeout) {
       throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
@@ -102,7 +102,7 @@ class DamagedLog {
   /// that an operator needs, `facts` among it.
   void require_halt(int partition, const std::vector<std::string>& facts) {
     try {
-      wait_until([&] { return world.in_register(partition, "state") == "halted"; }, 25s,
+      wait_until([&] { return world.in_register(partition, "state") == "halted"; }, 60s,
                  fmt::format("partition {} to halt", partition));
     } catch (const pawl::testing::Timeout& timeout) {
       throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
@@ -145,7 +145,7 @@ class DamagedLog {
     for (int attempt = 0;; ++attempt) {
       const auto with_number = fmt::format("{}{}", tag, attempt);
       process_->kill(SIGSTOP);
-      pawl::test::wait_until_stopped(*process_, 10s);
+      pawl::test::wait_until_stopped(*process_, 60s);
       send(with_number, 0, 20);
       const auto high = world.broker().watermarks(world.topic(), 0).high;
       world.broker().delete_records(world.topic(), 0, high - 5);
@@ -156,7 +156,7 @@ class DamagedLog {
             halted = world.in_register(0, "state") == "halted";
             return halted || world.stored(0) == high - 1;
           },
-          25s, "the partition to halt or to have fetched everything before\n" + process_->output());
+          60s, "the partition to halt or to have fetched everything before\n" + process_->output());
       if (halted)
         return {with_number, high - 5};
     }

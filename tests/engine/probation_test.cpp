@@ -63,8 +63,8 @@ TEST_CASE("a message that kills its process is set aside, and no other") {
   // The code of statements runs while a flight is filled.
   const bool flights = GENERATE(false, true);
   CAPTURE(flights);
-  world.use_handler(fmt::format("name = \"{}\"", flights ? "statements_segfault_on_poison"
-                                                         : "segfaults_on_poison"));
+  world.use_handler(fmt::format("name = \"{}\"",
+                                flights ? "statements_segfault_on_poison" : "segfaults_on_poison"));
   world.set_kafka_options("session_timeout = \"6s\"\n");
   for (int partition = 0; partition < 6; ++partition) {
     for (int i = 0; i < 20; ++i)
@@ -78,8 +78,8 @@ TEST_CASE("a message that kills its process is set aside, and no other") {
 
   // The first crash only opens the probation.
   const auto in_hand = fmt::format("consumer.pipeline={}", flights ? 64 : 1);
-  CHECK(run_until_it_survives(
-            world, program("dead-letter", {"--drain", "--set", in_hand}), 0) == 4);
+  CHECK(run_until_it_survives(world, program("dead-letter", {"--drain", "--set", in_hand}), 0) ==
+        4);
   CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || reason, ', ') FROM "
                     "pawl.dead_letters") == "poison-1 crash");
   CHECK(world.processed() == world.produced());

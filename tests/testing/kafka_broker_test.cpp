@@ -72,7 +72,7 @@ TEST_CASE("transactions leave control records, and an open one holds back the st
   producer.begin();
   producer.send(topic, {.key = {}, .value = "committed"});
   producer.commit();
-  wait_until([&] { return broker.last_stable_offset(topic, 0) == 4; }, 10s,
+  wait_until([&] { return broker.last_stable_offset(topic, 0) == 4; }, 60s,
              "two records and two control records");
   producer.begin();
   producer.send(topic, {.key = {}, .value = "open"});
@@ -80,7 +80,7 @@ TEST_CASE("transactions leave control records, and an open one holds back the st
   CHECK(broker.watermarks(topic, 0).high == 5);
   CHECK(broker.last_stable_offset(topic, 0) == 4);
   producer.abort();
-  wait_until([&] { return broker.last_stable_offset(topic, 0) == 6; }, 10s, "the abort's marker");
+  wait_until([&] { return broker.last_stable_offset(topic, 0) == 6; }, 60s, "the abort's marker");
 }
 
 TEST_CASE("committed offsets of a group are set and read") {
@@ -90,7 +90,7 @@ TEST_CASE("committed offsets of a group are set and read") {
   CHECK(broker.committed_offsets(group, topic).empty());
   CHECK_THROWS_AS(broker.wait_for_committed(group, topic, 2, 5, 50ms), Timeout);
   broker.commit_offsets(group, topic, {{0, 7}, {2, 5}});
-  broker.wait_for_committed(group, topic, 2, 5, 10s);
+  broker.wait_for_committed(group, topic, 2, 5, 60s);
   const auto committed = broker.committed_offsets(group, topic);
   REQUIRE(committed.size() == 2);
   CHECK(committed.at(0).offset == 7);

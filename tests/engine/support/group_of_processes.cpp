@@ -59,7 +59,7 @@ void GroupOfProcesses::leave_all() {
 
 void GroupOfProcesses::kill(std::size_t index) {
   members_.at(index)->kill(SIGKILL);
-  members_.at(index)->wait(10s);
+  members_.at(index)->wait(60s);
   retire(index);
 }
 

@@ -149,7 +149,7 @@ void PaymentsWorld::drain(const ProgramOptions& options) {
   auto with_drain = options;
   with_drain.arguments.emplace_back("--drain");
   const auto process = start(with_drain);
-  const auto status = process->wait(std::chrono::seconds(90));
+  const auto status = process->wait(std::chrono::seconds(180));
   if (!status.success()) {
     throw std::runtime_error("draining: " + to_string(status) + "\n" + process->output());
   }
@@ -211,13 +211,13 @@ std::string PaymentsWorld::in_register(int partition, const std::string& column)
 }
 
 void PaymentsWorld::wait_for_stored(int partition, std::int64_t offset) const {
-  testing::wait_until([&] { return stored(partition) == offset; }, std::chrono::seconds(60),
+  testing::wait_until([&] { return stored(partition) == offset; }, std::chrono::seconds(120),
                       fmt::format("partition {} to reach offset {}", partition, offset));
 }
 
 void PaymentsWorld::wait_for_state(int partition, const std::string& state) const {
   testing::wait_until([&] { return in_register(partition, "state") == state; },
-                      std::chrono::seconds(60),
+                      std::chrono::seconds(120),
                       fmt::format("partition {} to be {}", partition, state));
 }
 

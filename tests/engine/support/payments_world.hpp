@@ -74,9 +74,9 @@ class PaymentsWorld {
   /// Equals the messages processed, without holes.
   [[nodiscard]] std::int64_t processed() const;
   void wait_until_processed(std::int64_t messages,
-                            std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
+                            std::chrono::milliseconds deadline = std::chrono::seconds(120)) const;
   void wait_until_all_processed(
-      std::chrono::milliseconds deadline = std::chrono::seconds(60)) const {
+      std::chrono::milliseconds deadline = std::chrono::seconds(120)) const {
     wait_until_processed(produced_, deadline);
   }
   void wait_for_stored(int partition, std::int64_t offset) const;

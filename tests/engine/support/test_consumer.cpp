@@ -337,13 +337,13 @@ pawl::Registry handlers(bool prepare) {
     if (is_poison(message))
       segfault();
   });
-  registry.statement_handler("statements_segfault_on_poison",
-                             [pay_by_statements](pawl::Statements& statements,
-                                                 const Message& message) {
-                               pay_by_statements(statements, message);
-                               if (is_poison(message))
-                                 segfault();
-                             });
+  registry.statement_handler(
+      "statements_segfault_on_poison",
+      [pay_by_statements](pawl::Statements& statements, const Message& message) {
+        pay_by_statements(statements, message);
+        if (is_poison(message))
+          segfault();
+      });
   return registry;
 }
 
