@@ -18,7 +18,8 @@ class BatchPace {
   static constexpr std::size_t kFirst = 32;
   /// Good transactions in a row before the size doubles again after it had to shrink.
   static constexpr std::size_t kGoodOnes = 8;
-  /// The same where the number itself had made them fail, more and more often.
+  /// The same for a size at which the number itself had made them fail: more and more, at most so
+  /// many.
   static constexpr std::size_t kMostPatience = 4096;
 
   /// `most`: messages, at least 1. `longest`: what a transaction may take.
@@ -30,7 +31,7 @@ class BatchPace {
   /// A batch ends before a message at one of these offsets, which runs alone.
   [[nodiscard]] bool runs_alone(std::int64_t offset) const;
   void run_alone_at(std::vector<std::int64_t> offsets) { alone_at_ = std::move(offsets); }
-  /// Each of the next messages runs alone: together they broke the connection.
+  /// Each of the next messages runs alone: with them in hand the connection broke.
   void run_alone(std::size_t messages) { alone_ = broke_ = messages; }
 
   /// So many messages are behind, in one transaction that took `took`; the last of them stood at
@@ -41,20 +42,25 @@ class BatchPace {
   void contended(std::size_t messages);
   /// Something in a batch of so many fails.
   void failed(std::size_t messages) { failing_ = smallest_failed_ = messages; }
+  /// The messages at the head are others now.
+  void forget_failures();
 
  private:
   void shrink_to(std::size_t messages);
   void too_many(std::size_t messages);
+  void broke_together();
   void grow(std::size_t messages, Duration took);
 
   std::size_t most_;
   Duration longest_;
   std::size_t limit_;
-  std::size_t good_ = 0;      ///< full transactions since the size changed
-  std::size_t patience_ = 1;  ///< so many before it doubles
-  std::size_t after_too_many_ = kGoodOnes;
-  std::size_t alone_ = 0;            ///< messages from the head on that run alone
-  std::size_t broke_ = 0;            ///< of those, as long as each of them was fine
+  std::size_t good_ = 0;                    ///< full transactions since the size changed
+  std::size_t patience_ = 1;                ///< so many before it doubles
+  std::size_t blamed_ = 0;                  ///< size of a batch that failed by its number
+  std::size_t after_too_many_ = kGoodOnes;  ///< so many before that size is tried again
+  std::size_t alone_ = 0;                   ///< messages from the head on that run alone
+  std::size_t broke_ = 0;                   ///< as many as there were, while each of them is fine
+  std::size_t broke_before_ = 0;     ///< the same of the last time, unless as many passed since
   std::size_t failing_ = 0;          ///< messages from the head on among which one fails
   std::size_t smallest_failed_ = 0;  ///< batch that failed
   std::vector<std::int64_t> alone_at_;

@@ -54,7 +54,7 @@ postgres::Session& Replay::session() {
       on_connect(session_->connection());
     processor_.forget();
     return *session_;
-  } catch (const std::exception&) {
+  } catch (...) {  // code's may be anything
     throw FatalError(
         fmt::format("cannot use PostgreSQL: {}; what was replayed before is stored, "
                     "repeat the command for the rest",

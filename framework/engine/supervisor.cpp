@@ -44,9 +44,10 @@ class ShutdownWatch {
           if (changed_.wait_for(lock, timeout, [this] { return done_; }))
             return;
           Event event{Step::kWarning};
-          event.detail = finished_
+          event.detail = in_order()
                              ? "consumer.shutdown_timeout has passed; all that was in hand is "
-                               "stored, only Kafka has not answered: leaving without it"
+                               "stored, but Kafka, or a task in the background, has not "
+                               "answered: leaving without it"
                              : "consumer.shutdown_timeout has passed; leaving now, what was "
                                "in hand runs again elsewhere";
           observers.emit(event);
@@ -70,6 +71,10 @@ class ShutdownWatch {
   }
 
  private:
+  [[nodiscard]] bool in_order() const {
+    return finished_ && *finished_ != RunResult::kShutdownTimeout;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;                  // guarded by mutex_
@@ -205,7 +210,11 @@ bool Supervisor::connect() {
 void Supervisor::start_workers() {
   for (const auto& handler : options_.handlers) {
     context_->longest_handler = std::max(context_->longest_handler, handler.timeout);
-    context_->longest_batch = std::min(context_->longest_batch, handler.timeout / 2);
+  }
+  for (const auto& binding : router_.bindings()) {
+    if (binding->batch != nullptr)
+      context_->longest_batch =
+          std::min(context_->longest_batch, binding->frame.statement_timeout / 2);
   }
   if (router_.batches())
     context_->max_in_hand = options_.batch.max_messages;

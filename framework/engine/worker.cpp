@@ -226,7 +226,7 @@ bool Worker::ensure_session() {
                        : "";
     context_.observers.emit(event);
     return true;
-  } catch (const std::exception& error) {
+  } catch (...) {  // code's may be anything
     connect_not_before_ = Clock::now() + connect_backoff_.next();
     const auto text =
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
@@ -296,6 +296,7 @@ void Worker::poll_register() {
       const auto row = held.find(name);
       if (row == held.end() || row->second.epoch != *partition->epoch) {
         emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
+        processor_.forget();
         acquire_again(*partition, true);
       } else if (row->second.stored_offset < partition->stored) {
         // Behind a pooler a database that lost commits may come back without the connection's
@@ -305,6 +306,7 @@ void Worker::poll_register() {
             fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
                         "their messages are processed again",
                         row->second.stored_offset));
+        processor_.forget();
         acquire_again(*partition, false);
       }
     }
@@ -318,6 +320,20 @@ void Worker::notice_lost_session() {
   const auto failure = explain(std::current_exception(), session_->alive());
   if (failure.kind == postgres::FailureClass::kConnection)
     lose_session(failure.text);
+}
+
+/// A commit that waited for the disk has followed these positions over the same connection.
+void Worker::note_durable(std::map<TopicPartition, std::int64_t> reached) {
+  if (session_->pooled()) {
+    // The server behind the pooler may be another one by now, that has lost what the first had.
+    const auto rows = context_.offsets.owned_by(*session_, context_.owner);
+    std::erase_if(reached, [&rows](const auto& mine) {
+      const auto row = rows.find(mine.first);
+      return row == rows.end() || row->second.stored_offset + 1 != mine.second;
+    });
+  }
+  for (const auto& [partition, position] : reached)
+    partitions_.at(partition)->status->durable = position;
 }
 
 /// With Durability::kReplayable: puts on disk what was committed, from time to time.
@@ -338,16 +354,7 @@ void Worker::make_durable() {
     const auto& name = reached.begin()->first;
     if (!context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch))
       return;
-    if (session_->pooled()) {
-      // The server behind the pooler may be another one by now, that has lost what the first had.
-      const auto rows = context_.offsets.owned_by(*session_, context_.owner);
-      std::erase_if(reached, [&rows](const auto& mine) {
-        const auto row = rows.find(mine.first);
-        return row == rows.end() || row->second.stored_offset + 1 != mine.second;
-      });
-    }
-    for (const auto& [partition, position] : reached)
-      partitions_.at(partition)->status->durable = position;
+    note_durable(std::move(reached));
   } catch (const std::exception&) {
     notice_lost_session();
   }
@@ -380,8 +387,8 @@ void Worker::release(Partition& partition) {
     return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
-      if (partition.held_here())
-        partition.status->durable = partition.status->position.load();
+      if (partition.held_here() && context_.options.consumer.durability == Durability::kReplayable)
+        note_durable({{partition.name(), partition.status->position}});
       emit(Step::kReleased, partition, partition.stored);
     }
   } catch (const std::exception&) {

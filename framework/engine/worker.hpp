@@ -82,6 +82,7 @@ class Worker {
   void refuse_database();
   void poll_register();
   void make_durable();
+  void note_durable(std::map<TopicPartition, std::int64_t> reached);
   void wait_for_work(Clock::time_point until);
   [[nodiscard]] Clock::time_point next_deadline() const;
   void release(Partition& partition);
@@ -131,8 +132,8 @@ class Worker {
   Filled fill_buffer(Partition& partition);
   [[nodiscard]] bool lingers(Partition& partition, Filled filled, std::size_t items);
   [[nodiscard]] static std::size_t messages_waiting(const Partition& partition);
-  std::size_t collect_batch(const Partition& partition);
-  void apply_batch(Partition& partition, std::size_t items);
+  std::size_t collect_batch(const Partition& partition, Clock::time_point until);
+  void apply_batch(Partition& partition, std::size_t items, Clock::time_point begun);
   void fail_batch(Partition& partition, Failure failure);
 
   // worker_probation.cpp: messages that may end the process

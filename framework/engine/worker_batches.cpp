@@ -11,6 +11,7 @@ namespace {
 
 /// While a batch lingers its messages are looked at so often.
 constexpr int kLooks = 16;
+constexpr std::chrono::milliseconds kShortestPause{1};
 
 }  // namespace
 
@@ -31,8 +32,9 @@ Worker::BatchTurn Worker::run_batch(Partition& partition) {
   const auto pass = ask_to_run(partition);
   if (!pass)
     return BatchTurn::kRan;
+  const auto begun = Clock::now();
   begin_call(partition, context_.longest_handler);
-  const auto items = collect_batch(partition);
+  const auto items = collect_batch(partition, begun + context_.longest_batch);
   end_call();
   if (lingers(partition, filled, items)) {
     processor_.settle();
@@ -41,7 +43,7 @@ Worker::BatchTurn Worker::run_batch(Partition& partition) {
   if (batches_.size() < 2)
     return BatchTurn::kNone;
   processor_.settle();
-  apply_batch(partition, items);
+  apply_batch(partition, items, begun);
   return BatchTurn::kRan;
 }
 
@@ -51,17 +53,22 @@ bool Worker::may_batch(const Partition& partition) const {
          partition.head_is_plain();
 }
 
-/// Takes from the stream what a batch may hold, if it is there.
+/// Takes from the stream what a batch may hold, if it is there. Ends of the log do not count: where
+/// little comes there is one behind each message.
 Worker::Filled Worker::fill_buffer(Partition& partition) {
   const auto most = partition.batch_pace.size();
   auto& buffer = partition.buffer;
+  std::size_t messages = 0;
   std::size_t bytes = 0;
   for (std::size_t counted = 0;;) {
-    for (; counted < buffer.size(); ++counted)
-      bytes += buffer[counted].record.bytes();
-    if (buffer.size() >= most || bytes >= context_.options.batch.max_bytes)
+    for (; counted < buffer.size(); ++counted) {
+      const auto& record = buffer[counted].record;
+      messages += record.kind() == kafka::Record::Kind::kMessage ? 1 : 0;
+      bytes += record.bytes();
+    }
+    if (messages >= most || bytes >= context_.options.batch.max_bytes)
       return Filled::kFull;
-    if (!take_more(partition, std::min(kTake, most - buffer.size()))) {
+    if (!take_more(partition, std::min(kTake, most - messages))) {
       const bool running = partition.phase == Partition::Phase::kRunning;
       return running && !buffer.empty() ? Filled::kPartly : Filled::kGone;
     }
@@ -82,7 +89,8 @@ bool Worker::lingers(Partition& partition, Filled filled, std::size_t items) {
     partition.linger_until = now + linger;
   if (now >= *partition.linger_until)
     return false;
-  partition.look_again = std::min(*partition.linger_until, now + linger / kLooks);
+  const auto pause = std::max<Clock::duration>(Clock::duration(linger) / kLooks, kShortestPause);
+  partition.look_again = std::min(*partition.linger_until, now + pause);
   return true;
 }
 
@@ -95,8 +103,9 @@ std::size_t Worker::messages_waiting(const Partition& partition) {
 }
 
 /// Returns the items of the buffer that the batch covers: its messages, and ends of the log between
-/// them that are no ends any more.
-std::size_t Worker::collect_batch(const Partition& partition) {
+/// them that are no ends any more. Two messages at least where two can go together, and no more
+/// once it has taken too long.
+std::size_t Worker::collect_batch(const Partition& partition, Clock::time_point until) {
   batches_.clear();
   const auto most = partition.batch_pace.size();
   auto previous = partition.buffer.front().previous;
@@ -105,6 +114,8 @@ std::size_t Worker::collect_batch(const Partition& partition) {
   std::size_t items = 0;
   for (std::size_t i = 0; i < partition.buffer.size() && batches_.size() < most; ++i) {
     const auto& [record, item_previous] = partition.buffer[i];
+    if (batches_.size() >= 2 && Clock::now() > until)
+      break;
     // The register compares with the first one's predecessor only.
     if (item_previous != previous)
       break;
@@ -129,7 +140,7 @@ std::size_t Worker::collect_batch(const Partition& partition) {
   return items;
 }
 
-void Worker::apply_batch(Partition& partition, std::size_t items) {
+void Worker::apply_batch(Partition& partition, std::size_t items, Clock::time_point begun) {
   ledger::Advance advance;
   advance.epoch = *partition.epoch;
   advance.previous = partition.buffer.front().previous;
@@ -143,7 +154,6 @@ void Worker::apply_batch(Partition& partition, std::size_t items) {
       advance.timestamp_ms = message.timestamp_ms();
   }
   try {
-    const auto begun = Clock::now();
     begin_call(partition, context_.longest_handler);
     auto conflicts = batches_.process(
         *session_, {context_.offsets, partition.name(), partition.source, std::move(advance)});

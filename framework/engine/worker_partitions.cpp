@@ -143,8 +143,10 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   partition.source = positioned.source;
   partition.topic_id = positioned.topic_id;
   partition.leader_epoch = acquired.leader_epoch;
-  if (partition.stored != acquired.stored_offset)
+  if (partition.stored != acquired.stored_offset) {
     partition.attempts = 0;
+    partition.batch_pace.forget_failures();
+  }
   partition.stored = acquired.stored_offset;
   if (acquired.previous_owner != context_.owner) {
     context_.previous_owners.took_over(
@@ -340,6 +342,7 @@ void Worker::process(Partition& partition, bool more_follows) {
   if (partition.lost_in_handler && !count_lost_connection(partition, item))
     return;
   const auto offset = item.record.offset();
+  const auto begun = Clock::now();
   try {
     begin_call(partition, context_.longest_handler);
     const auto view_of = [&partition](const Partition::Item& message) {
@@ -359,7 +362,7 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_call();
     if (outcome == ledger::Outcome::kApplied)
       context_.breaker.applied(processor_.last_binding()->label);
-    moved_past(partition);
+    moved_past(partition, 1, Clock::now() - begun);
   } catch (...) {
     end_call();
     processor_.settle();
@@ -406,7 +409,9 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
   }
   partition.end_linger();
   partition.alone -= std::min(partition.alone, messages);
-  partition.batch_pace.passed(messages, partition.stored, partition.attempts > 0, took);
+  const bool one_had_failed =
+      partition.attempts > 0 || partition.row_halted || partition.renewed_for.has_value();
+  partition.batch_pace.passed(messages, partition.stored, one_had_failed, took);
   partition.row_halted = false;
   partition.status->halted = false;
   partition.attempts = 0;

@@ -64,7 +64,7 @@ TEST_CASE("a batch that fails while each of its messages is fine becomes smaller
   pace.passed(1, 6, false, 0s);
   pace.passed(1, 7, false, 0s);
   CHECK(pace.size() == 4);
-  // And is seldom tried as a larger one again.
+  // And that size is seldom tried again.
   for (std::size_t i = 0; i < 2 * BatchPace::kGoodOnes; ++i)
     pace.passed(4, 8, false, 0s);
   CHECK(pace.size() == 4);
@@ -102,14 +102,56 @@ TEST_CASE("a batch holds what its time allows") {
   CHECK(pace.size() == 16);
 }
 
-TEST_CASE("what breaks the connection only together goes in smaller batches") {
+TEST_CASE("what breaks the connection only together, twice, goes in smaller batches") {
+  auto pace = grown(100);
+  const auto break_with = [&pace](std::size_t messages) {
+    pace.run_alone(messages);
+    for (std::size_t i = 0; i < messages; ++i) {
+      REQUIRE(pace.size() == 1);
+      pace.passed(1, 0, false, 0s);
+    }
+  };
+  break_with(100);
+  CHECK(pace.size() == 100);
+  pace.passed(100, 0, false, 0s);
+  break_with(100);
+  CHECK(pace.size() == 100);
+  break_with(90);
+  CHECK(pace.size() == 45);
+}
+
+TEST_CASE("what failed is not held against the messages that come in its place") {
   auto pace = grown(100);
   pace.run_alone(100);
-  for (int i = 0; i < 100; ++i) {
-    REQUIRE(pace.size() == 1);
-    pace.passed(1, i, false, 0s);
+  pace.forget_failures();
+  CHECK(pace.size() == 100);
+  pace.failed(100);
+  pace.forget_failures();
+  CHECK(pace.size() == 100);
+}
+
+TEST_CASE("a size that was blamed is forgiven once it passes, and others grow as ever") {
+  auto pace = grown(256);
+  pace.failed(256);
+  pace.passed(128, 0, false, 0s);
+  pace.passed(128, 0, false, 0s);
+  CHECK(pace.size() == 128);
+  pace.contended(64);
+  for (const std::size_t size : {64, 128}) {
+    for (std::size_t i = 0; i < BatchPace::kGoodOnes; ++i)
+      pace.passed(pace.size(), 0, false, 0s);
+    CHECK(pace.size() == size);
   }
-  CHECK(pace.size() == 50);
+  for (std::size_t i = 1; i < BatchPace::kGoodOnes * BatchPace::kGoodOnes; ++i)
+    pace.passed(128, 0, false, 0s);
+  CHECK(pace.size() == 128);
+  pace.passed(128, 0, false, 0s);
+  CHECK(pace.size() == 256);
+  pace.passed(256, 0, false, 0s);
+  pace.contended(256);
+  for (std::size_t i = 0; i < BatchPace::kGoodOnes; ++i)
+    pace.passed(128, 0, false, 0s);
+  CHECK(pace.size() == 256);
 }
 
 TEST_CASE("contention halves at once, down to one, and the size grows slowly again") {

@@ -107,6 +107,32 @@ TEST_CASE("each batch that is not full waits, not only the first") {
   stop_cleanly(*process);
 }
 
+// Fails when the ends of the log that come between the messages fill the batch.
+TEST_CASE("a batch waits for messages, whatever comes between them") {
+  PaymentsWorld world(2);
+  world.use_handler("when = '{header:type} == \"batch\"'\n" + std::string(kBatchCode) +
+                    "\n[[handler]]\ntopics = [\"" + world.topic() + "\"]\nname = \"payment\"");
+  const auto send = [&world](const char* type, int partition, int id) {
+    auto record =
+        payment(fmt::format("{}-{}", type, id), R"({"account":"acc-1","amount":1})", partition);
+    record.headers.emplace_back("type", type);
+    world.produce_record(record);
+  };
+  ProgramOptions options;
+  options.extra_config = "[batch]\nmax_messages = 5\nlinger = \"1m\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  for (int i = 0; i < 5; ++i) {
+    send("batch", 0, i);
+    // Whenever Kafka answers with something of this partition, the other one is at its end.
+    send("single", 1, i);
+    world.wait_for_stored(1, i);
+  }
+  world.wait_for_stored(0, 4);
+  CHECK(occurrences(*process, "BATCH 5 of 0 at 0") == 1);
+  stop_cleanly(*process);
+}
+
 // Fails when only the number of messages tells whether more may come.
 TEST_CASE("a batch that ends before another handler's message does not linger") {
   PaymentsWorld world(1);
