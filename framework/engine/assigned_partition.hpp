@@ -39,6 +39,12 @@ struct AssignedPartition {
     std::int64_t previous;
   };
 
+  /// Until when a batch waits, and when it is looked at meanwhile.
+  struct Linger {
+    Clock::time_point until;
+    Clock::time_point look_again;
+  };
+
   AssignedPartition(std::shared_ptr<kafka::PartitionStream> s, std::shared_ptr<PartitionStatus> st,
                     Backoff acquire_delay, Backoff retry_delay, BatchPace pace)
       : stream(std::move(s)),
@@ -51,18 +57,13 @@ struct AssignedPartition {
 
   /// When there is something to do with what is in the buffer.
   [[nodiscard]] Clock::time_point due() const {
-    const bool lingers = phase == Phase::kRunning && linger_until;
-    return lingers ? std::max(not_before, *look_again) : not_before;
+    const bool lingers = phase == Phase::kRunning && linger;
+    return lingers ? std::max(not_before, linger->look_again) : not_before;
   }
 
   void clear_buffer() {
     buffer.clear();
-    end_linger();
-  }
-
-  void end_linger() {
-    linger_until.reset();
-    look_again.reset();
+    linger.reset();
   }
 
   /// Acquired over the connection that the worker has now. If not, a crash of the database may have
@@ -118,10 +119,8 @@ struct AssignedPartition {
 
   // Batches (worker_batches.cpp).
   BatchPace batch_pace;
-  /// A batch that is not full waits until then for more, and is looked at meanwhile from time to
-  /// time; both or neither.
-  std::optional<Clock::time_point> linger_until;
-  std::optional<Clock::time_point> look_again;
+  /// A batch that is not full waits for more.
+  std::optional<Linger> linger;
 
   Backoff acquire_backoff;
   Backoff retry_backoff;

@@ -44,7 +44,7 @@ class ShutdownWatch {
           if (changed_.wait_for(lock, timeout, [this] { return done_; }))
             return;
           Event event{Step::kWarning};
-          event.detail = in_order()
+          event.detail = finished_
                              ? "consumer.shutdown_timeout has passed; all that was in hand is "
                                "stored, but Kafka, or a task in the background, has not "
                                "answered: leaving without it"
@@ -64,17 +64,13 @@ class ShutdownWatch {
   ShutdownWatch(const ShutdownWatch&) = delete;
   ShutdownWatch& operator=(const ShutdownWatch&) = delete;
 
-  /// Nothing is in hand any more, so from now on this is how the process ends.
+  /// All that was in hand is stored, so from now on this is how the process ends.
   void finished(RunResult result) {
     const std::scoped_lock lock(mutex_);
     finished_ = result;
   }
 
  private:
-  [[nodiscard]] bool in_order() const {
-    return finished_ && *finished_ != RunResult::kShutdownTimeout;
-  }
-
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;                  // guarded by mutex_
@@ -460,10 +456,11 @@ RunResult Supervisor::leave(RunResult result) {
         worker->interrupt();
     }
   }
-  if (interrupted)
+  if (interrupted) {
     result = RunResult::kShutdownTimeout;
-  if (!fatal_)
+  } else if (!fatal_) {
     watch.finished(result);
+  }
   // Up to here nothing is repeated by who may read the group's partitions next, pawl or not.
   tell_kafka(partitions, true);
   if (bell_ && feed_rest)

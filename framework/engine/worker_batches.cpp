@@ -24,7 +24,8 @@ Worker::BatchTurn Worker::run_batch(Partition& partition) {
     return BatchTurn::kRan;
   }
   // Each look at what waits runs the keys' code anew.
-  if (filled == Filled::kPartly && partition.look_again && Clock::now() < *partition.look_again) {
+  if (filled == Filled::kPartly && partition.linger &&
+      Clock::now() < partition.linger->look_again) {
     processor_.settle();
     return BatchTurn::kWaits;
   }
@@ -85,12 +86,12 @@ bool Worker::lingers(Partition& partition, Filled filled, std::size_t items) {
   if (linger == std::chrono::milliseconds(0) || complete)
     return false;
   const auto now = Clock::now();
-  if (!partition.linger_until)
-    partition.linger_until = now + linger;
-  if (now >= *partition.linger_until)
+  if (!partition.linger)
+    partition.linger = {now + linger, now};
+  if (now >= partition.linger->until)
     return false;
   const auto pause = std::max<Clock::duration>(Clock::duration(linger) / kLooks, kShortestPause);
-  partition.look_again = std::min(*partition.linger_until, now + pause);
+  partition.linger->look_again = std::min(partition.linger->until, now + pause);
   return true;
 }
 

@@ -186,12 +186,13 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
   partition.epoch = refused.epoch;
   partition.stored = refused.stored_offset;
   partition.status->acquired = true;
-  if (refused.epoch && partition.status->position > refused.stored_offset + 1) {
-    // The register went back; Kafka must not be told what it does not have any more.
-    partition.status->position = refused.stored_offset + 1;
-    partition.status->durable = refused.stored_offset + 1;
-  }
   if (refused.epoch) {
+    const auto next = refused.stored_offset + 1;
+    if (partition.status->position > next) {
+      // The register went back; Kafka must not be told what it does not have any more.
+      partition.status->position = next;
+      partition.status->durable = next;
+    }
     halt(partition, refused.kind.c_str(), refused.reason, false);
     return;
   }
@@ -407,7 +408,7 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
     }
     partition.buffer.pop_front();
   }
-  partition.end_linger();
+  partition.linger.reset();
   partition.alone -= std::min(partition.alone, messages);
   const bool one_had_failed =
       partition.attempts > 0 || partition.row_halted || partition.renewed_for.has_value();

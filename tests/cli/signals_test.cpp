@@ -10,20 +10,34 @@ using namespace pawl::testing;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
+namespace {
+
+/// Each message runs it before it enters anything, and so is in hand for as long as it takes.
+void before_each_entry(const Site& site, const std::string& call) {
+  site.sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM " + call +
+           "; RETURN NEW; END $$");
+  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+}
+
+/// A wait_event of pg_stat_activity.
+void wait_until_one_waits(const Site& site, const std::string& event) {
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = "
+      "'" +
+          event + "'",
+      "1");
+}
+
+}  // namespace
+
 TEST_CASE("SIGTERM and SIGINT finish the message in hand, release the partition and end with 0") {
   const int signal = GENERATE(SIGTERM, SIGINT);
   Site site;
   // The handler's first run takes its time, so that the signal finds it in hand.
-  site.sql(
-      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
-      " $$ BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$");
-  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  before_each_entry(site, "pg_sleep(1)");
   site.pay_many(0, "e", 1);
   const auto child = site.start();
-  site.wait_for_sql(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-      " AND wait_event = 'PgSleep'",
-      "1");
+  wait_until_one_waits(site, "PgSleep");
   child->kill(signal);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   CHECK(site.stored(0) == 0);
@@ -35,16 +49,10 @@ TEST_CASE("SIGTERM and SIGINT finish the message in hand, release the partition 
 TEST_CASE("a second signal ends at once with 128 + its number, and nothing is half done") {
   const int signal = GENERATE(SIGTERM, SIGINT);
   Site site;
-  site.sql(
-      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
-      " $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$");
-  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  before_each_entry(site, "pg_sleep(20)");
   site.pay_many(0, "e", 1);
   const auto child = site.start();
-  site.wait_for_sql(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-      " AND wait_event = 'PgSleep'",
-      "1");
+  wait_until_one_waits(site, "PgSleep");
   child->kill(SIGTERM);
   child->wait_for_output("SIGTERM", kDeadline);
   child->kill(signal);
@@ -55,16 +63,10 @@ TEST_CASE("a second signal ends at once with 128 + its number, and nothing is ha
 
 TEST_CASE("beyond shutdown_timeout the message in hand is abandoned: exit 5, nothing half done") {
   Site site;
-  site.sql(
-      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
-      " $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$");
-  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  before_each_entry(site, "pg_sleep(20)");
   site.pay_many(0, "e", 1);
   const auto child = site.start({"--set", "consumer.shutdown_timeout=1s"});
-  site.wait_for_sql(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-      " AND wait_event = 'PgSleep'",
-      "1");
+  wait_until_one_waits(site, "PgSleep");
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 5, .signal = {}});
   CHECK(site.stored(0) == -1);
@@ -74,20 +76,14 @@ TEST_CASE("beyond shutdown_timeout the message in hand is abandoned: exit 5, not
 TEST_CASE("a stop tells Kafka also of the message that was in hand") {
   Site site(2);
   site.kafka_lines = "commit_interval = \"1m\"\n";
-  site.sql(
-      "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
-      " $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$");
-  site.sql("CREATE TRIGGER slow BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION slow()");
+  before_each_entry(site, "pg_advisory_xact_lock(7)");
   pqxx::connection holder(site.url);
   pqxx::work holds(holder);
   holds.exec("SELECT pg_advisory_xact_lock(7)");
   site.pay(0, "e", "a", "1");
   const auto child = site.start(
       {"--set", std::string("consumer.durability=") + GENERATE("synchronous", "replayable")});
-  site.wait_for_sql(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-      " AND wait_event = 'advisory'",
-      "1");
+  wait_until_one_waits(site, "advisory");
   child->kill(SIGTERM);
   // The other partition is let go of at once.
   site.wait_for_sql("SELECT released FROM pawl.processed_kafka_offsets WHERE partition = 1", "t");

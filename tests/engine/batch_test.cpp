@@ -25,6 +25,23 @@ Record payment(const std::string& id, const std::string& value, int partition = 
   return record;
 }
 
+/// Its type is a header of this name.
+Record payment_of_type(const char* type, int id, int partition = 0) {
+  auto record = payment(fmt::format("m-{}-{}", partition, id), R"({"account":"acc-1","amount":1})",
+                        partition);
+  record.headers.emplace_back("type", type);
+  return record;
+}
+
+/// Batches of the type "batch", and the handler of single ones for the rest, or as `when` says.
+void use_batches_beside_singles(PaymentsWorld& world, const std::string& when,
+                                const std::string& batches = kBatchCode) {
+  world.use_handler(
+      fmt::format("when = '{{header:type}} == \"batch\"'\n{}\n[[handler]]\ntopics = "
+                  "[\"{}\"]\n{}name = \"payment\"",
+                  batches, world.topic(), when));
+}
+
 }  // namespace
 
 TEST_CASE("a backlog goes in batches, each message once and in the log's order") {
@@ -110,22 +127,15 @@ TEST_CASE("each batch that is not full waits, not only the first") {
 // Fails when the ends of the log that come between the messages fill the batch.
 TEST_CASE("a batch waits for messages, whatever comes between them") {
   PaymentsWorld world(2);
-  world.use_handler("when = '{header:type} == \"batch\"'\n" + std::string(kBatchCode) +
-                    "\n[[handler]]\ntopics = [\"" + world.topic() + "\"]\nname = \"payment\"");
-  const auto send = [&world](const char* type, int partition, int id) {
-    auto record =
-        payment(fmt::format("{}-{}", type, id), R"({"account":"acc-1","amount":1})", partition);
-    record.headers.emplace_back("type", type);
-    world.produce_record(record);
-  };
+  use_batches_beside_singles(world, "");
   ProgramOptions options;
   options.extra_config = "[batch]\nmax_messages = 5\nlinger = \"1m\"\n";
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   for (int i = 0; i < 5; ++i) {
-    send("batch", 0, i);
+    world.produce_record(payment_of_type("batch", i, 0));
     // Whenever Kafka answers with something of this partition, the other one is at its end.
-    send("single", 1, i);
+    world.produce_record(payment_of_type("single", i, 1));
     world.wait_for_stored(1, i);
   }
   world.wait_for_stored(0, 4);
@@ -136,14 +146,9 @@ TEST_CASE("a batch waits for messages, whatever comes between them") {
 // Fails when only the number of messages tells whether more may come.
 TEST_CASE("a batch that ends before another handler's message does not linger") {
   PaymentsWorld world(1);
-  world.use_handler("when = '{header:type} == \"batch\"'\n" + std::string(kBatchCode) +
-                    "\n[[handler]]\ntopics = [\"" + world.topic() + "\"]\nname = \"payment\"");
-  for (const auto* type : {"batch", "batch", "batch", "single"}) {
-    static int id = 0;
-    auto record = payment(fmt::format("m-{}", id++), R"({"account":"acc-1","amount":1})");
-    record.headers.emplace_back("type", type);
-    world.produce_record(record);
-  }
+  use_batches_beside_singles(world, "");
+  for (int i = 0; i < 4; ++i)
+    world.produce_record(payment_of_type(i < 3 ? "batch" : "single", i));
   ProgramOptions options;
   options.extra_config = "[batch]\nlinger = \"1m\"\n";
   const auto process = world.start(options);
@@ -226,18 +231,12 @@ TEST_CASE("messages without a key go in batches where they are applied unchecked
 TEST_CASE("messages of other handlers, and those that are skipped, keep their place") {
   PaymentsWorld world(1);
   note_order(world);
-  const auto handler = [](const char* when, const char* more) {
-    return fmt::format("when = '{{header:type}} {}'\n{}", when, more);
-  };
-  world.use_handler(handler("== \"batch\"", kBatchSql) + "\n[[handler]]\ntopics = [\"" +
-                    world.topic() + "\"]\n" + handler("== \"single\"", "name = \"payment\""));
+  use_batches_beside_singles(world, "when = '{header:type} == \"single\"'\n", kBatchSql);
   int applied = 0;
   for (int i = 0; i < 200; ++i) {
     const char* type = i % 50 < 40 ? "batch" : i % 50 < 48 ? "single" : "nobody's";
     applied += i % 50 < 48 ? 1 : 0;
-    auto record = payment(fmt::format("m-{}", i), R"({"account":"acc-1","amount":1})");
-    record.headers.emplace_back("type", type);
-    world.produce_record(record);
+    world.produce_record(payment_of_type(type, i));
   }
   ProgramOptions options;
   options.extra_config = "[consumer]\nunmatched = \"skip\"\n";

@@ -71,6 +71,13 @@ std::string consumers_backends(const PaymentsWorld& world, const std::string& wh
       where);
 }
 
+/// After it was dropped.
+void recreate_ledger(const PaymentsWorld& world) {
+  world.execute(
+      "CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT "
+      "NULL)");
+}
+
 /// A small file system of its own for a server, gone with the object.
 class SmallDisk {
  public:
@@ -315,9 +322,7 @@ TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
   CHECK(world.in_register(0, "state_reason").find("42P01") != std::string::npos);
-  world.execute(
-      "CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT "
-      "NULL)");
+  recreate_ledger(world);
   require_all_applied(world);
   stop_cleanly(*process);
 }
@@ -338,9 +343,7 @@ TEST_CASE("what the program is to blame for is tried again after any number of l
     wait_until([&] { return occurrences(*process, "EVENT failed") > failed + 1; }, 60s,
                "the message to be tried again, and again");
   }
-  world.execute(
-      "CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT "
-      "NULL)");
+  recreate_ledger(world);
   require_all_applied(world);
   stop_cleanly(*process);
 }

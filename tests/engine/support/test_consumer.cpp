@@ -313,7 +313,7 @@ pawl::Registry handlers(bool prepare) {
   registry.statement_handler("statements_by_value", add_by_value);
   registry.handler("throws_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
-    if (message.header("event-id")->starts_with("poison"))
+    if (is_poison(message))
       throw std::runtime_error("poisoned");
   });
   if (prepare) {
@@ -327,7 +327,7 @@ pawl::Registry handlers(bool prepare) {
   });
   registry.handler("permanent_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
-    if (message.header("event-id")->starts_with("poison"))
+    if (is_poison(message))
       throw pawl::PermanentError("no retry can help");
   });
   add_batch_handlers(registry, pay);
