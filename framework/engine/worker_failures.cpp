@@ -10,12 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A prepared statement no longer fits: "cached plan must not change result type" after a table was
-/// altered, or something has deallocated it. A new session prepares anew.
-bool is_stale_statement(const Failure& failure) {
-  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
-}
-
 milliseconds jitter(milliseconds upper) {
   thread_local std::minstd_rand random{std::random_device{}()};
   return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
@@ -236,6 +230,50 @@ void Worker::retry_ledger(Partition& partition, const Failure& failure) {
   }
 }
 
+/// The register could not be moved over the end of the log. No message is in hand, so nothing
+/// counts and nothing is set aside; what would refuse any message halts the partition, and is tried
+/// again.
+void Worker::retry_end_of_log(Partition& partition, std::int64_t end, const Failure& failure) {
+  const auto text =
+      fmt::format("the end of the log, {}, cannot be stored: {}{}", end, failure.text,
+                  failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate));
+  switch (after_refused_step(failure, partition.renewed_for == end)) {
+    case RefusedStep::kReconnect:
+      if (failure.in_doubt)
+        emit(Step::kInDoubt, partition, partition.stored, failure.text);
+      lose_session(failure.text);
+      return;
+    case RefusedStep::kGiveWay:
+      give_way(partition, failure.text);
+      return;
+    case RefusedStep::kAskAgain:
+      emit(Step::kWarning, partition, partition.stored, text + "; asking the register again");
+      acquire_again(partition, false);
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    case RefusedStep::kPrepareAnew:
+      emit(Step::kWarning, partition, partition.stored, text);
+      partition.renewed_for = end;
+      renew_session();
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    case RefusedStep::kTryAgain:
+      emit(Step::kWarning, partition, partition.stored, text);
+      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      return;
+    case RefusedStep::kHalt:
+      halt(partition, ledger::halt_kind::kProgram,
+           fmt::format("{} {} [{}]: {}. No message is concerned. Correct the database (triggers, "
+                       "rights and constraints of {}.processed_kafka_offsets); it is tried again "
+                       "every {} s by itself",
+                       context_.options.kafka.group, partition.name().topic,
+                       partition.name().partition, text, context_.options.postgres.schema,
+                       context_.options.failures.program_error_retry.count() / 1000),
+           true);
+      return;
+  }
+}
+
 void Worker::halt_at_message(Partition& partition, const Failure& failure) {
   const auto offset = partition.buffer.front().record.offset();
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
@@ -270,6 +308,9 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
     if (failure.kind == postgres::FailureClass::kConnection) {
       lose_session(failure.text);
     } else {
+      emit(Step::kWarning, partition, partition.stored,
+           fmt::format("cannot store that the partition halts: {} (it halts since: {})",
+                       failure.text, reason));
       acquire_again(partition, false);
       partition.not_before = Clock::now() + partition.acquire_backoff.next();
     }

@@ -413,6 +413,11 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
   const bool one_had_failed =
       partition.attempts > 0 || partition.row_halted || partition.renewed_for.has_value();
   partition.batch_pace.passed(messages, partition.stored, one_had_failed, took);
+  forget_attempts(partition);
+}
+
+/// What stood at the head is behind: whatever comes next begins anew.
+void Worker::forget_attempts(Partition& partition) {
   partition.row_halted = false;
   partition.status->halted = false;
   partition.attempts = 0;
@@ -422,6 +427,8 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
   partition.retry_backoff.reset();
 }
 
+/// The log ends here for now. It is no message: what goes wrong with it is nobody's attempt and has
+/// no policy (worker_failures.cpp: retry_end_of_log).
 void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
   const auto end = item.record.offset();
   if (end - 1 > item.previous) {
@@ -435,13 +442,14 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       advance.outcome = ledger::Outcome::kEndOfLog;
       advance.halted = partition.row_halted;
       context_.offsets.advance_alone(*session_, partition.name(), advance);
-      partition.stored = end - 1;
-      partition.row_halted = false;
-      partition.status->position = end;
     } catch (...) {
-      fail(partition, explain(std::current_exception(), session_->alive()));
+      retry_end_of_log(partition, end, explain(std::current_exception(), session_->alive()));
       return;
     }
+    partition.stored = end - 1;
+    partition.status->position = end;
+    // Whatever was halted or being tried again stood before the end and is not there any more.
+    forget_attempts(partition);
   }
   partition.buffer.pop_front();
   // Whatever was in a dead process' hands is behind.

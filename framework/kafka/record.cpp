@@ -1,5 +1,7 @@
 #include "kafka/record.hpp"
 
+#include <stdexcept>
+
 namespace pawl::kafka {
 
 Record::Record(MessageHandle message) : message_(std::move(message)) {
@@ -46,6 +48,9 @@ std::optional<std::int32_t> Record::leader_epoch() const {
 }
 
 Message Record::view(std::string_view topic, std::string_view topic_id) const {
+  // The mark of the log's end carries librdkafka's words where a message has its value.
+  if (kind() != Kind::kMessage)
+    throw std::logic_error("only a message can be looked at as one");
   MessageFields fields;
   fields.topic = topic;
   fields.topic_id = topic_id;

@@ -28,7 +28,8 @@ class Record {
   [[nodiscard]] std::optional<std::int32_t> leader_epoch() const;
   [[nodiscard]] std::size_t bytes() const { return message_->len + message_->key_len; }
 
-  /// A view into this record; valid as long as the record lives and is not moved.
+  /// A view into this record; valid as long as the record lives and is not moved. Throws
+  /// std::logic_error unless it is a message.
   [[nodiscard]] Message view(std::string_view topic, std::string_view topic_id) const;
 
  private:

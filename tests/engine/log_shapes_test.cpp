@@ -1,6 +1,7 @@
 // What a log may look like besides one message after the other: transactions that were aborted or
 // are open, control records, compaction, and nothing left at all.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +16,13 @@
 
 using namespace std::chrono_literals;
 using pawl::test::PaymentsWorld;
+using pawl::test::ProgramOptions;
 using pawl::test::ShowOnFailure;
+using pawl::test::stop_cleanly;
 using pawl::testing::KafkaProducer;
+using pawl::testing::Moment;
+using pawl::testing::PostgresProxy;
+using pawl::testing::ProxyEvent;
 using pawl::testing::wait_until;
 
 namespace {
@@ -111,6 +117,31 @@ class OneLog {
 };
 
 using End = OneLog::End;
+
+/// The register refuses one offset, as a trigger of somebody's may, and the refusals are counted.
+class RefusedOffset {
+ public:
+  RefusedOffset(const PaymentsWorld& world, std::int64_t offset) : world_(world) {
+    world_.execute("CREATE SEQUENCE refusals");
+    // What nextval() has done no rollback takes back.
+    world_.execute(
+        fmt::format("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+                    "  IF NEW.last_processed_offset = {} THEN"
+                    "    PERFORM nextval('public.refusals'); RAISE EXCEPTION 'offset refused';"
+                    "  END IF; RETURN NEW; END$$",
+                    offset));
+    world_.execute(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON pawl.processed_kafka_offsets"
+        " FOR EACH ROW EXECUTE FUNCTION refuse()");
+  }
+  [[nodiscard]] std::int64_t refusals() const {
+    return world_.number("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refusals");
+  }
+  void end() const { world_.execute("DROP TRIGGER refuse ON pawl.processed_kafka_offsets"); }
+
+ private:
+  const PaymentsWorld& world_;
+};
 
 }  // namespace
 
@@ -223,4 +254,63 @@ TEST_CASE("offsets that compaction removed are passed, before and between what i
                           " FROM applied WHERE id LIKE 'e%') e") == "t");
   REQUIRE(log.world.stored(0) == log.world.broker().last_stable_offset(log.world.topic(), 0) - 1);
   REQUIRE(log.world.in_register(0, "state") == "running");
+}
+
+// A control record ends the log, and the register cannot be moved over it.
+TEST_CASE(
+    "the end of the log that cannot be stored is no message: no policy, no letter, no attempt") {
+  const std::string policy = GENERATE("halt", "dead-letter", "park", "skip");
+  CAPTURE(policy);
+  OneLog log;
+  log.transaction({"a0", "b1", "a2"}, End::kCommit);
+  const RefusedOffset refused(log.world, 3);
+  ProgramOptions options;
+  options.extra_config = fmt::format(
+      "[failures]\nthen = \"{}\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
+      "retry_max = \"20ms\"\nprogram_error_retry = \"100ms\"\n",
+      policy);
+  const auto process = log.world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] {
+        return refused.refusals() >= 4 || log.world.in_register(0, "halt_kind") == "message" ||
+               log.world.number(
+                   "SELECT (SELECT count(*) FROM pawl.dead_letters) + "
+                   "(SELECT count(*) FROM pawl.skipped_messages)") > 0;
+      },
+      60s, "the end of the log to be refused again and again, or judged");
+  CHECK(log.world.in_register(0, "halt_kind") == "program");
+  CHECK(log.world.in_register(0, "state_reason").find("end of the log") != std::string::npos);
+
+  // The real message of the offset behind it.
+  log.transaction({"a4"}, End::kCommit);
+  refused.end();
+  wait_until([&] { return log.world.stored(0) == log.end() - 1; }, 60s, "the end of the log");
+  CHECK(log.world.value("SELECT string_agg(id, ' ' ORDER BY n) FROM applied") == "a0 b1 a2 a4");
+  CHECK(log.world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
+  CHECK(log.world.number("SELECT count(*) FROM pawl.skipped_messages") == 0);
+  CHECK(log.world.in_register(0, "state || ' ' || attempts") == "running 0");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a connection that breaks over the end of the log is no attempt of the next message") {
+  OneLog log;
+  log.world.set("consumer.pipeline=1");
+  PostgresProxy proxy(log.world.url());
+  // Only the step over the end of the log has claimed nothing.
+  const auto cut = proxy.cut(Moment::kBefore, [](const ProxyEvent& event) {
+    return event.text.find("last_processed_offset =") != std::string::npos &&
+           event.text.find("$7::xid8 IS NULL") != std::string::npos;
+  });
+  log.transaction({"a0", "b1", "a2"}, End::kCommit);
+  ProgramOptions options;
+  options.url = proxy.url();
+  const auto process = log.world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  cut.wait(60s);
+  log.transaction({"a4"}, End::kCommit);
+  wait_until([&] { return log.world.stored(0) == log.end() - 1; }, 60s, "the end of the log");
+  CHECK(log.world.value("SELECT string_agg(id, ' ' ORDER BY n) FROM applied") == "a0 b1 a2 a4");
+  CHECK(log.world.in_register(0, "attempts") == "0");
+  stop_cleanly(*process);
 }
