@@ -43,10 +43,13 @@ std::vector<AuditedPartition> Audit::run(const AuditRequest& request, const Prog
     check_position(partition);
 
   std::vector<ledger::OffsetRange> counted;
-  for (const auto& partition : partitions)
+  std::vector<std::string> since;
+  for (const auto& partition : partitions) {
     counted.push_back({partition.row.partition, partition.row.base, partition.row.stored});
+    since.push_back(partition.row.since);
+  }
   context_.pruned = view_.pruned();
-  const auto recorded = checks.recorded(counted);
+  const auto recorded = checks.recorded(counted, since);
   for (const auto& partition : partitions) {
     const auto found = recorded.find(partition.row.partition);
     check_counters(partition, found == recorded.end() ? ledger::RecordedCounts{} : found->second);

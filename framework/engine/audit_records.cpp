@@ -220,7 +220,7 @@ std::optional<ledger::SetAside> AuditRecords::set_aside_at(std::int64_t offset) 
     auto rest = range_;
     if (!recorded_.empty())
       rest.after = recorded_.back().offset;
-    recorded_ = context_.view.set_aside(rest, kPage);
+    recorded_ = context_.view.set_aside(rest, row_.base, row_.since, kPage);
     next_recorded_ = 0;
     all_recorded_ = recorded_.size() < static_cast<std::size_t>(kPage);
   }
@@ -290,9 +290,10 @@ void AuditRecords::find_misplaced(const ledger::OffsetRange& window) {
       const auto owner = owners_[static_cast<std::size_t>(key.offset - window.after - 1)];
       if (owner == kNoRecord || owner == fingerprint(key.scope, key.key))
         continue;
-      // A dead letter may have been replayed since its record was looked at.
-      const auto replay =
-          context_.view.set_aside({range_.partition, key.offset - 1, key.offset}, 1);
+      // A dead letter may have been replayed since its record was looked at, also one of another
+      // message that had the offset before.
+      const auto replay = context_.view.set_aside({range_.partition, key.offset - 1, key.offset},
+                                                  row_.base, "-infinity", 1);
       if (!replay.empty() && replay.front().replayed)
         continue;
       context_.findings.add({audit_kind::kPosition, range_.partition, key.offset, key.key,

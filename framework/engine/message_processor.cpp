@@ -272,16 +272,17 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
-  postgres::Parameters letter;
-  context_.dead_letters.fill_burial(letter, hand.message, burial);
-  frame.defer(context_.dead_letters.bury_statement(), std::move(letter), std::nullopt,
-              "dead letter");
+  // As everybody who changes what waits: the record key's row before the letter's.
   if (burial.parks_its_key) {
     postgres::Parameters record_key;
     context_.dead_letters.fill_record_key(record_key, hand.message);
     frame.defer(context_.dead_letters.park_key_statement(), std::move(record_key), std::nullopt,
                 "parked key");
   }
+  postgres::Parameters letter;
+  context_.dead_letters.fill_burial(letter, hand.message, burial);
+  frame.defer(context_.dead_letters.bury_statement(), std::move(letter), std::nullopt,
+              "dead letter");
   finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
          fmt::format("{}: {}", burial.reason, burial.error));
 }

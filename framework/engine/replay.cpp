@@ -107,6 +107,19 @@ ReplayResult Replay::one(const ledger::DeadLetter& letter) {
   return apply(letter, record->view(letter.partition.topic, letter.topic_id));
 }
 
+/// Whether its turn has not come. A handler that ran too early would fail for that, and its error
+/// be taken for the letter's.
+std::optional<ReplayResult> Replay::waits(const ledger::DeadLetter& letter,
+                                          postgres::Session& connection) {
+  const auto before = letters_.letter_before(connection, letter.id);
+  if (!before)
+    return std::nullopt;
+  return ReplayResult{ReplayResult::Kind::kWaits,
+                      fmt::format("it waits behind dead letter {}, of the same record key; replay "
+                                  "that one first",
+                                  *before)};
+}
+
 ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& message) {
   using postgres::FailureClass;
   using Kind = ReplayResult::Kind;
@@ -115,6 +128,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
   for (int tries = 1;; ++tries) {
     auto& connection = session();
     try {
+      if (auto waiting = waits(letter, connection))
+        return *std::move(waiting);
       const auto outcome =
           processor_.process(connection, {message, source, letter.leader_epoch, last});
       return {outcome == ledger::Outcome::kDuplicate ? Kind::kDuplicate : Kind::kApplied, ""};

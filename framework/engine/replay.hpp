@@ -30,7 +30,7 @@ struct ReplayResult {
     kUnreadable  ///< its bytes are neither stored nor in Kafka any more
   };
   Kind kind = Kind::kApplied;
-  std::string why;  ///< for kFailed and kUnreadable; no row values
+  std::string why;  ///< for kFailed, kWaits, kUnreadable; no row values
 };
 
 /// Takes dead letters through the frame of their handler, one at a time: claim, handler,
@@ -51,6 +51,8 @@ class Replay {
  private:
   postgres::Session& session();
   ledger::SourceId source_of(const std::string& topic);
+  std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
+                                    postgres::Session& connection);
   ReplayResult apply(const ledger::DeadLetter& letter, const Message& message);
 
   const FrameContext& context_;

@@ -71,18 +71,19 @@ constexpr const char* kReplayedWithoutKey =
 
 constexpr const char* kRecorded =
     "WITH a AS ("
-    "  SELECT * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::bigint[])"
-    "             AS a (topic, partition, after, upto))"
+    "  SELECT * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::bigint[],"
+    "                       $6::timestamptz[])"
+    "             AS a (topic, partition, after, upto, since))"
     "SELECT a.topic, a.partition, true, count(DISTINCT d.kafka_offset)"
     "  FROM a JOIN pawl.dead_letters d"
     "    ON d.consumer_id = $1::integer AND d.topic = a.topic AND d.partition = a.partition"
-    "   AND d.kafka_offset > a.after AND d.kafka_offset <= a.upto"
+    "   AND d.kafka_offset > a.after AND d.kafka_offset <= a.upto AND d.died_at >= a.since"
     " GROUP BY a.topic, a.partition"
     " UNION ALL "
     "SELECT a.topic, a.partition, false, count(DISTINCT s.kafka_offset)"
     "  FROM a JOIN pawl.skipped_messages s"
     "    ON s.consumer_id = $1::integer AND s.topic = a.topic AND s.partition = a.partition"
-    "   AND s.kafka_offset > a.after AND s.kafka_offset <= a.upto"
+    "   AND s.kafka_offset > a.after AND s.kafka_offset <= a.upto AND s.skipped_at >= a.since"
     " GROUP BY a.topic, a.partition";
 
 }  // namespace
@@ -141,10 +142,11 @@ Strays AuditChecks::replayed_without_key(const std::vector<HandlerScope>& scopes
 }
 
 std::map<TopicPartition, RecordedCounts> AuditChecks::recorded(
-    const std::vector<OffsetRange>& ranges) const {
+    const std::vector<OffsetRange>& ranges, const std::vector<std::string>& since) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   add_ranges(parameters, ranges);
+  parameters.add_text(text_array(since));
   const auto found = session_.exec({"", in_schema(kRecorded, schema_)}, parameters);
   const auto* rows = found.get();
   std::map<TopicPartition, RecordedCounts> counts;

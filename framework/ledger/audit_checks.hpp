@@ -63,8 +63,9 @@ class AuditChecks {
   [[nodiscard]] Strays replayed_without_key(const std::vector<HandlerScope>& scopes,
                                             const std::vector<OffsetRange>& read,
                                             std::int64_t limit) const;
+  /// `since`: of each range, as in BookRow; what is older is not of this counting.
   [[nodiscard]] std::map<TopicPartition, RecordedCounts> recorded(
-      const std::vector<OffsetRange>& ranges) const;
+      const std::vector<OffsetRange>& ranges, const std::vector<std::string>& since) const;
 
  private:
   [[nodiscard]] postgres::Parameters filter_parameters(std::int64_t limit) const;

@@ -41,6 +41,8 @@ constexpr const char* kFind =
     "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
     " WHERE k.scope_id = $1::integer AND k.key = ANY ($2::text[])";
 
+// Of offsets behind the base only what is of this counting: an older record is of another message
+// that had the offset, or of this one when it came before the position was set back.
 constexpr const char* kSetAside =
     "SELECT kafka_offset, bool_or(status IN ('dead', 'discarded')), bool_or(status = 'parked'),"
     "       bool_or(status = 'skipped'), bool_or(status = 'replayed')"
@@ -48,11 +50,13 @@ constexpr const char* kSetAside =
     "          FROM pawl.dead_letters"
     "         WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
     "           AND kafka_offset > $4::bigint AND kafka_offset <= $5::bigint"
+    "           AND (kafka_offset <= $7::bigint OR died_at >= $8::timestamptz)"
     "         UNION ALL"
     "        SELECT kafka_offset, 'skipped'"
     "          FROM pawl.skipped_messages"
     "         WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "           AND kafka_offset > $4::bigint AND kafka_offset <= $5::bigint) recorded"
+    "           AND kafka_offset > $4::bigint AND kafka_offset <= $5::bigint"
+    "           AND (kafka_offset <= $7::bigint OR skipped_at >= $8::timestamptz)) recorded"
     " GROUP BY kafka_offset"
     " ORDER BY kafka_offset"
     " LIMIT $6::bigint";
@@ -166,10 +170,13 @@ std::map<std::string, BookKey> AuditView::find(ScopeId scope, std::span<const st
   return result;
 }
 
-std::vector<SetAside> AuditView::set_aside(const OffsetRange& range, int limit) const {
+std::vector<SetAside> AuditView::set_aside(const OffsetRange& range, std::int64_t base,
+                                           const std::string& since, int limit) const {
   auto parameters = consumer_parameter();
   add_range(parameters, range);
   parameters.add_integer(limit);
+  parameters.add_integer(base);
+  parameters.add_text(since);
   const auto found = session_.exec(set_aside_, parameters);
   const auto* rows = found.get();
   std::vector<SetAside> result;

@@ -24,8 +24,8 @@ struct BookRow {
   std::int64_t unchecked = 0;  ///< counted as applied as well
   std::int64_t dead = 0;
   std::int64_t parked = 0;
-  /// When an operator last moved the position, as PostgreSQL's text; keys that are older may name
-  /// offsets of another topic that had this name.
+  /// When an operator last moved the position, as PostgreSQL's text; keys and letters that are
+  /// older may name offsets of another topic that had this name.
   std::string since;
 
   /// How many messages the counters know.
@@ -105,8 +105,10 @@ class AuditView {
                                                     std::span<const std::string> keys,
                                                     const std::string& since) const;
 
-  /// In the order of offsets, up to `limit`.
-  [[nodiscard]] std::vector<SetAside> set_aside(const OffsetRange& range, int limit) const;
+  /// In the order of offsets, up to `limit`. Of offsets behind `base` only what was recorded
+  /// `since` (as in BookRow).
+  [[nodiscard]] std::vector<SetAside> set_aside(const OffsetRange& range, std::int64_t base,
+                                                const std::string& since, int limit) const;
 
   /// Keys of this consumer that name offsets of the ranges, by windows of `window` offsets from the
   /// beginning of each. One pass over all keys.

@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kReplayed =
     "SELECT pawl.resolve_dead_letter($1::bigint, $2::xid8, 'replayed', $3)";
 
+constexpr const char* kLetterBefore = "SELECT pawl.letter_before($1::bigint)";
+
 constexpr const char* kFailedAgain =
     "UPDATE pawl.dead_letters SET replays = replays + 1, error = $2"
     " WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')";
@@ -21,27 +23,46 @@ constexpr std::size_t kLongestError = 8192;
 constexpr const char* kDiscard =
     "SELECT pawl.resolve_dead_letter($1::bigint, NULL, 'discarded', $2)";
 
+// The message's letter that is here already is known as in a burial (dead_letters.cpp).
 constexpr const char* kImport =
     "INSERT INTO pawl.dead_letters"
     "  (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,"
     "   reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,"
-    "   record_key_hash, record_value, value_bytes, headers, payload, died_at, replays)"
-    " VALUES ($1::integer, $2, nullif($3, ''), $4::integer, $5::bigint, $6::integer, $7::bigint,"
-    "         $8, $9, $10, $11, nullif($12, ''), $13, nullif($14, ''), $15::integer, $16::bytea,"
-    "         $17::bytea, $18::bytea, $19::bigint, $20::jsonb, $21, $22::timestamptz, $23::integer)"
-    " ON CONFLICT (consumer_id, topic, partition, kafka_offset) WHERE status IN ('dead', 'parked')"
-    " DO NOTHING";
+    "   record_key_hash, record_value, value_bytes, headers, payload, died_at, replays,"
+    "   message_digest)"
+    " SELECT $1::integer, $2, nullif($3, ''), $4::integer, $5::bigint, $6::integer, $7::bigint,"
+    "        $8, $9, $10, $11, nullif($12, ''), $13, nullif($14, ''), $15::integer, $16::bytea,"
+    "        $17::bytea, $18::bytea, $19::bigint, $20::jsonb, $21, $22::timestamptz, $23::integer,"
+    "        $24::bytea"
+    "  WHERE NOT EXISTS ("
+    "        SELECT FROM pawl.dead_letters s"
+    "         WHERE s.consumer_id = $1::integer AND s.topic = $2 AND s.partition = $4::integer"
+    "           AND s.kafka_offset = $5::bigint AND s.status IN ('dead', 'parked')"
+    "           AND coalesce(s.topic_id = nullif($3, ''), true)"
+    "           AND coalesce(s.message_digest = $24::bytea,"
+    "                        s.timestamp_ms = $7::bigint"
+    "                        AND s.record_key_hash IS NOT DISTINCT FROM $17::bytea"
+    "                        AND s.value_bytes IS NOT DISTINCT FROM $19::bigint))"
+    " ON CONFLICT DO NOTHING";
 
-// Where letters wait behind another one their key is parked; so it is again.
+// Where letters wait behind another one their key is parked; so it is again. DO UPDATE, to hold the
+// row before any letter of the key is there, and to be seen by claims with an older snapshot.
 constexpr const char* kImportParkedKey =
-    "INSERT INTO pawl.parked_keys (consumer_id, topic, record_key_hash)"
-    " VALUES ($1::integer, $2, $3::bytea) ON CONFLICT DO NOTHING";
+    "INSERT INTO pawl.parked_keys AS k (consumer_id, topic, record_key_hash)"
+    " VALUES ($1::integer, $2, $3::bytea)"
+    " ON CONFLICT (consumer_id, topic, record_key_hash) DO UPDATE SET parked_at = k.parked_at";
+
+// First of all: whoever parks a message of the key holds the row, and its letter is seen below; who
+// comes later finds that nothing waits.
+constexpr const char* kEraseParkedKeys =
+    "DELETE FROM pawl.parked_keys k"
+    " WHERE k.consumer_id = $1::integer AND k.record_key_hash = sha256($2::bytea)";
 
 constexpr const char* kEraseLetters =
     "UPDATE pawl.dead_letters d"
     "   SET record_key = NULL, record_value = NULL, headers = NULL, error_detail = NULL,"
     "       idempotency_key = NULL, error = '(erased)', payload = 'erased',"
-    "       record_key_hash = NULL,"
+    "       record_key_hash = NULL, message_digest = NULL,"
     "       resolution = CASE WHEN d.status IN ('dead', 'parked') THEN 'erased' ELSE d.resolution "
     "END,"
     "       resolved_by = CASE WHEN d.status IN ('dead', 'parked') THEN session_user ELSE "
@@ -69,10 +90,12 @@ constexpr const char* kCountSkipped =
 DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       replayed_{"pawl_replayed", in_schema(kReplayed, schema)},
+      letter_before_{"pawl_letter_before", in_schema(kLetterBefore, schema)},
       failed_again_{"", in_schema(kFailedAgain, schema)},
       discard_{"pawl_discard", in_schema(kDiscard, schema)},
       import_{"pawl_import", in_schema(kImport, schema)},
       import_parked_key_{"pawl_import_parked_key", in_schema(kImportParkedKey, schema)},
+      erase_parked_keys_{"", in_schema(kEraseParkedKeys, schema)},
       erase_letters_{"", in_schema(kEraseLetters, schema)},
       erase_skipped_{"", in_schema(kEraseSkipped, schema)},
       count_letters_{"", in_schema(kCountLetters, schema)},
@@ -83,6 +106,13 @@ void DeadLetterChanges::fill_replayed(postgres::Parameters& parameters, std::int
   parameters.add_integer(letter);
   parameters.add_text_or_null(transaction);
   parameters.add_text(to_string(outcome));
+}
+
+std::optional<std::int64_t> DeadLetterChanges::letter_before(postgres::Session& session,
+                                                             std::int64_t letter) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(letter);
+  return optional_integer(session.exec(letter_before_, parameters).get(), 0, 0);
 }
 
 void DeadLetterChanges::record_failure(postgres::Session& session, std::int64_t letter,
@@ -112,6 +142,13 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
                                        const std::vector<DeadLetter>& letters) const {
   std::vector<postgres::Step> steps;
   for (const auto& letter : letters) {
+    if (letter.status == "parked" && letter.record_key_hash) {
+      postgres::Parameters key;
+      key.add_integer(static_cast<std::int64_t>(consumer_));
+      key.add_text(letter.partition.topic);
+      key.add_bytes(*letter.record_key_hash);
+      steps.push_back({&import_parked_key_, std::move(key)});
+    }
     postgres::Parameters row;
     row.add_integer(static_cast<std::int64_t>(consumer_));
     row.add_text(letter.partition.topic);
@@ -143,14 +180,8 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     row.add_text(letter.payload);
     row.add_text(letter.died_at);
     row.add_integer(letter.replays);
+    row.add_optional_bytes(letter.message_digest);
     steps.push_back({&import_, std::move(row)});
-    if (letter.status == "parked" && letter.record_key_hash) {
-      postgres::Parameters key;
-      key.add_integer(static_cast<std::int64_t>(consumer_));
-      key.add_text(letter.partition.topic);
-      key.add_bytes(*letter.record_key_hash);
-      steps.push_back({&import_parked_key_, std::move(key)});
-    }
   }
   std::vector<bool> is_letter;
   is_letter.reserve(steps.size());
@@ -169,10 +200,11 @@ Erased DeadLetterChanges::erase(postgres::Session& session, const std::string& r
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_bytes(record_key);
-  const auto results = postgres::run_transaction(
-      session, {{&erase_letters_, parameters}, {&erase_skipped_, parameters}});
-  return {static_cast<std::int64_t>(postgres::affected_rows(results[0].get())),
-          static_cast<std::int64_t>(postgres::affected_rows(results[1].get()))};
+  const auto results = postgres::run_transaction(session, {{&erase_parked_keys_, parameters},
+                                                           {&erase_letters_, parameters},
+                                                           {&erase_skipped_, parameters}});
+  return {static_cast<std::int64_t>(postgres::affected_rows(results[1].get())),
+          static_cast<std::int64_t>(postgres::affected_rows(results[2].get()))};
 }
 
 Erased DeadLetterChanges::count_erasable(postgres::Session& session,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ class DeadLetterChanges {
   static void fill_replayed(postgres::Parameters& parameters, std::int64_t letter,
                             const std::string& transaction, Outcome outcome);
 
+  /// The letter of the same parked record key that must go before this one, if any; it may be
+  /// resolved meanwhile, so replayed_statement() decides.
+  [[nodiscard]] std::optional<std::int64_t> letter_before(postgres::Session& session,
+                                                          std::int64_t letter) const;
+
   /// Keeps why a replay failed.
   void record_failure(postgres::Session& session, std::int64_t letter,
                       const std::string& why) const;
@@ -51,10 +57,12 @@ class DeadLetterChanges {
  private:
   ConsumerId consumer_;
   postgres::Statement replayed_;
+  postgres::Statement letter_before_;
   postgres::Statement failed_again_;
   postgres::Statement discard_;
   postgres::Statement import_;
   postgres::Statement import_parked_key_;
+  postgres::Statement erase_parked_keys_;
   postgres::Statement erase_letters_;
   postgres::Statement erase_skipped_;
   postgres::Statement count_letters_;

@@ -30,10 +30,10 @@ constexpr const char* kList =
     "       to_char(d.died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), d.replays,"
     "       to_char(d.resolved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
     "       coalesce(d.resolved_by, ''), coalesce(d.resolution, ''),"
-    "       CASE WHEN $14::boolean THEN d.record_key END,"
+    "       d.record_key, d.record_key_hash,"
     "       CASE WHEN $14::boolean THEN d.record_value END,"
     "       CASE WHEN $14::boolean THEN d.headers END,"
-    "       CASE WHEN $14::boolean THEN d.record_key_hash END"
+    "       CASE WHEN $14::boolean THEN d.message_digest END"
     "  FROM pawl.dead_letters d"
     " WHERE {}"
     "   AND ($9::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)"
@@ -48,6 +48,26 @@ constexpr const char* kCounts =
     " WHERE {}"
     " GROUP BY 1, 2, 3, 4"
     " ORDER BY 5 DESC, 1, 2, 3, 4";
+
+// The row of a key stays until its next message comes, also when nothing waits any more.
+constexpr const char* kParkedKeys =
+    "SELECT k.topic, f.record_key, k.record_key_hash, n.letters,"
+    "       to_char(n.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+    "       f.dead_letter_id, f.partition, f.kafka_offset, f.status, f.reason, f.error"
+    "  FROM pawl.parked_keys k"
+    " CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest"
+    "                      FROM pawl.dead_letters d"
+    "                     WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
+    "                       AND d.record_key_hash = k.record_key_hash"
+    "                       AND d.status IN ('dead', 'parked')) n"
+    " CROSS JOIN LATERAL (SELECT d.* FROM pawl.dead_letters d"
+    "                     WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
+    "                       AND d.record_key_hash = k.record_key_hash"
+    "                       AND d.status IN ('dead', 'parked')"
+    "                     ORDER BY d.partition, d.kafka_offset, d.dead_letter_id LIMIT 1) f"
+    " WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2)"
+    " ORDER BY n.letters DESC, k.topic, k.record_key_hash"
+    " LIMIT $3::bigint";
 
 void fill(postgres::Parameters& parameters, ConsumerId consumer, const DeadLetterFilter& filter) {
   parameters.add_integer(static_cast<std::int64_t>(consumer));
@@ -92,10 +112,11 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.resolved_by = text(rows, row, 20);
   letter.resolution = text(rows, row, 21);
   letter.record_key = bytes(rows, row, 22);
-  letter.record_value = bytes(rows, row, 23);
-  if (!is_null(rows, row, 24))
-    letter.headers = parse_headers_json(text(rows, row, 24));
-  letter.record_key_hash = bytes(rows, row, 25);
+  letter.record_key_hash = bytes(rows, row, 23);
+  letter.record_value = bytes(rows, row, 24);
+  if (!is_null(rows, row, 25))
+    letter.headers = parse_headers_json(text(rows, row, 25));
+  letter.message_digest = bytes(rows, row, 26);
   return letter;
 }
 
@@ -141,6 +162,33 @@ std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
   for (int row = 0; row < PQntuples(found.get()); ++row)
     letters.push_back(read(found.get(), row));
   return letters;
+}
+
+std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,
+                                                   const std::string& topic,
+                                                   std::int64_t limit) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topic);
+  parameters.add_integer(limit);
+  const auto found = session.exec({"", in_schema(kParkedKeys, schema_)}, parameters);
+  const auto* rows = found.get();
+  std::vector<ParkedKey> keys;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    auto& key = keys.emplace_back();
+    key.topic = text(rows, row, 0);
+    key.record_key = bytes(rows, row, 1);
+    key.record_key_hash = bytes(rows, row, 2).value_or("");
+    key.letters = integer(rows, row, 3);
+    key.oldest = text(rows, row, 4);
+    key.first.id = integer(rows, row, 5);
+    key.first.partition = {key.topic, static_cast<std::int32_t>(integer(rows, row, 6))};
+    key.first.offset = integer(rows, row, 7);
+    key.first.status = text(rows, row, 8);
+    key.first.reason = text(rows, row, 9);
+    key.first.error = text(rows, row, 10);
+  }
+  return keys;
 }
 
 std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,

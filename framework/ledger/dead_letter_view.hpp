@@ -36,9 +36,10 @@ struct DeadLetter {
   std::string resolved_at;
   std::string resolved_by;
   std::string resolution;
-  // Only where the payload was asked for:
-  std::optional<std::string> record_key;
+  std::optional<std::string> record_key;  ///< nullopt: the message has none, or it is not stored
   std::optional<std::string> record_key_hash;  ///< SHA-256; also where the key is not stored
+  // Only where the payload was asked for:
+  std::optional<std::string> message_digest;  ///< of message::message_digest(); nullopt: unknown
   std::optional<std::string> record_value;
   std::vector<StoredHeader> headers;
 
@@ -65,6 +66,16 @@ struct DeadLetterCount {
   std::string oldest;
 };
 
+/// A record key behind whose first letter later ones wait, or will. At least one is unresolved.
+struct ParkedKey {
+  std::string topic;
+  std::optional<std::string> record_key;  ///< nullopt: not stored
+  std::string record_key_hash;
+  std::int64_t letters = 0;  ///< unresolved: the first one and those that wait behind it
+  std::string oldest;
+  DeadLetter first;  ///< its id, partition, offset, status, reason and error
+};
+
 /// Reads pawl.dead_letters of one consumer.
 class DeadLetterView {
  public:
@@ -80,6 +91,11 @@ class DeadLetterView {
   /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
   void for_each(postgres::Session& session, const DeadLetterFilter& filter, bool with_payload,
                 const std::function<bool(const DeadLetter&)>& use) const;
+
+  /// Most letters first, up to `limit`. `topic` empty: of all.
+  [[nodiscard]] std::vector<ParkedKey> parked_keys(postgres::Session& session,
+                                                   const std::string& topic,
+                                                   std::int64_t limit) const;
 
   /// By topic, handler, reason and status, most letters first.
   [[nodiscard]] std::vector<DeadLetterCount> counts(postgres::Session& session,

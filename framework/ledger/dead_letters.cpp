@@ -5,26 +5,49 @@
 
 #include "ledger/payload.hpp"
 #include "ledger/rows.hpp"
+#include "message/message_digest.hpp"
 
 namespace pawl::ledger {
 namespace {
 
 constexpr std::size_t kLongestError = 8192;
 
-// A position that was set back meets its dead letters again: what is unresolved is updated.
+// A position that was set back meets its dead letters again: what is unresolved is updated. Another
+// message may have the offset (a topic made anew, a log that was cut and has grown again): it is
+// another letter. A message that is only parked again says nothing new of what is known of it.
+// Two owners that both find none cannot both commit: the register's advance is behind.
 constexpr const char* kBury =
-    "INSERT INTO pawl.dead_letters AS d"
+    "WITH again AS ("
+    "  UPDATE pawl.dead_letters d"
+    "     SET status = CASE WHEN $8 = 'parked' THEN d.status ELSE $8 END,"
+    "         reason = CASE WHEN $8 = 'parked' THEN d.reason ELSE $9 END,"
+    "         handler = CASE WHEN $8 = 'parked' THEN d.handler ELSE $10 END,"
+    "         idempotency_key = coalesce($11, d.idempotency_key),"
+    "         sqlstate = CASE WHEN $8 = 'parked' THEN d.sqlstate ELSE $12 END,"
+    "         error = CASE WHEN $8 = 'parked' THEN d.error ELSE $13 END,"
+    "         error_detail = CASE WHEN $8 = 'parked' THEN d.error_detail ELSE $14 END,"
+    "         attempts = d.attempts + $15::integer, died_at = clock_timestamp(),"
+    "         message_digest = $22::bytea"
+    "   WHERE d.status IN ('dead', 'parked')"
+    "     AND d.dead_letter_id ="
+    "         (SELECT s.dead_letter_id FROM pawl.dead_letters s"
+    "           WHERE s.consumer_id = $1::integer AND s.topic = $2 AND s.partition = $4::integer"
+    "             AND s.kafka_offset = $5::bigint AND s.status IN ('dead', 'parked')"
+    "             AND coalesce(s.topic_id = $3, true)"
+    "             AND coalesce(s.message_digest = $22::bytea,"
+    "                          s.timestamp_ms = $7::bigint"
+    "                          AND s.record_key_hash IS NOT DISTINCT FROM sha256($17::bytea)"
+    "                          AND s.value_bytes IS NOT DISTINCT FROM $19::bigint)"
+    "           ORDER BY s.dead_letter_id LIMIT 1)"
+    "  RETURNING 1)"
+    "INSERT INTO pawl.dead_letters"
     "  (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,"
     "   reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,"
-    "   record_key_hash, record_value, value_bytes, headers, payload)"
-    " VALUES ($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,"
-    "         $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,"
-    "         $19::bigint, $20::jsonb, $21)"
-    " ON CONFLICT (consumer_id, topic, partition, kafka_offset) WHERE status IN ('dead', 'parked')"
-    " DO UPDATE SET status = excluded.status, reason = excluded.reason, handler = excluded.handler,"
-    "   idempotency_key = excluded.idempotency_key, sqlstate = excluded.sqlstate,"
-    "   error = excluded.error, error_detail = excluded.error_detail,"
-    "   attempts = d.attempts + excluded.attempts, died_at = excluded.died_at";
+    "   record_key_hash, record_value, value_bytes, headers, payload, message_digest)"
+    " SELECT $1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,"
+    "        $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,"
+    "        $19::bigint, $20::jsonb, $21, $22::bytea"
+    "  WHERE NOT EXISTS (SELECT FROM again)";
 
 // DO UPDATE, to hold the row: whoever removes it next sees the dead letter of this transaction.
 constexpr const char* kParkKey =
@@ -113,6 +136,7 @@ void DeadLetters::fill_burial(postgres::Parameters& parameters, const Message& m
     parameters.add_null();
   }
   parameters.add_text(!stored ? "omitted" : truncated ? "truncated" : "complete");
+  parameters.add_bytes(message::message_digest(message));
 }
 
 void DeadLetters::fill_record_key(postgres::Parameters& parameters, const Message& message) const {

@@ -23,6 +23,8 @@ inline constexpr const char* kConflict = "conflict";  ///< a known key with anot
 inline constexpr const char* kUnmatched = "unmatched";
 inline constexpr const char* kCrash = "crash";    ///< it ends the processes that run it
 inline constexpr const char* kParked = "parked";  ///< waits behind another of its record key
+inline constexpr const char* kAll[] = {kError,    kPermanent, kUndecodable, kMissingKey,
+                                       kConflict, kUnmatched, kCrash,       kParked};
 }  // namespace dead_reason
 
 /// What is known of a message's failure when it is set aside.

@@ -43,8 +43,13 @@ constexpr const char* kServer =
     "       (SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),"
     "       current_setting('max_connections')::bigint";
 
+// The row of a key stays until its next message comes, also when nothing waits any more.
 constexpr const char* kParkedKeys =
-    "SELECT count(*) FROM pawl.parked_keys WHERE consumer_id = $1::integer";
+    "SELECT count(*) FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer"
+    "   AND EXISTS (SELECT FROM pawl.dead_letters d"
+    "                WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
+    "                  AND d.record_key_hash = k.record_key_hash"
+    "                  AND d.status IN ('dead', 'parked'))";
 
 std::vector<HorizonHolder> read_holders(postgres::Session& session) {
   const auto found = session.exec({"", kHolders});

@@ -1,8 +1,10 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <fmt/format.h>
 
 #include <csignal>
+#include <pqxx/pqxx>
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
@@ -15,6 +17,7 @@ using pawl::test::ProgramOptions;
 using pawl::test::ShowOnFailure;
 using pawl::test::stop_cleanly;
 using pawl::testing::Record;
+using pawl::testing::wait_until;
 
 namespace {
 
@@ -196,4 +199,65 @@ TEST_CASE("nothing of the key overtakes a dying head, however many follow in one
   CHECK(world.number("SELECT count(*) FROM ordered WHERE account = 'b'") == 200);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'dead'") == 1);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE status = 'parked'") == 199);
+}
+
+namespace {
+
+/// As resolve(), in a transaction that is open until this says commit.
+class Resolving {
+ public:
+  Resolving(const PaymentsWorld& world, const std::string& key)
+      : connection_(world.url()), transaction_(connection_) {
+    transaction_.exec(
+        fmt::format("SELECT pawl.resolve_dead_letter(dead_letter_id, NULL, 'discarded', 'test') "
+                    "FROM pawl.dead_letters WHERE idempotency_key = '{}'",
+                    key));
+  }
+  void commit() { transaction_.commit(); }
+
+ private:
+  pqxx::connection connection_;
+  pqxx::work transaction_;
+};
+
+void wait_for_lock_wait(const PaymentsWorld& world) {
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                   "AND wait_event_type = 'Lock'") > 0;
+      },
+      60s, "somebody to wait for a lock");
+}
+
+}  // namespace
+
+// The claim's snapshot may be older than the lock that it waited for.
+TEST_CASE("nothing is parked behind a letter that is resolved meanwhile, under any isolation") {
+  const std::string isolation = GENERATE("read committed", "repeatable read", "serializable");
+  const int pipeline = GENERATE(1, 64);
+  CAPTURE(isolation, pipeline);
+  PaymentsWorld world(1);
+  prepare(world);
+  world.use_handler(fmt::format("isolation = \"{}\"\n{}", isolation, kInOrder));
+  world.set(fmt::format("consumer.pipeline={}", pipeline));
+  world.execute("INSERT INTO closed VALUES ('a')");
+  produce(world, "a", 1, 1);
+  const auto process = world.start(parking());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 0);
+  world.execute("DELETE FROM closed");
+
+  Resolving head(world, "a-1");
+  produce(world, "b", 1, 1);
+  produce(world, "a", 2, 4);
+  wait_for_lock_wait(world);
+  head.commit();
+  world.wait_for_stored(0, 4);
+  CHECK(statuses(world) == "a-1 discarded");
+  CHECK(order_of(world, "a") == "2,3,4");
+  CHECK(world.number("SELECT count(*) FROM pawl.parked_keys") == 0);
+  // What waits for a lock, or must begin anew, has not failed.
+  CHECK(world.in_register(0, "attempts_offset") == "0");
+  stop_cleanly(*process);
 }
