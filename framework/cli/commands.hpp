@@ -53,6 +53,8 @@ void add_offsets_reset(CLI::App& offsets, Commands& commands);
 void add_partitions(CLI::App& parser, Commands& commands);
 void add_audit(CLI::App& parser, Commands& commands);
 void add_dlq(CLI::App& parser, Commands& commands);
+void add_dlq_show(CLI::App& dlq, Commands& commands);
+void add_dlq_parked(CLI::App& dlq, Commands& commands);
 void add_dlq_replay(CLI::App& dlq, Commands& commands);
 void add_dlq_discard(CLI::App& dlq, Commands& commands);
 void add_keys(CLI::App& parser, Commands& commands);

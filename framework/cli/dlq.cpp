@@ -1,25 +1,30 @@
-// `dlq list|show`, and what the subcommands of `dlq` share.
+// `dlq list`, and what the subcommands of `dlq` share.
 #include "cli/dlq.hpp"
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 
 #include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
-#include "cli/json.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
-#include "pawl/errors.hpp"
+#include "ledger/dead_letters.hpp"
+#include "ledger/payload.hpp"
 
 namespace pawl::cli {
 namespace {
 
 using ledger::DeadLetter;
+
+constexpr std::size_t kLongestKey = 40;
+constexpr std::size_t kHashDigits = 16;
+constexpr std::size_t kLongestError = 80;
 
 std::optional<std::chrono::seconds> age(const std::string& option, const std::string& text) {
   if (text.empty())
@@ -29,30 +34,6 @@ std::optional<std::chrono::seconds> age(const std::string& option, const std::st
     throw BadCall(
         fmt::format("{} {}: is no duration; give one as 90s, 15m, 12h or 7d", option, text));
   return std::chrono::duration_cast<std::chrono::seconds>(*duration);
-}
-
-Json describe(const DeadLetter& letter) {
-  Json entry;
-  entry["id"] = letter.id;
-  entry["status"] = letter.status;
-  entry["topic"] = letter.partition.topic;
-  entry["partition"] = letter.partition.partition;
-  entry["offset"] = letter.offset;
-  entry["timestamp_ms"] = letter.timestamp_ms;
-  entry["handler"] = or_null(letter.handler);
-  entry["reason"] = letter.reason;
-  entry["sqlstate"] = or_null(letter.sqlstate);
-  entry["error"] = letter.error;
-  entry["attempts"] = letter.attempts;
-  entry["replays"] = letter.replays;
-  entry["died_at"] = letter.died_at;
-  entry["idempotency_key"] = or_null(letter.idempotency_key);
-  entry["payload"] = letter.payload;
-  entry["value_bytes"] = or_null(letter.value_bytes);
-  entry["resolved_at"] = or_null(letter.resolved_at);
-  entry["resolved_by"] = or_null(letter.resolved_by);
-  entry["resolution"] = or_null(letter.resolution);
-  return entry;
 }
 
 struct ListArguments {
@@ -118,16 +99,15 @@ int list(const Options& options, const ListArguments& arguments) {
                {"TOPIC"},
                {"PARTITION", Table::Align::kRight},
                {"OFFSET", Table::Align::kRight},
+               {"KEY"},
                {"REASON"},
                {"DIED"},
                {"ERROR"}});
   for (const auto& letter : letters) {
-    auto error = letter.error.substr(0, letter.error.find('\n'));
-    if (error.size() > 80)
-      error = error.substr(0, 77) + "...";
     table.add({std::to_string(letter.id), letter.status, letter.partition.topic,
                std::to_string(letter.partition.partition), std::to_string(letter.offset),
-               letter.reason, letter.died_at, error});
+               key_text(letter.record_key, letter.record_key_hash), letter.reason, letter.died_at,
+               first_line(letter.error)});
   }
   std::cout << table.text();
   std::int64_t total = 0;
@@ -140,29 +120,15 @@ int list(const Options& options, const ListArguments& arguments) {
   return kDone;
 }
 
-struct ShowArguments {
-  std::int64_t id = 0;
-  std::string value_to;
-  std::string key_to;
-  bool json = false;
-};
+}  // namespace
 
-void write_bytes(const std::string& option, const std::string& file, const DeadLetter& letter,
-                 const std::optional<std::string>& bytes) {
-  if (file.empty())
-    return;
-  if (!bytes) {
-    throw FatalError(fmt::format("{}: dead letter {} has none here (payload {})", option, letter.id,
-                                 letter.payload));
-  }
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out.write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
-  out.flush();
-  if (!out)
-    throw FatalError(fmt::format("{}: cannot write {}", option, file));
+std::string hexadecimal(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes)
+    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  return text;
 }
 
-/// Bytes as text where they are text, else in base64.
 Json readable(const std::optional<std::string>& bytes) {
   if (!bytes)
     return nullptr;
@@ -175,50 +141,54 @@ Json readable(const std::optional<std::string>& bytes) {
   }
 }
 
-int show(const Options& options, const ShowArguments& arguments) {
-  const auto session = connect_database(options);
-  const auto consumer = require_consumer(*session, options);
-  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
-  ledger::DeadLetterFilter filter;
-  filter.ids = {arguments.id};
-  filter.statuses = letter_statuses("all");
-  const auto found = view.list(*session, filter, 1, true);
-  if (found.empty()) {
-    throw BadCall(fmt::format("{}/{} has no dead letter {}; `dlq list --status all` lists them",
-                              options.kafka.cluster, options.kafka.group, arguments.id));
+std::string key_text(const std::optional<std::string>& key,
+                     const std::optional<std::string>& hash) {
+  if (!key)
+    return hash ? "sha256:" + hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
+  std::string text;
+  for (const char byte : ledger::storable_text(*key, kLongestKey)) {
+    if (byte >= 0 && byte < ' ') {
+      fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
+    } else {
+      text += byte;
+    }
   }
-  const auto& letter = found.front();
-  write_bytes("--value-to", arguments.value_to, letter, letter.record_value);
-  write_bytes("--key-to", arguments.key_to, letter, letter.record_key);
-  auto entry = describe(letter);
-  entry["error_detail"] = or_null(letter.error_detail);
-  entry["key"] = readable(letter.record_key);
-  auto& headers = entry["headers"] = Json::array();
-  for (const auto& header : letter.headers)
-    headers.push_back({{"name", header.name}, {"value", readable(header.value)}});
-  entry["value"] = readable(letter.record_value);
-  if (letter.record_value) {
-    const auto parsed = Json::parse(*letter.record_value, nullptr, false);
-    if (!parsed.is_discarded() && (parsed.is_object() || parsed.is_array()))
-      entry["value"] = parsed;
-  }
-  if (arguments.json) {
-    std::cout << indented(entry) << '\n';
-    return kDone;
-  }
-  std::size_t width = 0;
-  for (const auto& [name, value] : entry.items())
-    width = std::max(width, name.size());
-  for (const auto& [name, value] : entry.items()) {
-    if (value.is_null() || (value.is_array() && value.empty()))
-      continue;
-    std::cout << fmt::format("{:<{}}  {}\n", name, width,
-                             value.is_string() ? value.get<std::string>() : indented(value));
-  }
-  return kDone;
+  return key->size() > kLongestKey ? text + "..." : text;
 }
 
-}  // namespace
+std::string first_line(const std::string& text) {
+  auto line = text.substr(0, text.find('\n'));
+  if (line.size() > kLongestError)
+    line = line.substr(0, kLongestError - 3) + "...";
+  return line;
+}
+
+Json describe(const DeadLetter& letter) {
+  Json entry;
+  entry["id"] = letter.id;
+  entry["status"] = letter.status;
+  entry["topic"] = letter.partition.topic;
+  entry["partition"] = letter.partition.partition;
+  entry["offset"] = letter.offset;
+  entry["timestamp_ms"] = letter.timestamp_ms;
+  entry["handler"] = or_null(letter.handler);
+  entry["reason"] = letter.reason;
+  entry["sqlstate"] = or_null(letter.sqlstate);
+  entry["error"] = letter.error;
+  entry["attempts"] = letter.attempts;
+  entry["replays"] = letter.replays;
+  entry["died_at"] = letter.died_at;
+  entry["key"] = readable(letter.record_key);
+  entry["key_sha256"] =
+      letter.record_key_hash ? Json(hexadecimal(*letter.record_key_hash)) : Json(nullptr);
+  entry["idempotency_key"] = or_null(letter.idempotency_key);
+  entry["payload"] = letter.payload;
+  entry["value_bytes"] = or_null(letter.value_bytes);
+  entry["resolved_at"] = or_null(letter.resolved_at);
+  entry["resolved_by"] = or_null(letter.resolved_by);
+  entry["resolution"] = or_null(letter.resolution);
+  return entry;
+}
 
 ledger::DeadLetterFilter LetterArguments::filter() const {
   ledger::DeadLetterFilter filter;
@@ -247,6 +217,9 @@ std::shared_ptr<LetterArguments> add_letter_arguments(CLI::App& command, bool ch
   command.add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
   command.add_option("--handler", arguments->handler, "Of this handler")->type_name("NAME");
   command.add_option("--reason", arguments->reason, "With this reason, as `dlq list` names it")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(ledger::dead_reason::kAll),
+                                                     std::end(ledger::dead_reason::kAll)))
+                  .description(""))
       ->type_name("WORD");
   command.add_option("--older-than", arguments->older_than, "Died longer ago than this")
       ->type_name("DURATION");
@@ -270,6 +243,32 @@ std::vector<std::string> letter_statuses(const std::string& word) {
   if (word == "all")
     return {"dead", "parked", "replayed", "discarded"};
   return {word};
+}
+
+int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                      const std::string& wanted) {
+  ledger::DeadLetterFilter filter;
+  filter.statuses = letter_statuses("all");
+  std::ranges::copy_if(arguments.ids, std::back_inserter(filter.ids),
+                       [&](std::int64_t id) { return !matched.contains(id); });
+  if (filter.ids.empty())
+    return 0;
+  std::set<std::int64_t> unknown(filter.ids.begin(), filter.ids.end());
+  int unfulfilled = 0;
+  view.for_each(session, filter, false, [&](const DeadLetter& letter) {
+    unknown.erase(letter.id);
+    std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                             letter.unresolved() ? "the filters leave it out"
+                                                 : fmt::format("is {} already", letter.status));
+    unfulfilled += letter.status == wanted ? 0 : 1;
+    return true;
+  });
+  for (const auto id : unknown) {
+    std::cerr << fmt::format(
+        "{}: there is no such dead letter; `dlq list --status all` lists them\n", id);
+  }
+  return unfulfilled + static_cast<int>(unknown.size());
 }
 
 std::string place_of(const DeadLetter& letter) {
@@ -296,21 +295,8 @@ void add_dlq(CLI::App& parser, Commands& commands) {
     return list(list_config->load(), *list_arguments);
   });
 
-  auto* show_command = dlq->add_subcommand("show", "One dead letter, with what it carried");
-  const auto show_config = add_config_arguments(*show_command);
-  const auto show_arguments = std::make_shared<ShowArguments>();
-  show_command->add_option("ID", show_arguments->id, "Its number, as `dlq list` prints it")
-      ->required();
-  show_command
-      ->add_option("--value-to", show_arguments->value_to, "Write the value's bytes to a file")
-      ->type_name("FILE");
-  show_command->add_option("--key-to", show_arguments->key_to, "Write the key's bytes to a file")
-      ->type_name("FILE");
-  show_command->add_flag("--json", show_arguments->json, "For machines");
-  commands.set_action(show_command, [show_config, show_arguments] {
-    return show(show_config->load(), *show_arguments);
-  });
-
+  add_dlq_show(*dlq, commands);
+  add_dlq_parked(*dlq, commands);
   add_dlq_replay(*dlq, commands);
   add_dlq_discard(*dlq, commands);
   add_dlq_transfer(*dlq, commands);

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "cli/json.hpp"
 #include "ledger/dead_letter_view.hpp"
 #include "pawl/options.hpp"
 
@@ -33,6 +37,23 @@ std::shared_ptr<LetterArguments> add_letter_arguments(CLI::App& command, bool ch
 void add_status_argument(CLI::App& command, std::string& status);
 /// The stored statuses that such a word means.
 std::vector<std::string> letter_statuses(const std::string& word);
+
+/// Says on stderr why ids that the command line names are not among those that were `matched`, and
+/// returns how many of them are no letter that has the `wanted` status already.
+int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                      const std::string& wanted);
+
+/// A letter for machines, without what it carried.
+Json describe(const ledger::DeadLetter& letter);
+/// Bytes as text where they are text, else {"base64": ...}.
+Json readable(const std::optional<std::string>& bytes);
+/// Lower-case digits.
+std::string hexadecimal(const std::string& bytes);
+/// A record key in a table: cut, what cannot be printed as \xNN; its hash where it is not stored.
+std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
+/// For a table: cut.
+std::string first_line(const std::string& text);
 
 /// "topic [partition] offset N"
 std::string place_of(const ledger::DeadLetter& letter);

@@ -27,7 +27,9 @@ int discard(const Options& options, const Arguments& arguments) {
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
   std::int64_t done = 0;
+  std::set<std::int64_t> matched;
   view.for_each(*session, filter, false, [&](const ledger::DeadLetter& letter) {
+    matched.insert(letter.id);
     if (arguments.dry_run) {
       std::cout << fmt::format("would discard {}: {}, {}\n", letter.id, place_of(letter),
                                letter.reason);
@@ -41,6 +43,8 @@ int discard(const Options& options, const Arguments& arguments) {
   std::cout << fmt::format("{}{} dead letter{}\n",
                            arguments.dry_run ? "would discard " : "discarded ", done,
                            done == 1 ? "" : "s");
+  if (explain_unmatched(*session, view, *arguments.letters, matched, "discarded") > 0)
+    return done == 0 ? kBadCall : kFailed;
   return kDone;
 }
 

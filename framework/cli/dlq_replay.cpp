@@ -15,6 +15,7 @@
 #include "engine/replay.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/retention.hpp"
+#include "message/message_digest.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -39,9 +40,8 @@ class FromKafka {
       client_ = make_client(options_);
     try {
       auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
-      const bool same =
-          record && record->offset() == letter.offset &&
-          record->view(letter.partition.topic, "").timestamp_ms() == letter.timestamp_ms;
+      const bool same = record && record->offset() == letter.offset &&
+                        is_of(letter, record->view(letter.partition.topic, ""));
       return same ? std::move(record) : std::nullopt;
     } catch (const kafka::KafkaError&) {
       // Removed by retention, or the topic is gone.
@@ -50,6 +50,12 @@ class FromKafka {
   }
 
  private:
+  /// Not another message that has its offset now.
+  static bool is_of(const ledger::DeadLetter& letter, const Message& message) {
+    return letter.message_digest ? message::message_digest(message) == letter.message_digest
+                                 : message.timestamp_ms() == letter.timestamp_ms;
+  }
+
   const Options& options_;
   std::unique_ptr<kafka::Client> client_;
 };
@@ -94,6 +100,21 @@ class ReplayRun {
         pace_(arguments.rate) {}
 
   int run() {
+    replay_chosen();
+    const auto& letters = *arguments_.letters;
+    // A letter that --limit left for another time was not looked for.
+    const int unmatched =
+        full() ? 0 : explain_unmatched(*session_, view_, letters, matched_, "replayed");
+    const int code = report();
+    if (code != kDone || unmatched == 0)
+      return code;
+    return tried_ == 0 ? kBadCall : kFailed;
+  }
+
+ private:
+  using Kind = engine::ReplayResult::Kind;
+
+  void replay_chosen() {
     const auto filter = arguments_.letters->filter();
     // What was parked behind a letter becomes free only when that one is replayed: again, while
     // that goes on.
@@ -102,6 +123,7 @@ class ReplayRun {
       advanced = false;
       waits_ = 0;
       view_.for_each(*session_, filter, true, [&](const ledger::DeadLetter& letter) {
+        matched_.insert(letter.id);
         if (!failed_.contains(letter.id))
           advanced = one(letter) || advanced;
         return !full();
@@ -109,11 +131,7 @@ class ReplayRun {
       if (arguments_.dry_run || !arguments_.letters->all)
         break;
     }
-    return report();
   }
-
- private:
-  using Kind = engine::ReplayResult::Kind;
 
   [[nodiscard]] bool full() const { return arguments_.limit > 0 && tried_ >= arguments_.limit; }
 
@@ -164,6 +182,8 @@ class ReplayRun {
         return true;
       case Kind::kWaits:
         ++waits_;
+        if (!arguments_.letters->all)
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
         return false;
       case Kind::kFailed:
       case Kind::kUnreadable:
@@ -195,7 +215,9 @@ class ReplayRun {
     // Nothing was tried: nothing was changed.
     if (!refused_.empty() && tried_ == 0)
       return kBadCall;
-    return failed_.empty() && refused_.empty() ? kDone : kFailed;
+    // With --all the first of the key has been told to have failed, or another command has it.
+    const bool named_waits = waits_ > 0 && !arguments_.letters->all;
+    return failed_.empty() && refused_.empty() && !named_waits ? kDone : kFailed;
   }
 
   const Options& options_;
@@ -212,6 +234,7 @@ class ReplayRun {
   std::int64_t tried_ = 0;
   std::int64_t waits_ = 0;
   std::map<Kind, std::int64_t> counts_;
+  std::set<std::int64_t> matched_;
   std::set<std::int64_t> failed_;
   std::set<std::int64_t> refused_;
   std::map<std::string, std::optional<ledger::Instant>> pruned_to_;  ///< by topic

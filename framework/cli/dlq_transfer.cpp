@@ -50,6 +50,7 @@ Json to_json(const DeadLetter& letter) {
   line["payload"] = letter.payload;
   line["key"] = encoded(letter.record_key);
   line["key_hash"] = encoded(letter.record_key_hash);
+  line["message_digest"] = encoded(letter.message_digest);
   line["value"] = encoded(letter.record_value);
   line["value_bytes"] = or_null(letter.value_bytes);
   auto& headers = line["headers"] = Json::array();
@@ -95,6 +96,8 @@ DeadLetter from_json(const std::string& text) {
   letter.payload = line.at("payload").get<std::string>();
   letter.record_key = decoded(line.at("key"));
   letter.record_key_hash = decoded(line.at("key_hash"));
+  // Exports of older versions have none.
+  letter.message_digest = decoded(line.value("message_digest", Json(nullptr)));
   letter.record_value = decoded(line.at("value"));
   letter.value_bytes = number<std::int64_t>(line.at("value_bytes"));
   for (const auto& header : line.at("headers"))

@@ -1,0 +1,201 @@
+// What the commands about dead letters say, refuse and wait for.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+
+#include "failing_site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+// A number that was read and printed again may be another one.
+TEST_CASE("dlq show prints a value as it came") {
+  Failing site("dead-letter");
+  const std::string value =
+      R"({"account": "stranger", "amount": 1.10, "n": 123456789012345678901234567890, "account": "b"})";
+  KafkaProducer producer(site.bootstrap);
+  producer.send(site.topic,
+                {.key = "k", .value = value, .headers = {{"event-id", "exact"}}, .partition = 0});
+  producer.send(site.topic, {.key = "k",
+                             .value = std::string("\xff\x00", 2),
+                             .headers = {{"event-id", "binary"}},
+                             .partition = 0});
+  producer.flush();
+  site.drain();
+  const auto ids = site.ids();
+  const auto first = ids.substr(0, ids.find(' '));
+  CHECK_THAT(site.run({"dlq", "show", first}).out, ContainsSubstring("  " + value + "\n"));
+  const auto json = nlohmann::json::parse(site.run({"dlq", "show", first, "--json"}).out);
+  CHECK(json["value"] == value);
+  const auto binary =
+      nlohmann::json::parse(site.run({"dlq", "show", ids.substr(ids.find(' ') + 1), "--json"}).out);
+  CHECK(binary["value"]["base64"] == "/wA=");
+}
+
+TEST_CASE("what is parked is listed by its record key, and counted while it waits") {
+  Failing site("park");
+  site.pay_strangers(3);
+  KafkaProducer producer(site.bootstrap);
+  for (const std::string id : {"n0", "n1"}) {
+    producer.send(site.topic, {.key = "other\n",
+                               .value = R"({"account": "stranger", "amount": 1})",
+                               .headers = {{"event-id", id}},
+                               .partition = 0});
+  }
+  producer.flush();
+  site.drain();
+  const auto parked_keys = [&] {
+    return nlohmann::json::parse(site.run({"status", "--json"}).out)["parked_keys"].get<int>();
+  };
+  CHECK(parked_keys() == 2);
+  const auto list = nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out);
+  CHECK(list[0]["key"] == "stranger");
+  CHECK(list[3]["key"] == "other\n");
+  CHECK_THAT(site.run({"dlq", "list"}).out, ContainsSubstring("stranger"));
+
+  const auto parked = site.run({"dlq", "parked"});
+  INFO(parked.out << parked.err);
+  CHECK(parked.code == 0);
+  CHECK_THAT(parked.out, ContainsSubstring("other\\x0a"));
+  const auto keys = nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out);
+  REQUIRE(keys.size() == 2);
+  CHECK(keys[0]["key"] == "stranger");
+  CHECK(keys[0]["letters"] == 3);
+  CHECK(keys[0]["first"]["offset"] == 0);
+  CHECK(keys[0]["first"]["status"] == "dead");
+  CHECK_THAT(keys[0]["first"]["error"].get<std::string>(), ContainsSubstring("check constraint"));
+  CHECK(keys[1]["letters"] == 2);
+  CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json", "--topic", "no"}).out).empty());
+
+  // The row of a key whose letters are resolved stays until the next message comes.
+  const auto id = keys[1]["first"]["id"].dump();
+  REQUIRE(site.run({"dlq", "discard", id, std::to_string(keys[1]["first"]["id"].get<int>() + 1),
+                    "--because", "test"})
+              .code == 0);
+  REQUIRE(site.sql("SELECT count(*) FROM pawl.parked_keys") == "2");
+  CHECK(parked_keys() == 1);
+  CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out).size() == 1);
+}
+
+TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {
+  Failing site("park");
+  site.pay_strangers(3);
+  site.drain();
+  const auto replay = site.run({"dlq", "replay", "--all"});
+  INFO(replay.out << replay.err);
+  CHECK(replay.code == 1);
+  CHECK_THAT(replay.out, ContainsSubstring("1 failed again, 2 wait behind"));
+  CHECK(site.count("status = 'parked' AND replays = 0 AND error LIKE 'waits behind%'") == "2");
+  const auto ids = site.ids();
+  const auto last = ids.substr(ids.rfind(' ') + 1);
+  const auto early = site.run({"dlq", "replay", last});
+  CHECK(early.code == 1);
+  CHECK_THAT(early.err, ContainsSubstring("waits behind dead letter"));
+  site.mend();
+  CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.count("status = 'replayed'") == "3");
+}
+
+TEST_CASE("ids that match nothing and reasons that there are not are refused") {
+  Failing site("dead-letter");
+  site.pay_strangers(2);
+  site.drain();
+  const auto ids = site.ids();
+  const auto first = ids.substr(0, ids.find(' '));
+  const auto second = ids.substr(ids.find(' ') + 1);
+
+  for (const auto& command : {std::vector<std::string>{"dlq", "replay"},
+                              std::vector<std::string>{"dlq", "discard", "--because", "test"}}) {
+    auto unknown = command;
+    unknown.emplace_back("999999");
+    const auto none = site.run(unknown);
+    CHECK(none.code == 2);
+    CHECK_THAT(none.err, ContainsSubstring("999999: there is no such dead letter"));
+    unknown.emplace_back("--dry-run");
+    CHECK(site.run(unknown).code == 2);
+    auto filtered = command;
+    filtered.insert(filtered.end(), {first, "--topic", "other"});
+    const auto left_out = site.run(filtered);
+    CHECK(left_out.code == 2);
+    CHECK_THAT(left_out.err, ContainsSubstring("the filters leave it out"));
+  }
+  CHECK(site.count("status = 'dead' AND replays = 0") == "2");
+
+  // What can be done is, and what cannot is said.
+  const auto some = site.run({"dlq", "discard", first, "999999", "--because", "test"});
+  CHECK(some.code == 1);
+  CHECK(site.count("status = 'discarded'") == "1");
+  // Said again it is no mistake; another wish is one.
+  CHECK(site.run({"dlq", "discard", first, "--because", "test"}).code == 0);
+  const auto discarded = site.run({"dlq", "replay", first});
+  CHECK(discarded.code == 2);
+  CHECK_THAT(discarded.err, ContainsSubstring("is discarded already"));
+  site.mend();
+  CHECK(site.run({"dlq", "replay", second}).code == 0);
+  CHECK(site.run({"dlq", "replay", second}).code == 0);
+
+  const auto reason = site.run({"dlq", "list", "--reason", "eror"});
+  CHECK(reason.code == 2);
+  CHECK_THAT(reason.err, ContainsSubstring("undecodable"));
+  CHECK(site.run({"dlq", "list", "--reason", "undecodable"}).code == 0);
+}
+
+// As a consumer does that parks a message: the key's row is locked, and a letter comes with the
+// COMMIT.
+TEST_CASE("erase waits for a message of its record key that is being parked") {
+  Failing site("park");
+  site.pay_strangers(1);
+  site.drain();
+  pqxx::connection connection(site.url);
+  pqxx::work consumer(connection);
+  REQUIRE(
+      consumer
+          .exec(
+              "SELECT pawl.is_parked(consumer_id, topic, record_key) FROM pawl.dead_letters")[0][0]
+          .as<bool>());
+  consumer.exec(
+      "INSERT INTO pawl.dead_letters (consumer_id, topic, topic_id, partition, kafka_offset, "
+      "timestamp_ms, status, reason, handler, error, record_key, record_key_hash, record_value, "
+      "value_bytes, headers, payload) SELECT consumer_id, topic, topic_id, partition, 1, "
+      "timestamp_ms, 'parked', 'parked', handler, 'waits', record_key, record_key_hash, "
+      "record_value, value_bytes, headers, payload FROM pawl.dead_letters");
+  ChildProcess erase(PAWL_PROGRAM,
+                     {"dlq", "erase", "--key", "stranger", "--config", site.config().string()}, {});
+  bool waits = false;
+  wait_until(
+      [&] {
+        waits = site.sql(
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND wait_event_type = 'Lock'") == "1";
+        return waits || site.count("payload = 'erased'") == "1";
+      },
+      kDeadline, "erase to wait, or to have passed by");
+  CHECK(waits);
+  consumer.commit();
+  CHECK(erase.wait(kDeadline).code == 0);
+  CHECK(site.count("payload = 'erased' AND status = 'discarded' AND record_key_hash IS NULL AND "
+                   "message_digest IS NULL") == "2");
+  // Nor does the hash of the key stay.
+  CHECK(site.sql("SELECT count(*) FROM pawl.parked_keys") == "0");
+}
+
+// Asked for every key that retention removes.
+TEST_CASE("a dead letter is found by an idempotency key through its index") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  pqxx::connection connection(site.url);
+  pqxx::work work(connection);
+  // No table is large enough here to be worth an index.
+  for (const std::string how : {"seqscan", "hashjoin", "mergejoin", "material", "bitmapscan"})
+    work.exec("SET LOCAL enable_" + how + " = off");
+  std::string plan;
+  for (const auto& row :
+       work.exec("EXPLAIN SELECT FROM pawl.idempotency_keys k WHERE NOT EXISTS (SELECT FROM "
+                 "pawl.dead_letters d WHERE d.idempotency_key = k.key AND d.status IN ('dead', "
+                 "'parked'))"))
+    plan += row[0].as<std::string>() + "\n";
+  INFO(plan);
+  CHECK_THAT(plan, ContainsSubstring("dead_letters_by_idempotency_key"));
+  CHECK_THAT(plan, ContainsSubstring("Index Cond"));
+}
