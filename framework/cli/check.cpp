@@ -8,9 +8,11 @@
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
 #include "config/redact.hpp"
+#include "engine/first_positions.hpp"
 #include "handlers/router.hpp"
 #include "kafka/producer.hpp"
 #include "ledger/consumers.hpp"
+#include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "message/sql_text.hpp"
 #include "ops/alerts_command.hpp"
@@ -23,6 +25,8 @@ namespace {
 /// PostgreSQL 13 brought xid8, which the frame needs.
 constexpr int kOldestServer = 130000;
 constexpr std::string_view kOurMetadata = "pawl:";
+/// Of one topic; the rest is counted.
+constexpr std::size_t kMostPositions = 64;
 
 /// Prints each finding as it comes, and counts.
 class Findings {
@@ -71,16 +75,22 @@ class Check {
   void check_kafka();
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
-  void check_committed(const kafka::Client& client);
+  void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
+  bool check_committed(const kafka::Client& client, const std::string& topic,
+                       const std::vector<TopicPartition>& partitions);
+  bool check_beside(const std::string& topic, const std::string& cluster_id, bool stored);
+  void tell_first_positions(const kafka::Client& client,
+                            const std::vector<TopicPartition>& partitions);
 
   const Options& options_;
   const Registry& registry_;
   Findings findings_;
   std::unique_ptr<handlers::Router> router_;
+  std::unique_ptr<postgres::Session> session_;
   std::optional<ledger::KnownConsumer> consumer_;
   std::optional<std::vector<ledger::RegisterRow>> rows_;  ///< nullopt: could not be read
   std::string database_id_;
-  std::map<std::string, std::int32_t> partitions_;  ///< of the topics that exist
+  std::map<std::string, kafka::TopicDescription> topics_;  ///< those that exist
 };
 
 void Check::check_alerts() {
@@ -107,7 +117,8 @@ void Check::make_router() {
 
 void Check::check_database() {
   try {
-    const auto session = connect_bare(options_);
+    session_ = connect_bare(options_);
+    auto* const session = session_.get();
     check_server(*session);
     if (check_schema(*session)) {
       consumer_ = ledger::find_consumer(*session, options_.postgres.schema, options_.kafka.cluster,
@@ -220,9 +231,12 @@ void Check::check_kafka() {
       require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
     check_topics(*client);
     check_dead_letter_topic(*client);
-    check_committed(*client);
+    check_first_contacts(*client, cluster);
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
+  } catch (const postgres::Error& error) {
+    findings_.wrong(fmt::format("PostgreSQL: {} (SQLSTATE {}); correct that and check again",
+                                error.what(), error.sqlstate()));
   } catch (const kafka::KafkaError& error) {
     findings_.wrong(
         fmt::format("Kafka at {}: {}; if brokers do answer there, look at [kafka.librdkafka]",
@@ -242,7 +256,7 @@ void Check::check_topics(const kafka::Client& client) {
                       topic));
       continue;
     }
-    partitions_[topic] = found->second.partitions;
+    topics_[topic] = found->second;
     findings_.good(fmt::format(
         "topic {}, {} partitions{}", topic, found->second.partitions,
         found->second.id.empty() ? "; the broker has no topic ids, so a topic that is deleted and "
@@ -270,27 +284,75 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
   }
 }
 
-void Check::check_committed(const kafka::Client& client) {
+void Check::check_first_contacts(const kafka::Client& client, const std::string& cluster_id) {
   if (!rows_)
     return;
-  for (const auto& [topic, count] : partitions_) {
-    const bool stored = std::any_of(rows_->begin(), rows_->end(),
-                                    [&](const auto& row) { return row.partition.topic == topic; });
-    if (stored)
-      continue;
+  for (const auto& [topic, description] : topics_) {
+    const bool stored = std::any_of(rows_->begin(), rows_->end(), [name = topic](const auto& row) {
+      return row.partition.topic == name;
+    });
     std::vector<TopicPartition> partitions;
-    for (std::int32_t p = 0; p < count; ++p)
+    for (std::int32_t p = 0; p < description.partitions; ++p)
       partitions.push_back({topic, p});
-    for (const auto& [partition, committed] : client.committed(partitions, kKafkaTimeout)) {
-      if (!committed.metadata.starts_with(kOurMetadata))
-        continue;
-      findings_.wrong(fmt::format(
-          "group {} has processed {} into database {}, but this one ({}) has no offset of it: "
-          "correct postgres.url, restore the database, or state positions with `offsets set`",
-          options_.kafka.group, topic, committed.metadata.substr(kOurMetadata.size()),
-          database_id_));
+    const bool well = stored || check_committed(client, topic, partitions);
+    if (check_beside(topic, cluster_id, stored) && well && !stored)
+      tell_first_positions(client, partitions);
+  }
+}
+
+bool Check::check_committed(const kafka::Client& client, const std::string& topic,
+                            const std::vector<TopicPartition>& partitions) {
+  for (const auto& [partition, committed] : client.committed(partitions, kKafkaTimeout)) {
+    if (!committed.metadata.starts_with(kOurMetadata))
+      continue;
+    findings_.wrong(fmt::format(
+        "group {} has processed {} into database {}, but this one ({}) has no offset of it: "
+        "correct postgres.url, restore the database, or state positions with `offsets set`",
+        options_.kafka.group, topic, committed.metadata.substr(kOurMetadata.size()), database_id_));
+    return false;
+  }
+  return true;
+}
+
+/// Whether the consumer may begin, or go on with, a topic that others process.
+bool Check::check_beside(const std::string& topic, const std::string& cluster_id, bool stored) {
+  const auto others = ledger::other_consumers(
+      *session_, options_.postgres.schema,
+      {options_.kafka.cluster, options_.kafka.group, cluster_id, topic, topics_.at(topic).id});
+  if (!stored) {
+    if (const auto refused = engine::refuse_beside(options_.kafka, topic, others)) {
+      findings_.wrong(*refused);
+      return false;
+    }
+  }
+  for (const auto& other : others) {
+    findings_.note(fmt::format("topic {}: another consumer of this database processes it too: {}",
+                               topic, engine::describe(other)));
+  }
+  return true;
+}
+
+void Check::tell_first_positions(const kafka::Client& client,
+                                 const std::vector<TopicPartition>& partitions) {
+  if (partitions.empty())
+    return;
+  if (options_.kafka.start == Start::kHalt) {
+    findings_.note(
+        fmt::format("topic {} is new to this consumer and would halt, by kafka.start = \"halt\": "
+                    "state where to begin with `offsets set`",
+                    partitions.front().topic));
+    return;
+  }
+  const auto positions = engine::first_positions(client, options_.kafka, partitions, kKafkaTimeout);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const auto& [partition, next, reason] = positions[i];
+    if (i == kMostPositions) {
+      findings_.note(
+          fmt::format("... and {} more partitions of {}", positions.size() - i, partition.topic));
       break;
     }
+    findings_.note(fmt::format("{} [{}] would begin at {}: {}", partition.topic,
+                               partition.partition, next, engine::to_string(reason)));
   }
 }
 

@@ -118,7 +118,7 @@ void print(const Found& found) {
                  {"TOPIC"},
                  {"PARTITION", Align::kRight},
                  {"OFFSET", Align::kRight},
-                 {"FIRST SEEN"},
+                 {"KEPT SINCE"},
                  {"PAYLOAD HASH"},
                  {"RESPONSE BYTES", Align::kRight},
                  {"BY"}});

@@ -49,6 +49,13 @@ struct Plan {
   std::vector<Move> moves;  ///< by partition
 };
 
+FatalError met_meanwhile(const std::string& what) {
+  return FatalError(fmt::format(
+      "a consumer has met {} meanwhile and stored where it begins; nothing was changed. "
+      "Look with `offsets show`, and repeat the command if it still applies",
+      what));
+}
+
 class OffsetChange {
  public:
   OffsetChange(const Options& options, const PartitionArguments& partitions,
@@ -303,16 +310,20 @@ void OffsetChange::apply() {
              .consumer;
   }
   const ledger::OffsetRegister offsets(schema, id);
-  if (plan_.first_contact) {
-    // All partitions at once: the rows that are there decide that first contact is over.
-    ledger::FirstContact contact{partitions_.topic, arguments_.action, {}};
-    for (const auto& move : plan_.moves)
-      contact.last_processed.push_back(move.next - 1);
-    change_register({partitions_.topic, 0}, [&] { offsets.first_contact(*session_, contact); });
-  }
-  const ledger::OperatorCommands commands(schema, id);
   const auto reason =
       arguments_.reason.empty() ? fmt::format("to {}", target_.text) : arguments_.reason;
+  if (plan_.first_contact) {
+    // All partitions at once, and once: a consumer that waits for it begins right away.
+    ledger::FirstContact contact{partitions_.topic, arguments_.action, {}, reason};
+    for (const auto& move : plan_.moves)
+      contact.last_processed.push_back(move.next - 1);
+    change_register({partitions_.topic, 0}, [&] {
+      if (!offsets.first_contact(*session_, contact).ours)
+        throw met_meanwhile(partitions_.topic);
+    });
+    return;
+  }
+  const ledger::OperatorCommands commands(schema, id);
   // One transaction a partition: rows of several partitions are never locked at once.
   for (const auto& move : plan_.moves) {
     if (!move.asked_for)
@@ -328,9 +339,11 @@ void OffsetChange::apply() {
     change.action = arguments_.action;
     change.reason = reason;
     change_register(move.partition, [&] {
-      if (!move.row)
-        offsets.add_partition(*session_, move.partition);
-      commands.change(*session_, change);
+      if (move.row) {
+        commands.change(*session_, change);
+      } else if (!commands.begin_partition(*session_, change)) {
+        throw met_meanwhile(fmt::format("{} [{}]", move.partition.topic, move.partition.partition));
+      }
     });
   }
 }

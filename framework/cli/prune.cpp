@@ -63,6 +63,7 @@ void print_json(const engine::PruningReport& report, bool dry_run) {
     scopes.push_back({{"scope", scope.name},
                       {"keys_before", time_or_null(cutoff.keys)},
                       {"held_by", or_null(cutoff.held_by)},
+                      {"unusable_time", or_null(cutoff.unusable_time)},
                       {"pruned_to", time_or_null(scope.pruned_to)}});
   }
   std::cout << indented(json) << '\n';
@@ -76,6 +77,10 @@ void print(const engine::PruningReport& report, bool dry_run) {
                  cutoff.held_by.empty() ? "-" : cutoff.held_by});
     }
     std::cout << table.text() << '\n';
+  }
+  for (const auto& scope : report.scopes) {
+    if (!scope.cutoff.unusable_time.empty())
+      std::cout << engine::unusable_time_text(scope.cutoff.unusable_time) << '\n';
   }
   std::cout << fmt::format(
       "{} {} keys, {} resolved dead letters, {} records of skipped messages{}\n",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ledger/dead_letter_view.hpp"
+#include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
 #include "pawl/topic_partition.hpp"
@@ -44,6 +45,7 @@ struct Status {
   std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
   std::vector<StatusPartition> partitions;  ///< by topic and number
   std::vector<ledger::DeadLetterCount> letters;
+  std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
   ledger::ServerView server;
 };
 

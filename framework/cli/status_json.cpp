@@ -104,6 +104,11 @@ std::string status_json(const Status& status, bool indented) {
                          {"letters", count.letters},
                          {"oldest", count.oldest}});
     }
+    auto& differing = root["handlers_differ"] = Json::array();
+    for (const auto& topic : status.differing) {
+      differing.push_back(
+          {{"topic", topic.topic}, {"differs", topic.difference}, {"processes", topic.owners}});
+    }
     root["parked_keys"] = status.server.parked_keys;
     root["server"] = server_json(status.server);
   }

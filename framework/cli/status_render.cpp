@@ -216,6 +216,17 @@ std::string server_text(const Status& status) {
   return text;
 }
 
+std::string differing_text(const ledger::DifferingTopic& topic) {
+  std::vector<std::string> groups;
+  for (const auto& owners : topic.owners)
+    groups.push_back(fmt::format("{}", fmt::join(owners, ", ")));
+  return fmt::format(
+      "\n{} is handled in different ways ({}) by {}: normal during a deployment; else give them "
+      "one "
+      "configuration and program.\n",
+      topic.topic, topic.difference, fmt::join(groups, " | "));
+}
+
 /// Names and reasons come from elsewhere: none of it may steer a terminal.
 std::string printable(std::string text) {
   for (auto& c : text) {
@@ -277,6 +288,8 @@ std::string status_text(const Status& status, bool all) {
                         counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
                         unowned == 1 ? "it" : "them");
   }
+  for (const auto& topic : status.differing)
+    text += differing_text(topic);
   text += reasons_text(status, all);
   text += letters_text(status, all);
   if (status.postgres_problem.empty())

@@ -100,6 +100,8 @@ void StatusSource::ask_postgres(Status& status) {
     if (!consumer)
       return;
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
+    status.differing =
+        ledger::differing_topics(ledger::live_processes(*session_, schema, consumer->id));
     for (auto& row : ledger::read_register(*session_, schema, consumer->id, "")) {
       StatusPartition partition;
       partition.partition = row.partition;
@@ -117,6 +119,7 @@ void StatusSource::ask_postgres(Status& status) {
     session_.reset();
     status.partitions.clear();
     status.letters.clear();
+    status.differing.clear();
   }
 }
 

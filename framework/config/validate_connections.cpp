@@ -166,6 +166,13 @@ void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
   if (kafka.start == Start::kTimestamp && kafka.start_timestamp_ms < 0) {
     validation.add("kafka.start", "", "a time before 1970", "give a later time, or \"earliest\"");
   }
+  for (const auto& name : kafka.start_beside) {
+    if (name.empty()) {
+      validation.add("kafka.start_beside", "", "an empty name",
+                     "give names as \"group\" or \"cluster/group\", or leave the list empty");
+    }
+    validation.label("kafka.start_beside", name, kLabelBytes + 1 + kKafkaNameBytes);
+  }
   validation.size_range("kafka.buffer_per_partition", kafka.buffer_per_partition,
                         std::size_t{1} << 10U, std::size_t{1} << 30U);
   validation.size_range("kafka.buffer", kafka.buffer, std::size_t{1} << 20U,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "engine/audit.hpp"
@@ -11,6 +12,8 @@ namespace pawl::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{10000};
+/// BookRow::since of counters that began with first contact.
+constexpr std::string_view kEver = "-infinity";
 
 std::string set_command(const TopicPartition& partition) {
   return fmt::format("`offsets set --topic {} --partition {} --to OFFSET`", partition.topic,
@@ -127,7 +130,10 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
                   [](const auto& scope) { return scope.second.pruned_to_ms.has_value(); });
   const auto perhaps =
       tally.applied_aside + tally.too_old + holes + (pruned ? tally.duplicates : 0);
-  if (tally.applied_since > applied || applied > tally.applied_since + perhaps) {
+  // A late duplicate renews its key, which then looks as if it was claimed since the counters
+  // began; its first message has come again since then, as a duplicate.
+  const auto renewed = row.since == kEver ? 0 : row.duplicates;
+  if (tally.applied_since > applied + renewed || applied > tally.applied_since + perhaps) {
     report(partition, audit_kind::kCounters,
            fmt::format("{} messages are counted as applied with a key since offset {}, but {} keys "
                        "were claimed by them",

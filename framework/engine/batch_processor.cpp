@@ -143,6 +143,7 @@ std::string BatchProcessor::claim(postgres::Frame& frame, const BatchStep& step)
 
 /// Returns the offsets of messages whose key was stored before with another payload.
 std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& frame) {
+  renewed_.clear();
   postgres::ArrayElements keys;
   std::vector<std::uint32_t> asked;
   for (const auto index : by_key_) {
@@ -161,10 +162,17 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
     // Removed between claim and look-up; the next try claims them.
     throw postgres::Error("40001", "an idempotency key vanished while it was looked at");
   }
+  // Of all messages, for a key may be repeated in the batch; one that is renewed too early is only
+  // kept a little longer.
+  std::int64_t latest = -1;
+  for (const auto& message : messages_)
+    latest = std::max(latest, message.timestamp_ms());
   std::vector<std::int64_t> conflicts;
   for (auto& key : found) {
     const auto index = asked.at(key.place);
     entries_[index].response = std::move(key.response);
+    if (ledger::renews(latest, key.created_ms))
+      renewed_.add_text(entries_[index].key);
     if (binding_->conflicts(entries_[index].payload_hash, key.payload_hash))
       conflicts.push_back(messages_[index].offset());
   }
@@ -212,6 +220,12 @@ ledger::BatchCounts BatchProcessor::count() const {
 
 /// Advance and COMMIT in one flight, with what the handler deferred.
 void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
+  if (renewed_.size() > 0) {
+    postgres::Parameters renewal;
+    context_.keys.fill_renewal(renewal, scope_, renewed_);
+    frame.defer(context_.keys.renew_statement(), std::move(renewal), std::nullopt,
+                "renewal of keys");
+  }
   postgres::Parameters parameters;
   step.offsets.fill_batch(parameters, step.partition, step.advance, count());
   postgres::FinishHooks hooks;

@@ -89,6 +89,7 @@ class BatchProcessor {
   std::vector<std::uint32_t> by_key_;    // those with a key, each key once, sorted by key
   std::vector<std::uint32_t> repeated_;  // those with the key of an earlier one in the batch
   ledger::KeysToClaim keys_;
+  postgres::ArrayElements renewed_;     // of duplicates that are younger than their keys
   std::vector<std::uint32_t> applied_;  // those that the handler gets, in the log's order
   std::vector<Message> applied_messages_;
 };

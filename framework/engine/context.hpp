@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "engine/breaker.hpp"
 #include "engine/frame_context.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
+#include "engine/presence.hpp"
 #include "engine/previous_owners.hpp"
 #include "engine/reachability.hpp"
 #include "engine/run_gate.hpp"
@@ -57,6 +59,8 @@ struct Context {
   Breaker breaker = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};
+  /// Null in tests that apply messages by hand.
+  std::unique_ptr<Presence> presence = {};
 
   [[nodiscard]] std::string commit_metadata() const { return "pawl:" + registration.database_id; }
 };

@@ -90,6 +90,15 @@ void DeadLetterRelay::warn(const std::string& text) const {
   emit(Step::kWarning, fmt::format("dead_letters.topic {}: {}", topic_, text));
 }
 
+/// A lost connection is the workers' to tell.
+void DeadLetterRelay::tell(const postgres::Error& error) const {
+  if (error.failure() == postgres::FailureClass::kConnection)
+    return;
+  warn(fmt::format(
+      "{} (SQLSTATE {}); tried again{}", error.what(), error.sqlstate(),
+      error.failure() == postgres::FailureClass::kProgram ? ", `check` names missing rights" : ""));
+}
+
 void DeadLetterRelay::run() {
   Backoff backoff(kRetryInitial, kRetryMax);
   auto least = kShortestInterval;
@@ -116,11 +125,7 @@ bool DeadLetterRelay::try_pass() {
     // Both a lease and a mark may be repeated.
     session_.reset();
   } catch (const postgres::Error& error) {
-    // Away or busy is the workers' to tell.
-    if (error.failure() == postgres::FailureClass::kProgram) {
-      warn(fmt::format("{} (SQLSTATE {}); `check` names missing rights", error.what(),
-                       error.sqlstate()));
-    }
+    tell(error);
     session_.reset();
   } catch (const std::exception& error) {
     warn(error.what());
@@ -286,7 +291,8 @@ bool DeadLetterRelay::keep_lease() {
 bool DeadLetterRelay::still_ours() {
   try {
     return !session_ || keep_lease();
-  } catch (const postgres::Error&) {
+  } catch (const postgres::Error& error) {
+    tell(error);
     session_.reset();
   } catch (const postgres::InDoubt&) {
     session_.reset();

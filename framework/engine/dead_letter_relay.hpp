@@ -53,6 +53,7 @@ class DeadLetterRelay {
   void mark();
   [[nodiscard]] ledger::DeadLetterFeed::Ids left_out();
   void warn(const std::string& text) const;
+  void tell(const postgres::Error& error) const;
   void emit(Step step, const std::string& text) const;
 
   Context& context_;

@@ -74,6 +74,7 @@ bool MessageFlight::study(Entry& entry, ledger::SourceId source) {
     return false;
   entry.payload_hash = message::payload_hash(entry.message);
   entry.duplicate = false;
+  entry.renews = false;
 
   entry.claim.clear();
   context_.keys.fill(entry.claim, {*scope, entry.key, entry.payload_hash, source,
@@ -130,6 +131,7 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
   for (const auto& known : ledger::BatchKeys::found(answers[0].get())) {
     auto& entry = entries_[known.place];
     entry.duplicate = true;
+    entry.renews = ledger::renews(entry.message.timestamp_ms(), known.created_ms);
     // What has to be told, or refused, goes alone.
     if (entry.binding->conflicts(entry.payload_hash, known.payload_hash) ||
         entry.binding->on_duplicate != nullptr)
@@ -145,6 +147,12 @@ void MessageFlight::send(postgres::Flight& flight, Entry& entry, bool is_last) {
                entry.claim);
     for (auto& step : entry.plan.steps())
       flight.add(*step.statement, step.parameters);
+  } else if (entry.renews) {
+    renewed_.clear();
+    renewed_.add_text(entry.key);
+    parameters_.clear();
+    context_.keys.fill_renewal(parameters_, scope_, renewed_);
+    flight.add(context_.keys.renew_statement(), parameters_);
   }
   parameters_.clear();
   offsets_.fill(parameters_, *partition_, entry.advance);

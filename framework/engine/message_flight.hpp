@@ -66,6 +66,7 @@ class MessageFlight {
     std::string key;
     std::int64_t payload_hash = 0;
     bool duplicate = false;
+    bool renews = false;  // a duplicate that is younger than its key
     postgres::Parameters claim;
     handlers::StatementPlan plan;
     ledger::Advance advance;
@@ -89,6 +90,7 @@ class MessageFlight {
   const TopicPartition* partition_ = nullptr;
   postgres::ArrayElements keys_;
   postgres::ArrayElements record_keys_;
+  postgres::ArrayElements renewed_;
   postgres::Parameters parameters_;
 };
 

@@ -247,6 +247,14 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
             "idempotency.conflict = \"ignore\" if producers only re-serialise",
             stored->topic, stored->partition, stored->offset));
   }
+  if (ledger::renews(hand.message.timestamp_ms(), stored->created_ms)) {
+    postgres::ArrayElements keys;
+    keys.add_text(key);
+    postgres::Parameters renewal;
+    context_.keys.fill_renewal(renewal, scope, keys);
+    frame.defer(context_.keys.renew_statement(), std::move(renewal), std::nullopt,
+                "renewal of the key");
+  }
   finish(frame, hand, stored->transaction, Outcome::kDuplicate);
   tell_duplicate(context_.observers, *hand.binding, hand.message, stored->response);
   return Outcome::kDuplicate;

@@ -177,8 +177,13 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
                suspect->pid),
            call.partition);
     }
-  } catch (const postgres::Error&) {
-    // Without the right or a connection, idle_in_transaction_session_timeout ends it later.
+  } catch (const postgres::Error& error) {
+    // idle_in_transaction_session_timeout ends it later.
+    if (error.failure() != postgres::FailureClass::kConnection) {
+      warn(fmt::format("the session that may hold the partition's locks cannot be ended: {}",
+                       error.what()),
+           call.partition);
+    }
     session_.reset();
   }
 }

@@ -64,6 +64,8 @@ std::string_view to_string(Step step) {
       return "kafka_back";
     case Step::kPruned:
       return "pruned";
+    case Step::kHandlersDiffer:
+      return "handlers_differ";
     case Step::kRelayed:
       return "relayed";
     case Step::kWarning:

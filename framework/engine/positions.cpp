@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/first_positions.hpp"
+#include "ledger/register_view.hpp"
+
 namespace pawl::engine {
 namespace {
 
@@ -50,29 +53,34 @@ std::string Positions::set_command(const TopicPartition& partition) const {
 
 std::vector<std::int64_t> Positions::resolve_start(
     const std::vector<TopicPartition>& partitions) const {
-  const auto& options = context_.options.kafka;
-  const auto ranges = context_.kafka.log_ranges(partitions, kTimeout);
-  std::map<TopicPartition, kafka::CommittedOffset> committed;
-  std::map<TopicPartition, std::int64_t> at_time;
-  if (options.start == Start::kCommitted)
-    committed = context_.kafka.committed(partitions, kTimeout);
-  if (options.start == Start::kTimestamp) {
-    at_time = context_.kafka.offsets_at(partitions, options.start_timestamp_ms, kTimeout);
-  }
   std::vector<std::int64_t> last_processed;
-  for (const auto& partition : partitions) {
-    const auto& range = answered(ranges, partition);
-    std::int64_t next = range.start;
-    if (options.start == Start::kLatest)
-      next = range.end;
-    if (options.start == Start::kTimestamp)
-      next = answered(at_time, partition);
-    if (options.start == Start::kCommitted && committed.at(partition).next >= 0) {
-      next = committed.at(partition).next;
-    }
-    last_processed.push_back(next - 1);
-  }
+  for (const auto& first :
+       first_positions(context_.kafka, context_.options.kafka, partitions, kTimeout))
+    last_processed.push_back(first.next - 1);
   return last_processed;
+}
+
+std::optional<std::string> Positions::refuse_beside(postgres::Session& session,
+                                                    const std::string& topic,
+                                                    const std::string& topic_id) const {
+  const auto& options = context_.options;
+  return engine::refuse_beside(
+      options.kafka, topic,
+      ledger::other_consumers(session, options.postgres.schema,
+                              {options.kafka.cluster, options.kafka.group,
+                               context_.registration.kafka_cluster_id, topic, topic_id}));
+}
+
+std::optional<std::string> Positions::lost_registration(postgres::Session& session) const {
+  const auto& options = context_.options;
+  if (ledger::find_consumer(session, options.postgres.schema, options.kafka.cluster,
+                            options.kafka.group))
+    return std::nullopt;
+  return fmt::format(
+      "the database has lost consumer {}/{} itself: it was restored from before this consumer's "
+      "first "
+      "start. Restart this program, and it begins as kafka.start says; or restore a later state",
+      options.kafka.cluster, options.kafka.group);
 }
 
 std::optional<Refused> Positions::first_contact(postgres::Session& session,
@@ -101,12 +109,16 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
             committed.metadata.substr(kOurMetadata.size()), context_.registration.database_id,
             set_command(where))};
   }
+  if (auto lost = lost_registration(session))
+    return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(lost)};
   if (context_.options.kafka.start == Start::kHalt) {
     return Refused{std::nullopt, ledger::halt_kind::kPosition,
                    fmt::format("topic {} is new to this consumer and kafka.start = \"halt\": state "
                                "where to begin, e.g. {}",
                                partition.topic, set_command(partition))};
   }
+  if (auto refused = refuse_beside(session, partition.topic, topic->id))
+    return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(refused)};
   context_.offsets.first_contact(
       session,
       {partition.topic, start_name(context_.options.kafka.start), resolve_start(partitions)});

@@ -56,6 +56,10 @@ class Positions {
                                        const TopicPartition& partition) const;
   [[nodiscard]] std::vector<std::int64_t> resolve_start(
       const std::vector<TopicPartition>& partitions) const;
+  [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;
+  [[nodiscard]] std::optional<std::string> refuse_beside(postgres::Session& session,
+                                                         const std::string& topic,
+                                                         const std::string& topic_id) const;
 
   Context& context_;
 };

@@ -10,6 +10,19 @@ namespace pawl::engine {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+std::string failed_pass(const postgres::Error& error, milliseconds interval) {
+  return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); {}again in {}",
+                     error.what(), error.sqlstate(),
+                     error.failure() == postgres::FailureClass::kProgram
+                         ? "`check` names missing rights; tried "
+                         : "tried ",
+                     config::format_duration(interval));
+}
+
+}  // namespace
+
 Pruner::Pruner(Context& context) : context_(context), thread_([this] { run(); }) {}
 
 Pruner::~Pruner() {
@@ -51,11 +64,9 @@ void Pruner::run() {
     } catch (const postgres::InDoubt&) {
       session_.reset();
     } catch (const postgres::Error& error) {
-      // Away or busy is the workers' to tell; the next pass finds out for itself.
-      if (error.failure() == postgres::FailureClass::kProgram) {
-        warn_once("", fmt::format("retention: {} (SQLSTATE {}); `check` names missing rights",
-                                  error.what(), error.sqlstate()));
-      }
+      // A lost connection is the workers' to tell; all else keeps rows that should go.
+      if (error.failure() != postgres::FailureClass::kConnection)
+        warn_once("", failed_pass(error, context_.options.retention.interval));
       session_.reset();
     } catch (const std::exception& error) {
       warn_once("", fmt::format("retention: {}", error.what()));
@@ -90,7 +101,16 @@ void Pruner::tell(const PruningReport& report) {
                     report.interrupted ? ", and goes on later" : ""));
   }
   const auto& retention = context_.options.retention;
+  if (report.kafka_problem.empty()) {
+    warned_.erase("Kafka");
+  } else {
+    warn_once("Kafka", fmt::format("retention: Kafka does not tell the logs' ends, so every "
+                                   "partition counts as one with messages left: {}",
+                                   report.kafka_problem));
+  }
   for (const auto& [scope, cutoff, swept] : report.scopes) {
+    if (!cutoff.unusable_time.empty() && unusable_times_.insert(cutoff.unusable_time).second)
+      emit(Step::kWarning, unusable_time_text(cutoff.unusable_time));
     // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
     const bool late =
         !cutoff.held_by.empty() && (!cutoff.keys || report.at - *cutoff.keys > 2 * retention.keys);

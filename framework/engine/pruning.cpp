@@ -45,6 +45,14 @@ postgres::SessionSettings pruning_settings(const Options& options) {
   return settings;
 }
 
+std::string unusable_time_text(const std::string& partition) {
+  return fmt::format(
+      "{}: its last record's time lies beyond the year 9999, so retention goes by the time of its "
+      "processing; record times are milliseconds since 1970 (micro- or nanoseconds?): correct the "
+      "producer, or set message.timestamp.type=LogAppendTime for the topic",
+      partition);
+}
+
 Pruning::Pruning(const Options& options, ledger::ConsumerId consumer, const kafka::Client& kafka,
                  std::string holder, Pause pause)
     : options_(options),

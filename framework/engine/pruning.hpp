@@ -80,6 +80,9 @@ class Pruning {
   Clock::time_point lease_due_;
 };
 
+/// What to say of Cutoff::unusable_time.
+[[nodiscard]] std::string unusable_time_text(const std::string& partition);
+
 /// The session settings of a pass: it never waits long for a lock.
 [[nodiscard]] postgres::SessionSettings pruning_settings(const Options& options);
 

@@ -220,6 +220,8 @@ void Supervisor::start_workers() {
     const std::scoped_lock lock(restarts_mutex_);
     restarts_.insert(partition);
   };
+  context_->presence = std::make_unique<Presence>(
+      options_, registry_, context_->registration.consumer, context_->owner, observers_);
   kafka::MembershipListener& listener = *this;
   membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();
@@ -401,7 +403,8 @@ bool Supervisor::drained() {
         (*drain_targets_)[partition] = range.end;
       }
     }
-  } catch (const kafka::KafkaError&) {
+  } catch (const kafka::KafkaError& error) {
+    kafka_reachable_.failed(error.what());
     drain_targets_.reset();
     return false;
   }

@@ -163,6 +163,8 @@ void Worker::run() {
     }
     poll_register();
     if (session_)
+      tell_presence();
+    if (session_)
       make_durable();
     if (session_)
       prepare_acquires();
@@ -181,6 +183,7 @@ void Worker::run() {
   }
   while (!partitions_.empty())
     drop(TopicPartition(partitions_.begin()->first), true);
+  leave_presence();
   {
     const std::scoped_lock lock(session_mutex_);
     session_.reset();
@@ -311,15 +314,42 @@ void Worker::poll_register() {
       }
     }
   } catch (const std::exception&) {
-    notice_lost_session();
+    notice_lost_session("the register cannot be looked at, so operators' changes wait");
   }
 }
 
-/// In a catch block, where nothing but the connection matters.
-void Worker::notice_lost_session() {
+void Worker::tell_presence() {
+  try {
+    context_.presence->tell(*session_);
+  } catch (const std::exception&) {
+    notice_lost_session(
+        "processes of this group that handle a topic in other ways are not noticed");
+  }
+}
+
+void Worker::leave_presence() {
+  if (!session_ || !session_->alive())
+    return;
+  try {
+    context_.presence->leave(*session_);
+  } catch (const std::exception&) {
+    notice_lost_session("the end of this process cannot be told; others find it out within 20 s");
+  }
+}
+
+/// In a catch block of what is tried again by itself. `what` did not work, for the warning.
+void Worker::notice_lost_session(std::string_view what) {
   const auto failure = explain(std::current_exception(), session_->alive());
-  if (failure.kind == postgres::FailureClass::kConnection)
+  if (failure.kind == postgres::FailureClass::kConnection) {
     lose_session(failure.text);
+    return;
+  }
+  Event event{Step::kWarning};
+  const auto text =
+      fmt::format("{}: {}{}; tried again", what, failure.text,
+                  failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate));
+  event.detail = text;
+  context_.observers.emit(event);
 }
 
 /// A commit that waited for the disk has followed these positions over the same connection.
@@ -352,11 +382,16 @@ void Worker::make_durable() {
   try {
     // One of them stands for all: what this session committed before is on disk with it.
     const auto& name = reached.begin()->first;
-    if (!context_.offsets.commit_durably(*session_, name, *partitions_.at(name)->epoch))
+    auto& partition = *partitions_.at(name);
+    if (!context_.offsets.commit_durably(*session_, name, *partition.epoch)) {
+      emit(Step::kFenced, partition, partition.stored, "the register has another epoch");
+      processor_.forget();
+      acquire_again(partition, true);
       return;
+    }
     note_durable(std::move(reached));
   } catch (const std::exception&) {
-    notice_lost_session();
+    notice_lost_session("commits cannot be put on disk, so Kafka is not told of them");
   }
 }
 
@@ -392,8 +427,8 @@ void Worker::release(Partition& partition) {
       emit(Step::kReleased, partition, partition.stored);
     }
   } catch (const std::exception&) {
-    // The hand-over is not marked clean; the next acquire fences us all the same.
-    notice_lost_session();
+    // The next acquire fences us all the same.
+    notice_lost_session("the hand-over cannot be marked clean");
   }
 }
 

@@ -78,9 +78,11 @@ class Worker {
   bool ensure_session();
   void renew_session();
   void lose_session(const std::string& why);
-  void notice_lost_session();
+  void notice_lost_session(std::string_view what);
   void refuse_database();
   void poll_register();
+  void tell_presence();
+  void leave_presence();
   void make_durable();
   void note_durable(std::map<TopicPartition, std::int64_t> reached);
   void wait_for_work(Clock::time_point until);

@@ -313,6 +313,9 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
                        failure.text, reason));
       acquire_again(partition, false);
       partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      emit(Step::kWarning, partition, partition.stored,
+           fmt::format("the partition must halt, and that cannot be stored yet: {}; the reason: {}",
+                       failure.text, reason));
     }
     return;
   }

@@ -113,8 +113,13 @@ void Worker::prepare_acquires() {
           continue;
         partition->must_prove = !member;
         // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-        if (!member)
+        if (!member) {
           partition->not_before = Clock::now() + partition->acquire_backoff.next();
+          emit(
+              Step::kWarning, *partition, partition->stored,
+              "Kafka does not take this process for the member that has the partition: waiting for "
+              "a revocation or a new assignment");
+        }
       }
     }
     const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
@@ -122,6 +127,9 @@ void Worker::prepare_acquires() {
       const auto found = ranges.find(partition->name());
       if (found == ranges.end()) {
         partition->not_before = Clock::now() + partition->acquire_backoff.next();
+        emit(Step::kWarning, *partition, partition->stored,
+             "cannot position the partition yet: Kafka tells no offsets of it now (it has no "
+             "leader?)");
         continue;
       }
       partition->log_hint = found->second;

@@ -93,7 +93,13 @@ void Worker::end_probation(Partition& partition, bool passed) {
   } catch (const std::exception&) {
     // A mark of ours that stays is not counted against the message by us; a lost session is noticed
     // at its next use.
-    return;
+    const auto failure = explain(std::current_exception(), session_->alive());
+    if (failure.kind != postgres::FailureClass::kConnection) {
+      emit(Step::kWarning, partition, partition.stored,
+           fmt::format("the mark of a message that ran alone cannot be removed: {}; it counts "
+                       "against that message only if this process ends before the next one does so",
+                       failure.text));
+    }
   }
 }
 

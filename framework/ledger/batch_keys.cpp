@@ -15,8 +15,8 @@ constexpr const char* kClaim =
     " RETURNING kafka_offset, pg_current_xact_id()";
 
 constexpr const char* kLookup =
-    "SELECT place, payload_hash, response"
-    "  FROM pawl.known_keys($1::integer, $2::text[], $3::boolean)";
+    "SELECT place, payload_hash, response, created_ms"
+    "  FROM pawl.stored_keys($1::integer, $2::text[], $3::boolean)";
 
 }  // namespace
 
@@ -70,7 +70,7 @@ std::vector<EarlierKey> BatchKeys::found(const PGresult* rows) {
   found.reserve(static_cast<std::size_t>(count));
   for (int row = 0; row < count; ++row) {
     found.push_back({static_cast<std::size_t>(integer(rows, row, 0)), integer(rows, row, 1),
-                     bytes(rows, row, 2)});
+                     bytes(rows, row, 2), integer(rows, row, 3)});
   }
   return found;
 }

@@ -33,6 +33,7 @@ struct EarlierKey {
   std::size_t place = 0;  ///< of the key among those that were asked for, from 0
   std::int64_t payload_hash = 0;
   std::optional<std::string> response;
+  std::int64_t created_ms = 0;  ///< since when it vouches, milliseconds since 1970, UTC
 };
 
 /// pawl.idempotency_keys for many messages of one partition at once; see IdempotencyKeys. Holds

@@ -97,7 +97,7 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
         cluster, group, known, kafka_cluster_id));
   }
   return {ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},
-          text(found.get(), 0, 2)};
+          text(found.get(), 0, 2), kafka_cluster_id};
 }
 
 bool still_registered(postgres::Session& session, const std::string& schema,

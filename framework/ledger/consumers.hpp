@@ -9,13 +9,14 @@ namespace pawl::ledger {
 
 /// The schema versions (migrations/NNNN_*.sql) that this program can serve. A range, so that a
 /// fleet can be rolled forward before or after the database.
-inline constexpr int kOldestSchema = 7;
-inline constexpr int kNewestSchema = 7;
+inline constexpr int kOldestSchema = 9;
+inline constexpr int kNewestSchema = 9;
 
 /// What one process must know of the database before it consumes.
 struct Registration {
   ConsumerId consumer{};
   std::string database_id;  ///< travels in the metadata of offsets committed to Kafka
+  std::string kafka_cluster_id;
 };
 
 /// The newest applied migration of pawl's own; 0 when there is none (or no rights to look).

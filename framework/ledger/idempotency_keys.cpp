@@ -39,10 +39,13 @@ constexpr const char* kClaimOrRaiseUnlessParked =
 constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
 
 constexpr const char* kLookup =
-    "SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id()"
+    "SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),"
+    "       floor(extract(epoch FROM k.created_at) * 1000)::bigint"
     "  FROM pawl.idempotency_keys k"
     "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
     " WHERE k.scope_id = $1::integer AND k.key = $2";
+
+constexpr const char* kRenew = "SELECT pawl.renew_keys($1::integer, $2::text[])";
 
 constexpr const char* kRespond =
     "UPDATE pawl.idempotency_keys SET response = $3::bytea"
@@ -70,6 +73,7 @@ IdempotencyKeys::IdempotencyKeys(const std::string& schema)
       claim_or_raise_unless_parked_{"pawl_claim_or_raise_unless_parked",
                                     in_schema(kClaimOrRaiseUnlessParked, schema)},
       lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
+      renew_{"pawl_renew_keys", in_schema(kRenew, schema)},
       respond_{"pawl_store_response", in_schema(kRespond, schema)},
       insert_scope_{"pawl_insert_scope", in_schema(kInsertScope, schema)},
       insert_use_{"pawl_insert_scope_source", in_schema(kInsertUse, schema)},
@@ -106,7 +110,14 @@ std::optional<StoredKey> IdempotencyKeys::read(const PGresult* rows) {
   stored.offset = integer(rows, 0, 3);
   stored.response = bytes(rows, 0, 4);
   stored.transaction = text(rows, 0, 5);
+  stored.created_ms = integer(rows, 0, 6);
   return stored;
+}
+
+void IdempotencyKeys::fill_renewal(postgres::Parameters& parameters, ScopeId scope,
+                                   const postgres::ArrayElements& keys) const {
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_text(keys.array());
 }
 
 void IdempotencyKeys::fill_response(postgres::Parameters& parameters, ScopeId scope,

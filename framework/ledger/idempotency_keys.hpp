@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ledger/types.hpp"
+#include "postgres/array_elements.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
@@ -27,8 +28,16 @@ struct StoredKey {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
   std::optional<std::string> response;
-  std::string transaction;  ///< id of the transaction that asked, for the advance behind it
+  std::string transaction;      ///< id of the transaction that asked, for the advance behind it
+  std::int64_t created_ms = 0;  ///< since when it vouches, milliseconds since 1970, UTC
 };
+
+/// Whether a duplicate must renew its key: it came to Kafka later than the key's time, so the key
+/// could be removed while the duplicate is still young enough to come again. Without a time of its
+/// own (-1) nobody could tell how old it is.
+[[nodiscard]] constexpr bool renews(std::int64_t timestamp_ms, std::int64_t created_ms) {
+  return timestamp_ms > created_ms;
+}
 
 /// pawl.idempotency_keys. The claim is the first statement of a message's transaction: while it is
 /// uncommitted, another claim of the same key waits for it, and takes over when it is rolled back.
@@ -63,6 +72,12 @@ class IdempotencyKeys {
   /// Nullopt: the key was deleted between claim and look-up; run the message again.
   [[nodiscard]] static std::optional<StoredKey> read(const PGresult* rows);
 
+  /// Makes keys as young as the duplicates that renews() them, each once; raises 40001 when one is
+  /// gone. Belongs behind the handler, in the transaction that advances past the duplicates.
+  [[nodiscard]] const postgres::Statement& renew_statement() const { return renew_; }
+  void fill_renewal(postgres::Parameters& parameters, ScopeId scope,
+                    const postgres::ArrayElements& keys) const;
+
   [[nodiscard]] const postgres::Statement& store_response_statement() const { return respond_; }
   void fill_response(postgres::Parameters& parameters, ScopeId scope, const std::string& key,
                      const std::string& response) const;
@@ -78,6 +93,7 @@ class IdempotencyKeys {
   postgres::Statement claim_or_raise_;
   postgres::Statement claim_or_raise_unless_parked_;
   postgres::Statement lookup_;
+  postgres::Statement renew_;
   postgres::Statement respond_;
   postgres::Statement insert_scope_;
   postgres::Statement insert_use_;

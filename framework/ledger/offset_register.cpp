@@ -286,7 +286,7 @@ std::optional<KnownTopic> OffsetRegister::find_topic(postgres::Session& session,
                     static_cast<std::int32_t>(integer(result.get(), 0, 1))};
 }
 
-SourceId OffsetRegister::first_contact(postgres::Session& session,
+MetTopic OffsetRegister::first_contact(postgres::Session& session,
                                        const FirstContact& contact) const {
   postgres::Parameters topic;
   topic.add_integer(static_cast<std::int64_t>(consumer_));
@@ -298,14 +298,14 @@ SourceId OffsetRegister::first_contact(postgres::Session& session,
   rows.add_integer(static_cast<std::int64_t>(consumer_));
   rows.add_text(contact.topic);
   rows.add_text(fmt::format("{{{}}}", fmt::join(contact.last_processed, ",")));
-  rows.add_text(contact.start_policy);
+  rows.add_text(contact.reason.empty() ? contact.start_policy : contact.reason);
 
-  postgres::run_transaction(session,
-                            {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
+  const auto results = postgres::run_transaction(
+      session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
   const auto source = find_topic(session, contact.topic);
   if (!source)
     throw std::logic_error("a topic is missing right after its first contact was stored");
-  return source->id;
+  return {source->id, postgres::affected_rows(results.front().get()) == 1};
 }
 
 void OffsetRegister::add_partition(postgres::Session& session,

@@ -50,6 +50,13 @@ struct FirstContact {
   std::string topic;
   std::string start_policy;
   std::vector<std::int64_t> last_processed;  // by partition
+  std::string reason = {};                   ///< for the history; empty: the policy
+};
+
+/// What became of a first contact.
+struct MetTopic {
+  SourceId source{};
+  bool ours = false;  ///< false: another process' resolution stands, and nothing was changed
 };
 
 /// pawl.processed_kafka_offsets: a compare-and-set register with a fencing token, one row a
@@ -119,8 +126,9 @@ class OffsetRegister {
   std::optional<KnownTopic> find_topic(postgres::Session& session, const std::string& topic) const;
 
   /// Stores the start of all partitions in one transaction; when another process did so first,
-  /// its resolution stands. Returns the topic's source id.
-  SourceId first_contact(postgres::Session& session, const FirstContact& contact) const;
+  /// its resolution stands. Consumers that wait for it begin as soon as it is stored, so nobody may
+  /// correct it afterwards without an acquire.
+  MetTopic first_contact(postgres::Session& session, const FirstContact& contact) const;
 
   /// A partition that appeared after first contact: starts at 0.
   void add_partition(postgres::Session& session, const TopicPartition& partition) const;

@@ -11,6 +11,17 @@ namespace {
 constexpr const char* kChange =
     "SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7)";
 
+// One statement, so that no consumer begins at another position in between.
+constexpr const char* kBeginPartition =
+    "WITH begun AS ("
+    "       INSERT INTO pawl.processed_kafka_offsets"
+    "              (consumer_id, topic, partition, last_processed_offset, base_offset)"
+    "       VALUES ($1::integer, $2, $3::integer, $4::bigint, $4::bigint)"
+    "       ON CONFLICT DO NOTHING"
+    "       RETURNING consumer_id, topic, partition, last_processed_offset)"
+    "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)"
+    " SELECT consumer_id, topic, partition, $5, last_processed_offset, $6 FROM begun";
+
 constexpr const char* kRequireUnpruned =
     "SELECT pawl.require_unpruned($1::integer, $2, $3::bigint)";
 
@@ -26,6 +37,7 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
     : consumer_(consumer),
       skipped_(schema, consumer),
       change_{"pawl_operator_change", in_schema(kChange, schema)},
+      begin_partition_{"pawl_begin_partition", in_schema(kBeginPartition, schema)},
       require_unpruned_{"pawl_require_unpruned", in_schema(kRequireUnpruned, schema)},
       forget_time_{"pawl_forget_time", in_schema(kForgetTime, schema)},
       advance_{"pawl_operator_advance", advance_text(schema, {Outcome::kSkipped, false, true})} {}
@@ -60,6 +72,17 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
     steps.push_back({&forget_time_, partition_parameters(consumer_, change.partition)});
   const auto results = postgres::run_transaction(session, std::move(steps));
   return integer(results[changed].get(), 0, 0);
+}
+
+bool OperatorCommands::begin_partition(postgres::Session& session,
+                                       const OperatorChange& change) const {
+  auto parameters = partition_parameters(consumer_, change.partition);
+  parameters.add_integer(change.last_processed.value());
+  parameters.add_text(change.action);
+  parameters.add_text_or_null(change.reason);
+  const auto results =
+      postgres::run_transaction(session, {{&begin_partition_, std::move(parameters)}});
+  return postgres::affected_rows(results.front().get()) == 1;
 }
 
 void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip,

@@ -45,6 +45,11 @@ class OperatorCommands {
   /// PW008: keys were removed since `pruned_to` was read; nothing was changed.
   std::int64_t change(postgres::Session& session, const OperatorChange& change) const;
 
+  /// States where a partition begins that appeared after its topic's first contact, before any
+  /// process met it. False: one has met it meanwhile; nothing was changed.
+  [[nodiscard]] bool begin_partition(postgres::Session& session,
+                                     const OperatorChange& change) const;
+
   /// Records `message` with its payload and moves the offset past it; a halt ends, a pause stays.
   /// PW001, PW002: the partition has moved since it was read; nothing was changed.
   void skip(postgres::Session& session, const OperatorSkip& skip, const Message& message) const;
@@ -53,6 +58,7 @@ class OperatorCommands {
   ConsumerId consumer_;
   SkippedMessages skipped_;
   postgres::Statement change_;
+  postgres::Statement begin_partition_;
   postgres::Statement require_unpruned_;
   postgres::Statement forget_time_;
   postgres::Statement advance_;

@@ -60,7 +60,7 @@ constexpr const char* kSources =
     " ORDER BY t.source_id";
 
 constexpr const char* kCutoff =
-    "SELECT (extract(epoch FROM cutoff) * 1000)::bigint, held_by"
+    "SELECT (extract(epoch FROM cutoff) * 1000)::bigint, held_by, unusable_time"
     "  FROM pawl.prune_cutoff($1::integer, $2::bigint, to_timestamp($3::bigint / 1000.0),"
     "                         $4::boolean, $5::integer[], $6::integer[], $7::bigint[], $8::text[])";
 
@@ -75,7 +75,8 @@ constexpr const char* kMayGo =
 
 // A range of blocks needs no index (TID range scan, PostgreSQL 14). The rows are found before the
 // first is locked, so that a claim waits for no more than the removal of $5 rows. Nobody else locks
-// them: a key that is there is only read, so there is nothing to skip.
+// them but a renewal, so there is nothing to skip. A key that was renewed since it was found is
+// looked at again once its lock is free, and stays: hence the cutoff in the DELETE.
 constexpr const char* kSweep =
     "WITH chosen AS MATERIALIZED ("
     "       SELECT k.ctid AS place FROM pawl.idempotency_keys k"
@@ -84,6 +85,7 @@ constexpr const char* kSweep =
     "     gone AS ("
     "       DELETE FROM pawl.idempotency_keys k WHERE k.ctid = ANY (ARRAY(SELECT place FROM "
     "chosen))"
+    "          AND k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]"
     "       RETURNING 1)"
     "SELECT (SELECT count(*) FROM gone),"
     "       (SELECT max((place::text::point)[0])::bigint FROM chosen)";
@@ -272,7 +274,7 @@ Cutoff Retention::cutoff(postgres::Session& session, ScopeId scope,
   parameters.add_text(array(ends, [](const auto& end) { return '"' + end.topic_id + '"'; }));
   const auto answers = postgres::run_transaction(session, {{&cutoff_, std::move(parameters)}});
   const auto* rows = answers.front().get();
-  return {instant(rows, 0, 0), text(rows, 0, 1)};
+  return {instant(rows, 0, 0), text(rows, 0, 1), text(rows, 0, 2)};
 }
 
 std::int64_t Retention::blocks(postgres::Session& session) const {

@@ -46,6 +46,9 @@ struct KnownEnd {
 struct Cutoff {
   std::optional<Instant> keys;  ///< nullopt: none may
   std::string held_by;          ///< what waits and keeps younger ones; empty: nothing does
+  /// A partition whose last record says a time that cannot be, so that the time of its processing
+  /// counts instead; empty: none.
+  std::string unusable_time;
 };
 
 /// Blocks of pawl.idempotency_keys, from `begin` to before `end`.

@@ -40,6 +40,7 @@ bool concerns_alerts(Step step) {
     case Step::kDeadLettered:
     case Step::kBreakerOpen:
     case Step::kProbation:
+    case Step::kHandlersDiffer:
     case Step::kDatabaseLost:
     case Step::kDatabaseBack:
     case Step::kKafkaLost:
@@ -103,6 +104,9 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kProbation:
       limit_.add(alert_of(alert_kind::kProbation, event), now);
+      break;
+    case Step::kHandlersDiffer:
+      limit_.add(alert_of(alert_kind::kHandlersDiffer, event), now);
       break;
     case Step::kDatabaseLost:
       limit_.lost(Server::kDatabase, std::string(event.detail), now);

@@ -18,6 +18,7 @@ inline constexpr std::string_view kHalt = "halt";
 inline constexpr std::string_view kDeadLetter = "dead-letter";
 inline constexpr std::string_view kBreaker = "breaker";
 inline constexpr std::string_view kProbation = "probation";
+inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
 inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
 inline constexpr std::string_view kDatabaseBack = "database-back";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";

@@ -212,6 +212,9 @@ void LogObserver::handle(const Event& event) {
     case Step::kPruned:
       line(spdlog::level::info, event, std::string(event.detail));
       return;
+    case Step::kHandlersDiffer:
+      line(spdlog::level::warn, event, std::string(event.detail));
+      return;
     case Step::kRelayed:
       line(spdlog::level::debug, event, std::string(event.detail));
       return;

@@ -20,7 +20,7 @@ TEST_CASE("keys show tells where a key was first seen, and of a conflict both po
   const auto table = site.run({"keys", "show", "twice"});
   INFO(table.out << table.err);
   CHECK(table.code == 0);
-  CHECK_THAT(table.out, ContainsSubstring("FIRST SEEN") && ContainsSubstring("conflict") &&
+  CHECK_THAT(table.out, ContainsSubstring("KEPT SINCE") && ContainsSubstring("conflict") &&
                             ContainsSubstring(site.group));
   const auto json = nlohmann::json::parse(site.run({"keys", "show", "twice", "--json"}).out);
   CHECK(json.at("found") == true);

@@ -4,7 +4,9 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
 
 #include "site.hpp"
 
@@ -207,6 +209,44 @@ TEST_CASE(
   site.pay_many(0, "later", 2);
   site.wait_for_stored(0, 11);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
+}
+
+TEST_CASE("a waiting consumer never processes what offsets set then states anew") {
+  Site site(2);
+  site.kafka_lines = "start = \"halt\"\n";
+  // Nothing but the position keeps these from being entered twice.
+  site.more = "missing_key = \"process\"\nkey = \"{header:none}\"\n";
+  site.handler = "sql = [\"INSERT INTO seen (kafka_offset) VALUES ({offset}::bigint)\"]\n";
+  site.sql("CREATE TABLE seen (kafka_offset bigint NOT NULL)");
+  site.pay_many(1, "e", 10);
+  const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
+  child->wait_for_output("HALTED", kDeadline);
+
+  // The command is held up behind first contact, before whatever it does to single partitions.
+  site.sql(R"sql(
+      CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+          PERFORM pg_advisory_xact_lock(4711);
+          RETURN NEW;
+      END $$;
+      CREATE TRIGGER hold_up BEFORE INSERT ON pawl.offset_history
+          FOR EACH ROW WHEN (NEW.action <> 'first contact') EXECUTE FUNCTION hold_up())sql");
+  pqxx::connection holding(site.url);
+  pqxx::work lock(holding);
+  lock.exec("SELECT pg_advisory_xact_lock(4711)");
+  auto command = std::async(std::launch::async, [&] {
+    return site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "earliest"});
+  });
+  site.wait_for_stored(1, 9);
+  lock.commit();
+  const auto set = command.get();
+  INFO(set.out << set.err);
+  CHECK(set.code == 0);
+  site.pay_many(1, "behind", 1);
+  site.wait_for_stored(1, 10);
+  CHECK(site.sql("SELECT count(*) FROM seen") == "11");
+  CHECK(site.sql("SELECT string_agg(DISTINCT reason, ' ') FROM pawl.offset_history"
+                 " WHERE action = 'first contact'") == "to earliest");
 }
 
 TEST_CASE("offsets reset puts all partitions back to kafka.start") {

@@ -1,4 +1,5 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 #include <csignal>
@@ -56,11 +57,33 @@ struct Aging : Site {
     arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
     return run(arguments);
   }
+  /// prune() beside the test.
+  std::unique_ptr<ChildProcess> start_prune() {
+    return std::make_unique<ChildProcess>(
+        PAWL_PROGRAM,
+        std::vector<std::string>{"prune", "--older-than", "1h", "--set", "retention.load=100",
+                                 "--config", config().string()},
+        ChildOptions{});
+  }
   [[nodiscard]] std::string keys(const std::string& where = "true") const {
     return sql("SELECT count(*) FROM pawl.idempotency_keys WHERE " + where);
   }
   [[nodiscard]] std::string payments() const { return sql("SELECT count(*) FROM ledger"); }
 };
+
+/// Only adds up: nothing but its key keeps a payment from being added twice.
+constexpr const char* kBalance = R"toml(sql = [
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+]
+)toml";
+constexpr const char* kBatchBalance = R"toml(batch = true
+sql = [
+  """UPDATE accounts SET balance = balance + sum, entries = entries + n
+       FROM (SELECT account, sum(amount), count(*) AS n
+               FROM unnest({/account}::text[], {/amount}::bigint[]) AS p (account, amount) GROUP BY 1) s
+      WHERE id = account""",
+]
+)toml";
 
 std::vector<std::string> set_to(const Site& site, const std::string& offset) {
   return {"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", offset};
@@ -264,6 +287,104 @@ TEST_CASE("offsets are not set back beyond the keys that are left, unless forced
   CHECK(site.stored(0) == 2);
 }
 
+TEST_CASE("a late duplicate renews its key, so that it is a duplicate when it comes once more") {
+  const auto* mode = GENERATE("alone", "in flights", "in batches", "replayed");
+  INFO(mode);
+  Aging site;
+  site.handler = std::string(mode) == "in batches" ? kBatchBalance : kBalance;
+  const std::vector<std::string> how =
+      std::string(mode) == "alone" ? std::vector<std::string>{"--set", "consumer.pipeline=1"}
+                                   : std::vector<std::string>{};
+  if (std::string(mode) == "replayed")
+    site.more = "[failures]\nthen = \"dead-letter\"\n";
+  // Within the retention of an hour of the first ones; by now their keys are older than that.
+  site.pay_many_before(75min, 0, "e", 5);
+  site.drain(how);
+  site.age_keys("75 minutes");
+  if (std::string(mode) == "replayed") {
+    for (int i = 0; i < 5; ++i)
+      site.pay_before(50min, 0, "e" + std::to_string(i), "1 ");
+    // As a conflict, by the other payload; the same keys come as duplicates once that is ignored.
+    site.drain(how);
+    REQUIRE(site.sql("SELECT count(*) FROM pawl.dead_letters") == "5");
+    const auto replayed =
+        site.run({"dlq", "replay", "--all", "--set", "idempotency.conflict=ignore"});
+    INFO(replayed.out << replayed.err);
+    REQUIRE(replayed.code == 0);
+  } else {
+    site.pay_many_before(50min, 0, "e", 5);
+    site.drain(how);
+    REQUIRE(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "5");
+  }
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+
+  const auto audit = site.run({"audit"});
+  INFO(audit.out << audit.err);
+  CHECK(audit.code == 0);
+
+  // What the operator may do without --force has no second effect.
+  std::vector<std::string> again{"--set", "idempotency.conflict=ignore"};
+  again.insert(again.end(), how.begin(), how.end());
+  CHECK(site.run(set_to(site, "5")).code == 0);
+  site.drain(again);
+  CHECK(site.sql("SELECT balance FROM accounts WHERE id = 'a'") == "5");
+  CHECK(site.stored(0) == 9);
+}
+
+TEST_CASE("the books agree when keys were renewed after a position was set back") {
+  Aging site;
+  site.pay_many_before(75min, 0, "e", 5);
+  site.drain();
+  site.age_keys("75 minutes");
+  REQUIRE(site.run(set_to(site, "0")).code == 0);
+  site.drain();
+  site.pay_many_before(50min, 0, "e", 3);
+  site.drain();
+  CHECK(site.keys("created_at > now() - interval '10 minutes'") == "3");
+  const auto audit = site.run({"audit"});
+  INFO(audit.out << audit.err);
+  CHECK(audit.code == 0);
+}
+
+TEST_CASE("a removal that meets a key while it is renewed leaves it") {
+  Aging site;
+  site.pay_many_before(600min, 0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  pqxx::connection connection(site.url);
+  pqxx::work renewal(connection);
+  renewal.exec(
+      "SELECT pawl.renew_keys((SELECT scope_id FROM pawl.idempotency_scopes), ARRAY['e3'])");
+  // Its lock_timeout of a second may end before this machine sees that it waits.
+  const auto prune = site.start_prune();
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity"
+      " WHERE application_name = 'pawl retention' AND wait_event_type = 'Lock'",
+      "1");
+  renewal.commit();
+  REQUIRE(prune->wait(kDeadline).code.has_value());
+  REQUIRE(site.prune().code == 0);
+  CHECK(site.sql("SELECT string_agg(key, ' ') FROM pawl.idempotency_keys") == "e3");
+}
+
+TEST_CASE("keys are renewed together or the message is tried again") {
+  Aging site;
+  site.pay_many(0, "e", 3);
+  site.drain();
+  pqxx::connection connection(site.url);
+  pqxx::work renewal(connection);
+  try {
+    renewal.exec(
+        "SELECT pawl.renew_keys((SELECT scope_id FROM pawl.idempotency_scopes),"
+        " ARRAY['e0', 'gone'])");
+    FAIL("a key that is gone was renewed");
+  } catch (const pqxx::sql_error& error) {
+    CHECK(error.sqlstate() == "40001");
+  }
+}
+
 TEST_CASE("a removal and a position that is set back never miss each other") {
   Aging site;
   site.pay_many(0, "e", 1);
@@ -319,6 +440,50 @@ TEST_CASE("dlq replay of what is older than the keys that are left needs --force
   CHECK(site.run({"dlq", "replay", "--all", "--force"}).code == 0);
   CHECK(site.sql("SELECT status FROM pawl.dead_letters") == "replayed");
   CHECK(site.payments() == "6");
+}
+
+TEST_CASE("a record with a time that no calendar has is left out by retention, and named") {
+  Aging site(2);
+  KafkaBroker::shared().set_topic_config(
+      site.topic, {{"message.timestamp.after.max.ms", "9223372036854775807"}});
+  site.pay_many(0, "e", 10);
+  KafkaProducer producer(site.bootstrap);
+  // Nanoseconds, as a producer writes them that takes the unit for another one.
+  for (int i = 0; i < 2; ++i) {
+    producer.send(site.topic, {.key = "a",
+                               .value = R"({"account": "a", "amount": 1})",
+                               .headers = {{"event-id", "nano" + std::to_string(i)}},
+                               .partition = 1,
+                               .timestamp_ms = 1'769'817'600'000'000'000});
+  }
+  producer.flush();
+  site.drain();
+  site.age_keys("10 hours");
+  // Not at its log's end: its next message's time counts.
+  site.pay_many(1, "waits", 1);
+
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK_THAT(pruned.out, ContainsSubstring(site.topic + " [1]"));
+  // The time of its processing counts instead.
+  CHECK(site.keys() == "0");
+  CHECK_THAT(pruned.out, ContainsSubstring("milliseconds"));
+  CHECK(nlohmann::json::parse(site.prune({"--json"}).out).at("scopes")[0].at("unusable_time") ==
+        site.topic + " [1] of default/" + site.group);
+}
+
+TEST_CASE("a record from before all calendars keeps keys, as any old one does") {
+  Aging site;
+  site.pay_many(0, "e", 10);
+  site.drain();
+  site.age_keys("10 hours");
+  site.pay_many(0, "waits", 1);
+  site.sql("UPDATE pawl.processed_kafka_offsets SET last_timestamp_ms = -9223372036854775808");
+  const auto pruned = site.prune();
+  INFO(pruned.out << pruned.err);
+  CHECK(pruned.code == 0);
+  CHECK(site.keys() == "10");
 }
 
 TEST_CASE("one process of a consumer removes at a time, and a dead one blocks for a while only") {

@@ -101,6 +101,41 @@ TEST_CASE("run --drain ends with 4 when a partition is halted, and finishes the 
                               ContainsSubstring("partitions skip"));
 }
 
+TEST_CASE(
+    "a database that was restored to before the consumer's first start is told, and no loop") {
+  Site site;
+  site.topic += "-later";
+  const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
+  site.wait_for_sql("SELECT count(*) FROM pawl.consumers", "1");
+  // As the restored one: the process has its number, and no partition yet.
+  site.sql("DELETE FROM pawl.consumers");
+  KafkaBroker::shared().create_topic(site.topic, 1);
+  site.pay_many(0, "e", 5);
+  child->wait_for_output("HALTED", kDeadline);
+  CHECK_THAT(child->output(),
+             ContainsSubstring("Restart this program") && !ContainsSubstring("foreign key"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline).code == 0);
+  const auto again = site.run({"run", "--drain"});
+  INFO(again.err);
+  CHECK(again.code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "5");
+}
+
+TEST_CASE("the README's example enters no payment of an account that is not there") {
+  Site site;
+  const auto example = read_file(PAWL_SOURCE_DIR "/conf/payments.toml");
+  site.handler = example.substr(example.find("sql = ["));
+  site.pay(0, "e0", "a", "1");
+  site.pay(0, "e1", "nobody", "1");
+  const auto outcome = site.run({"run", "--drain", "--set", "failures.max_attempts=2", "--set",
+                                 "failures.retry_initial=10ms"});
+  CHECK(site.sql("SELECT string_agg(event_id, ' ') FROM ledger") == "e0");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, ContainsSubstring("offset 1") && ContainsSubstring("expect_rows"));
+}
+
 TEST_CASE("the option --set overrides the configuration, also for a group of its own") {
   Site site;
   site.pay_many(0, "e", 2);

@@ -28,7 +28,7 @@ key = "{header:event-id}"
 topics = ["payments"]
 sql = [
   "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
-  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+  { text = "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}", expect_rows = 1 },
 ]
 )toml";
 
@@ -41,7 +41,7 @@ void check_example(const Options& options) {
   CHECK(options.handlers[0].topics == std::vector<std::string>{"payments"});
   REQUIRE(options.handlers[0].sql.size() == 2);
   CHECK(options.handlers[0].sql[1].text.starts_with("UPDATE accounts"));
-  CHECK(options.handlers[0].sql[1].expect_rows == std::nullopt);
+  CHECK(options.handlers[0].sql[1].expect_rows == 1);
   CHECK(options.handlers[0].timeout == 30s);
 }
 

@@ -51,7 +51,7 @@ class ByHand {
     for (int i = 0; i < 3; ++i) {
       records_.push_back(pawl::kafka::fetch_one(client_, partition_, i, 20s).value());
     }
-    source_ = context_->offsets.first_contact(session_, {world.topic(), "earliest", {-1}});
+    source_ = context_->offsets.first_contact(session_, {world.topic(), "earliest", {-1}}).source;
     acquire();
   }
 

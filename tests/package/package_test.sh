@@ -87,7 +87,8 @@ require "the README's program: ledger" 1000 "$(query 'SELECT count(*) FROM ledge
 require "the README's program: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 
 # The example in apps/, in a group of its own: the same payments again, now with stored responses.
-sed "s/127.0.0.1:9092/$bootstrap/" "$root/conf/payments-cpp.toml" >"$work/payments-cpp.toml"
+sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nstart_beside = [\"payments\"]/" \
+    "$root/conf/payments-cpp.toml" >"$work/payments-cpp.toml"
 quietly "$build/bin/payments" run --drain --config "$work/payments-cpp.toml"
 require "apps/payments: ledger" 2000 "$(query 'SELECT count(*) FROM ledger')"
 require "apps/payments: responses" 1000 \

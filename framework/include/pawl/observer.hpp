@@ -39,8 +39,9 @@ enum class Step {
   kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
   kKafkaBack,     ///< after that, one did
   kPruned,        ///< retention removed something; detail says what (topic empty)
-  kRelayed,       ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
-  kWarning,       ///< something an operator should know; detail says what and what to do
+  kHandlersDiffer,  ///< another live process handles the topic in another way; detail says which
+  kRelayed,         ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
+  kWarning,         ///< something an operator should know; detail says what and what to do
 };
 
 [[nodiscard]] std::string_view to_string(Step step);

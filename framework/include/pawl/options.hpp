@@ -48,6 +48,9 @@ struct KafkaOptions {
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
   std::int64_t start_timestamp_ms = 0;
+  /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
+  /// begin a topic that they process, because its effects are others than theirs.
+  std::vector<std::string> start_beside;
   /// Upper bound of fetched but unprocessed bytes per partition; a larger single record still
   /// passes.
   std::size_t buffer_per_partition = std::size_t{1} << 20U;

@@ -1,0 +1,82 @@
+#include "engine/fingerprints.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <type_traits>
+
+#include "message/digest.hpp"
+
+namespace pawl::engine {
+namespace {
+
+constexpr std::size_t kDigits = 16;
+
+/// Fields, so written that no two lists of them give the same text.
+class Fields {
+ public:
+  void add(std::string_view field) { text_ += fmt::format("{}:{};", field.size(), field); }
+  void add_flag(bool field) { add(field ? "yes" : "no"); }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  void add(Enum field) {
+    add(fmt::format("{}", static_cast<int>(field)));
+  }
+  [[nodiscard]] std::string digest() const { return message::sha256_hex(text_).substr(0, kDigits); }
+
+ private:
+  std::string text_;
+};
+
+struct Collected {
+  Fields handlers;
+  Fields conditions;
+  Fields keys;
+  Fields policies;
+};
+
+void add_work(Fields& fields, const HandlerOptions& handler) {
+  fields.add_flag(handler.batch);
+  fields.add(handler.function);
+  // For SQL and functions the name is only a label.
+  fields.add(handler.sql.empty() && handler.function.empty() ? handler.name : "");
+  for (const auto& statement : handler.sql) {
+    fields.add(statement.text);
+    fields.add(statement.expect_rows ? fmt::format("{}", *statement.expect_rows) : "any");
+  }
+  fields.add(handler.isolation);
+}
+
+void add_key(Fields& fields, const HandlerOptions& handler, const Options& options,
+             const Registry& registry) {
+  const bool code = registry.find_key(handler.name) != nullptr;
+  fields.add(code ? "code " + handler.name : handler.key.value_or(options.idempotency.key));
+  fields.add(handler.scope.value_or(options.idempotency.scope));
+  fields.add(handler.missing_key.value_or(options.idempotency.missing_key));
+  fields.add(handler.conflict.value_or(options.idempotency.conflict));
+}
+
+}  // namespace
+
+std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
+                                                        const Registry& registry) {
+  std::map<std::string, Collected> collected;
+  for (const auto& handler : options.handlers) {
+    for (const auto& topic : handler.topics) {
+      auto& of = collected[topic];
+      add_work(of.handlers, handler);
+      of.conditions.add(handler.when);
+      add_key(of.keys, handler, options, registry);
+      of.policies.add(handler.failures.then);
+    }
+  }
+  std::map<std::string, ledger::Fingerprint> result;
+  for (auto& [topic, of] : collected) {
+    of.conditions.add(options.consumer.unmatched);
+    result[topic] = {of.handlers.digest(), of.conditions.digest(), of.keys.digest(),
+                     of.policies.digest()};
+  }
+  return result;
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,114 @@
+#include "engine/first_positions.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pawl::engine {
+namespace {
+
+constexpr std::size_t kMostPartitions = 3;
+
+template <typename T>
+const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartition& partition) {
+  const auto found = answers.find(partition);
+  if (found != answers.end())
+    return found->second;
+  throw kafka::KafkaError(
+      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+      fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
+}
+
+}  // namespace
+
+const char* to_string(FirstPositionReason reason) {
+  switch (reason) {
+    case FirstPositionReason::kCommitted:
+      return "committed by the group";
+    case FirstPositionReason::kNothingCommitted:
+      return "the log's start: the group has committed nothing here";
+    case FirstPositionReason::kEarliest:
+      return "the log's start";
+    case FirstPositionReason::kLatest:
+      return "the log's end";
+    case FirstPositionReason::kTimestamp:
+      return "the first record at or after kafka.start, or the log's end";
+  }
+  return "unknown";
+}
+
+std::vector<FirstPosition> first_positions(const kafka::Client& client, const KafkaOptions& options,
+                                           const std::vector<TopicPartition>& partitions,
+                                           std::chrono::milliseconds timeout) {
+  const auto ranges = client.log_ranges(partitions, timeout);
+  std::map<TopicPartition, kafka::CommittedOffset> committed;
+  std::map<TopicPartition, std::int64_t> at_time;
+  if (options.start == Start::kCommitted)
+    committed = client.committed(partitions, timeout);
+  if (options.start == Start::kTimestamp)
+    at_time = client.offsets_at(partitions, options.start_timestamp_ms, timeout);
+  std::vector<FirstPosition> positions;
+  for (const auto& partition : partitions) {
+    const auto& range = answered(ranges, partition);
+    FirstPosition position{partition, range.start, FirstPositionReason::kEarliest};
+    if (options.start == Start::kLatest) {
+      position = {partition, range.end, FirstPositionReason::kLatest};
+    } else if (options.start == Start::kTimestamp) {
+      position = {partition, answered(at_time, partition), FirstPositionReason::kTimestamp};
+    } else if (options.start == Start::kCommitted) {
+      const auto next = answered(committed, partition).next;
+      position.reason =
+          next >= 0 ? FirstPositionReason::kCommitted : FirstPositionReason::kNothingCommitted;
+      if (next >= 0)
+        position.next = next;
+    }
+    positions.push_back(std::move(position));
+  }
+  return positions;
+}
+
+std::string describe(const ledger::OtherConsumer& other) {
+  std::vector<std::string> parts;
+  for (const auto& [partition, stored] : other.stored) {
+    if (parts.size() == kMostPartitions) {
+      parts.push_back(fmt::format("and {} more", other.stored.size() - kMostPartitions));
+      break;
+    }
+    parts.push_back(stored < 0 ? fmt::format("[{}] nothing yet", partition)
+                               : fmt::format("[{}] up to offset {}", partition, stored));
+  }
+  return fmt::format("{} ({})", other.name(), fmt::join(parts, ", "));
+}
+
+std::optional<std::string> refuse_beside(const KafkaOptions& options, const std::string& topic,
+                                         const std::vector<ledger::OtherConsumer>& others) {
+  if (options.start == Start::kLatest || options.start == Start::kHalt)
+    return std::nullopt;
+  std::vector<std::string> described;
+  std::vector<std::string> names;
+  for (const auto& other : others) {
+    const bool named = std::ranges::any_of(options.start_beside, [&](const auto& name) {
+      return name == other.group || name == other.name();
+    });
+    if (named)
+      continue;
+    described.push_back(describe(other));
+    names.push_back(fmt::format("\"{}\"", other.name()));
+  }
+  if (names.empty())
+    return std::nullopt;
+  return fmt::format(
+      "topic {0} is new to consumer {1}/{2}, but another consumer of this database processes it: "
+      "{3}. "
+      "By kafka.start this one would do again what that one did. If a name is wrong, correct "
+      "kafka.group or kafka.cluster. If each has effects of its own: kafka.start_beside = [{4}]. "
+      "If "
+      "this one takes over: stop the other and state where it ended, pawl offsets set --config "
+      "FILE "
+      "--topic {0} --partition NUMBER --to OFFSET",
+      topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "));
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "engine/observers.hpp"
+#include "ledger/processes.hpp"
+#include "pawl/handler.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::engine {
+
+/// Tells the other processes of the consumer what this one does with each topic, and says once of
+/// each that does something else: whoever has a partition decides what happens to its messages.
+/// Part of a deployment, so a warning only; it is over when one of the two ends. Owned by the
+/// context; any worker calls it, over its own session.
+class Presence {
+ public:
+  Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,
+           const std::string& owner, const Observers& observers);
+
+  /// When it is due, and no other worker is at it. Throws postgres::Error, postgres::InDoubt.
+  void tell(postgres::Session& session);
+  /// The process ends: from now on it tells nothing. Throws the same.
+  void leave(postgres::Session& session);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void look(postgres::Session& session);
+
+  const std::string schema_;
+  const ledger::ConsumerId consumer_;
+  const std::string owner_;
+  const std::map<std::string, ledger::Fingerprint> fingerprints_;
+  const ledger::Processes processes_;
+  const Observers& observers_;
+
+  std::mutex mutex_;
+  Clock::time_point due_;                                // guarded by mutex_
+  bool left_ = false;                                    // guarded by mutex_
+  std::set<std::pair<std::string, std::string>> known_;  // topic, owner; guarded by mutex_
+};
+
+}  // namespace pawl::engine
