@@ -30,7 +30,7 @@ constexpr const char* kExitCodes =
     "  1         failed; the reason is on stderr (of check: on stdout); audit: there are findings\n"
     "  2         the command line or the configuration is wrong; nothing was changed\n"
     "  3         status --exit-code: something needs a person\n"
-    "  4         run --drain: at the end, but at least one partition is halted\n"
+    "  4         run --drain: at the end, but a partition is halted, or paused before its end\n"
     "  5         run: stopped, but what was in hand was abandoned after shutdown_timeout;\n"
     "            safe, it runs again\n"
     "  130, 143  run: a second SIGINT or SIGTERM ended it at once; safe as well\n";
@@ -105,6 +105,7 @@ int App::main(int argc, char** argv) {
     cli::add_status(root, commands);
     cli::add_offsets(root, commands);
     cli::add_partitions(root, commands);
+    cli::add_skipped(root, commands);
     cli::add_dlq(root, commands);
     cli::add_audit(root, commands);
     cli::add_keys(root, commands);

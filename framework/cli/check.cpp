@@ -9,6 +9,7 @@
 #include "cli/connections.hpp"
 #include "config/redact.hpp"
 #include "engine/first_positions.hpp"
+#include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
 #include "kafka/producer.hpp"
 #include "ledger/consumers.hpp"
@@ -60,7 +61,7 @@ class Check {
     }
     std::cout << fmt::format("{} {} wrong.\n", findings_.count(),
                              findings_.count() == 1 ? "thing is" : "things are");
-    return kFailed;
+    return bad_config_ ? kBadCall : kFailed;
   }
 
  private:
@@ -70,8 +71,7 @@ class Check {
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
   void check_statements(postgres::Session& session);
-  void check_statement(postgres::Session& session, const std::string& label, const std::string& sql,
-                       std::size_t parameters);
+  void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
   void check_kafka();
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
@@ -85,6 +85,7 @@ class Check {
   const Options& options_;
   const Registry& registry_;
   Findings findings_;
+  bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
   std::unique_ptr<handlers::Router> router_;
   std::unique_ptr<postgres::Session> session_;
   std::optional<ledger::KnownConsumer> consumer_;
@@ -98,6 +99,7 @@ void Check::check_alerts() {
     return;
   if (const auto problem = ops::alert_command_problem(options_.alerts); !problem.empty()) {
     findings_.wrong(problem);
+    bad_config_ = true;
   } else {
     findings_.good(fmt::format("alert command {}", options_.alerts.command.front()));
   }
@@ -109,6 +111,7 @@ void Check::make_router() {
   } catch (const ConfigErrors& errors) {
     for (const auto& problem : errors.problems())
       findings_.wrong(problem);
+    bad_config_ = true;
     return;
   }
   for (const auto& warning : handlers::key_warnings(*router_))
@@ -197,27 +200,31 @@ void Check::check_statements(postgres::Session& session) {
   for (const auto& binding : router_->bindings()) {
     const auto statements = binding->handler->statements();
     if (statements.empty()) {
-      findings_.note(fmt::format("handler {} is code: its SQL shows when it runs", binding->label));
+      findings_.note(fmt::format("{} is code: its SQL shows when it runs",
+                                 handlers::handler_text(binding->label)));
     }
     for (const auto& statement : statements) {
-      check_statement(session, statement.label, statement.sql, statement.parameters);
+      check_statement(session, statement);
     }
   }
   for (std::size_t i = 0; i < options_.audit.checks.size(); ++i) {
     const auto& check = options_.audit.checks[i];
-    check_statement(session, fmt::format("audit.sql[{}] {}", i, check.name),
-                    message::SqlText::parse(check.text).sql(), 0);
+    check_statement(session,
+                    {fmt::format("audit.sql[{}]{}", i,
+                                 check.name.empty() ? "" : fmt::format(" ({})", check.name)),
+                     message::SqlText::parse(check.text).sql(), 0, check.where});
   }
 }
 
-void Check::check_statement(postgres::Session& session, const std::string& label,
-                            const std::string& sql, std::size_t parameters) {
-  const auto problem = postgres::describe(session, sql, parameters);
+void Check::check_statement(postgres::Session& session,
+                            const handlers::DescribedStatement& statement) {
+  const auto problem = postgres::describe(session, statement.sql, statement.parameters);
   if (problem) {
-    findings_.wrong(fmt::format("{}: {}; correct the statement, or create or grant what it needs",
-                                label, *problem));
+    findings_.wrong(fmt::format(
+        "{}{}{}: {}; correct the statement, or create or grant what it needs", statement.where,
+        statement.where.empty() ? "" : ": ", statement.label, *problem));
   } else {
-    findings_.good(label);
+    findings_.good(statement.label);
   }
 }
 
@@ -246,10 +253,16 @@ void Check::check_kafka() {
 
 void Check::check_topics(const kafka::Client& client) {
   const auto topics = topics_of(options_);
-  const auto described = client.describe(topics, kKafkaTimeout);
+  const auto answers = client.describe_each(topics, kKafkaTimeout);
   for (const auto& topic : topics) {
-    const auto found = described.find(topic);
-    if (found == described.end()) {
+    if (const auto refused = answers.refused.find(topic); refused != answers.refused.end()) {
+      findings_.wrong(fmt::format(
+          "topic {}: Kafka refuses it: {}; grant this user READ and DESCRIBE on the topic", topic,
+          refused->second.what()));
+      continue;
+    }
+    const auto found = answers.described.find(topic);
+    if (found == answers.described.end()) {
       findings_.wrong(
           fmt::format("topic {} does not exist in Kafka; create it, or correct the "
                       "handlers' topics",
@@ -372,7 +385,7 @@ void add_check(CLI::App& parser, Commands& commands) {
     } catch (const ConfigErrors& errors) {
       for (const auto& problem : errors.problems())
         std::cout << "WRONG   " << problem << '\n';
-      return static_cast<int>(kFailed);
+      return static_cast<int>(kBadCall);
     }
   });
 }

@@ -51,6 +51,8 @@ void add_offsets_show(CLI::App& offsets, Commands& commands);
 void add_offsets_set(CLI::App& offsets, Commands& commands);
 void add_offsets_reset(CLI::App& offsets, Commands& commands);
 void add_partitions(CLI::App& parser, Commands& commands);
+void add_partitions_peek(CLI::App& partitions, Commands& commands);
+void add_skipped(CLI::App& parser, Commands& commands);
 void add_audit(CLI::App& parser, Commands& commands);
 void add_dlq(CLI::App& parser, Commands& commands);
 void add_dlq_show(CLI::App& dlq, Commands& commands);

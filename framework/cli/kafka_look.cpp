@@ -21,8 +21,11 @@ KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& 
     if (!client)
       client = make_client(options);
     static_cast<void>(client->cluster_id(kKafkaTimeout));
-    for (const auto& [topic, description] : client->describe(topics, kKafkaTimeout))
+    const auto answers = client->describe_each(topics, kKafkaTimeout);
+    for (const auto& [topic, description] : answers.described)
       look.topics[topic] = description.partitions;
+    for (const auto& [topic, why] : answers.refused)
+      look.refused[topic] = why.what();
     // A question about what does not exist would spoil the others' answers.
     std::vector<TopicPartition> existing;
     for (const auto& partition : partitions) {

@@ -14,6 +14,7 @@ namespace pawl::cli {
 /// What Kafka tells an operator's command about partitions.
 struct KafkaLook {
   std::map<std::string, std::int32_t> topics;  ///< those that exist, with their partitions
+  std::map<std::string, std::string> refused;  ///< those that Kafka refuses to describe, and why
   std::map<TopicPartition, kafka::LogRange> ranges;
   std::string problem;  ///< why Kafka could not be asked; the others are then not complete
 

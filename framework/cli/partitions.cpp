@@ -1,4 +1,5 @@
-// `partitions pause|resume|skip`: what an operator does to single partitions while they run.
+// `partitions pause|resume|skip` (`peek` is partitions_peek.cpp): what an operator does to single
+// partitions while they run.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -80,8 +81,8 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   change_register(row.partition,
                   [&] { commands.skip(*session, change, record.view(row.partition.topic, "")); });
   std::cout << fmt::format(
-      "{} offset {} is skipped; the message is kept in {}.skipped_messages. {}\n",
-      name_of(row.partition), offset, options.postgres.schema,
+      "{} offset {} is skipped; the message is kept, `skipped list` shows it. {}\n",
+      name_of(row.partition), offset,
       row.state == PartitionState::kPaused ? "The partition stays paused."
                                            : "The partition goes on behind it.");
   return kDone;
@@ -103,7 +104,8 @@ void add_state_command(CLI::App& parent, Commands& commands, const std::string& 
 }  // namespace
 
 void add_partitions(CLI::App& parser, Commands& commands) {
-  auto* partitions = parser.add_subcommand("partitions", "Pause, resume, or skip a message; live");
+  auto* partitions =
+      parser.add_subcommand("partitions", "Pause, resume, look at or skip a message; live");
   add_state_command(*partitions, commands, "pause", "Stop processing until resumed",
                     PartitionState::kPaused);
   add_state_command(*partitions, commands, "resume", "Go on after a pause or a halt",
@@ -123,6 +125,7 @@ void add_partitions(CLI::App& parser, Commands& commands) {
   commands.set_action(command, [config, chosen, offset, reason] {
     return skip(config->load(), *chosen, *offset, *reason);
   });
+  add_partitions_peek(*partitions, commands);
 }
 
 }  // namespace pawl::cli

@@ -1,7 +1,9 @@
 // `status`: one screen for whoever is on call.
 #include "cli/status.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,10 +55,14 @@ bool needs_somebody(const Status& status, const Arguments& arguments) {
            arguments.fail_on.end();
   };
   const bool any = arguments.exit_code || !arguments.fail_on.empty();
-  return (any && totals.halted > 0) ||
-         (asked("dead-letters") && totals.dead_letters + totals.parked_messages > 0) ||
-         (asked("unowned") && totals.unowned > 0) || (asked("paused") && totals.paused > 0) ||
-         (asked("stalled") && totals.stalled > 0);
+  const auto some = [](const auto& number) { return number.value_or(0) > 0; };
+  const bool nothing_stored =
+      std::none_of(status.partitions.begin(), status.partitions.end(),
+                   [](const auto& partition) { return partition.row.has_value(); });
+  return (any && (some(totals.halted) || nothing_stored)) ||
+         (asked("dead-letters") && (some(totals.dead_letters) || some(totals.parked_messages))) ||
+         (asked("unowned") && some(totals.unowned)) || (asked("paused") && some(totals.paused)) ||
+         (asked("stalled") && some(totals.stalled));
 }
 
 int look_once(const Options& options, const Arguments& arguments) {
@@ -68,11 +74,15 @@ int look_once(const Options& options, const Arguments& arguments) {
   }
   std::cout << (arguments.json ? status_json(status, true) + '\n'
                                : status_text(status, arguments.all));
-  if (!status.postgres_problem.empty() || !status.kafka_problem.empty()) {
-    std::cerr << fmt::format(
-        "could not see everything: {}{}{}\n", status.postgres_problem,
-        status.postgres_problem.empty() || status.kafka_problem.empty() ? "" : "; ",
-        status.kafka_problem);
+  std::vector<std::string> unseen;
+  for (const auto& problem : {status.postgres_problem, status.kafka_problem}) {
+    if (!problem.empty())
+      unseen.push_back(problem);
+  }
+  for (const auto& [topic, why] : status.refused_topics)
+    unseen.push_back(why);
+  if (!unseen.empty()) {
+    std::cerr << fmt::format("could not see everything: {}\n", fmt::join(unseen, "; "));
     return kFailed;
   }
   return needs_somebody(status, arguments) ? kNeedsSomebody : kDone;
@@ -96,7 +106,9 @@ int watch(const Options& options, const Arguments& arguments) {
       if (arguments.json) {
         std::cout << status_json(status, false) << std::endl;
       } else {
-        screen.show(status_text(status, arguments.all));
+        screen.show(
+            fmt::format("{:%Y-%m-%dT%H:%M:%S}Z, every {}\n{}", fmt::gmtime(status.now_ms / 1000),
+                        config::format_duration(interval), status_text(status, arguments.all)));
       }
       // Whoever read the output is gone.
       if (!std::cout)

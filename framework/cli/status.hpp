@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,10 +25,13 @@ enum class Concern {
 
 struct StatusPartition {
   TopicPartition partition;
-  std::optional<ledger::RegisterRow> row;  ///< nullopt: PostgreSQL could not be asked
+  std::optional<ledger::RegisterRow> row;  ///< nullopt: none, or PostgreSQL could not be asked
   std::optional<std::int64_t> end;         ///< of Kafka's log; nullopt: unknown
   std::optional<double> rate;  ///< messages a second since the last look; nullopt: there was none
-  Concern concern = Concern::kNone;
+  std::optional<Concern> concern;  ///< nullopt: PostgreSQL could not be asked
+  /// Seconds until its lag is gone, at the pace between the last two looks; nullopt: there was no
+  /// look before, or the lag does not shrink.
+  std::optional<std::int64_t> eta_seconds;
 
   [[nodiscard]] std::optional<std::int64_t> lag() const;
 };
@@ -41,25 +45,28 @@ struct Status {
   std::string postgres_problem;  ///< empty: it answered
   std::string kafka_problem;     ///< empty: it answered
   std::vector<std::string> missing_topics;
-  bool known = false;                       ///< the database has this consumer
+  std::map<std::string, std::string> refused_topics;  ///< that Kafka refuses to tell of, and why
+  bool known = false;                                 ///< the database has this consumer
   std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
   std::vector<StatusPartition> partitions;  ///< by topic and number
+  std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::vector<ledger::DeadLetterCount> letters;
   std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
   ledger::ServerView server;
 };
 
-/// Of all partitions.
+/// Of all partitions. What PostgreSQL knows alone is nullopt where it could not be asked.
 struct StatusTotals {
-  std::size_t partitions = 0;
-  std::size_t halted = 0;
-  std::size_t paused = 0;
-  std::size_t unowned = 0;
-  std::size_t stalled = 0;
-  std::optional<std::int64_t> lag;  ///< nullopt: not known of each
-  std::optional<double> rate;       ///< nullopt: not known of any
-  std::int64_t dead_letters = 0;
-  std::int64_t parked_messages = 0;
+  std::optional<std::size_t> partitions;  ///< nullopt: neither server could be asked
+  std::optional<std::size_t> halted;
+  std::optional<std::size_t> paused;
+  std::optional<std::size_t> unowned;
+  std::optional<std::size_t> stalled;
+  std::optional<std::int64_t> lag;          ///< nullopt: not known of each
+  std::optional<double> rate;               ///< nullopt: not known of any
+  std::optional<std::int64_t> eta_seconds;  ///< as of a partition
+  std::optional<std::int64_t> dead_letters;
+  std::optional<std::int64_t> parked_messages;
 };
 [[nodiscard]] StatusTotals totals_of(const Status& status);
 

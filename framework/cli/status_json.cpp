@@ -6,8 +6,10 @@
 namespace pawl::cli {
 namespace {
 
-const char* to_string(Concern concern) {
-  switch (concern) {
+const char* to_string(const std::optional<Concern>& concern) {
+  if (!concern)
+    return "";
+  switch (*concern) {
     case Concern::kNone:
       return "none";
     case Concern::kStalled:
@@ -24,15 +26,16 @@ const char* to_string(Concern concern) {
 
 Json totals_json(const StatusTotals& totals) {
   Json json;
-  json["partitions"] = totals.partitions;
-  json["halted"] = totals.halted;
-  json["paused"] = totals.paused;
-  json["unowned"] = totals.unowned;
-  json["stalled"] = totals.stalled;
+  json["partitions"] = or_null(totals.partitions);
+  json["halted"] = or_null(totals.halted);
+  json["paused"] = or_null(totals.paused);
+  json["unowned"] = or_null(totals.unowned);
+  json["stalled"] = or_null(totals.stalled);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
-  json["dead_letters"] = totals.dead_letters;
-  json["parked_messages"] = totals.parked_messages;
+  json["eta_seconds"] = or_null(totals.eta_seconds);
+  json["dead_letters"] = or_null(totals.dead_letters);
+  json["parked_messages"] = or_null(totals.parked_messages);
   return json;
 }
 
@@ -40,10 +43,11 @@ Json partition_json(const StatusPartition& partition) {
   Json json;
   json["topic"] = partition.partition.topic;
   json["partition"] = partition.partition.partition;
-  json["concern"] = to_string(partition.concern);
+  json["concern"] = or_null(std::string(to_string(partition.concern)));
   json["end"] = or_null(partition.end);
   json["lag"] = or_null(partition.lag());
   json["per_second"] = or_null(partition.rate);
+  json["eta_seconds"] = or_null(partition.eta_seconds);
   if (!partition.row)
     return json;
   const auto& row = *partition.row;
@@ -52,6 +56,7 @@ Json partition_json(const StatusPartition& partition) {
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
   json["reason"] = or_null(row.reason);
+  json["message_offset"] = or_null(row.halted_at);
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
@@ -90,6 +95,9 @@ std::string status_json(const Status& status, bool indented) {
   root["postgres_problem"] = or_null(status.postgres_problem);
   root["kafka_problem"] = or_null(status.kafka_problem);
   root["missing_topics"] = status.missing_topics;
+  auto& refused = root["refused_topics"] = Json::array();
+  for (const auto& [topic, why] : status.refused_topics)
+    refused.push_back({{"topic", topic}, {"reason", why}});
   root["totals"] = totals_json(totals_of(status));
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)

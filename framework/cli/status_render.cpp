@@ -8,6 +8,7 @@
 #include "cli/table.hpp"
 #include "config/document.hpp"
 #include "ledger/rows.hpp"
+#include "ops/catching_up.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -35,24 +36,10 @@ std::string counted(std::int64_t number, const char* one, const char* many) {
   return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
 }
 
-/// "45 s", "3 min", "2 h 5 min", "4 d 2 h"
-std::string age(std::int64_t seconds) {
-  constexpr std::int64_t kMinute = 60;
-  constexpr std::int64_t kHour = 60 * kMinute;
-  constexpr std::int64_t kDay = 24 * kHour;
-  if (seconds < 2 * kMinute)
-    return fmt::format("{} s", std::max<std::int64_t>(0, seconds));
-  if (seconds < kHour)
-    return fmt::format("{} min", seconds / kMinute);
-  if (seconds < kDay)
-    return fmt::format("{} h {} min", seconds / kHour, seconds % kHour / kMinute);
-  return fmt::format("{} d {} h", seconds / kDay, seconds % kDay / kHour);
-}
-
 /// How long ago a time in RFC 3339 was.
 std::string ago(const Status& status, const std::string& time) {
   const auto at = config::parse_time(time);
-  return at ? age((status.now_ms - *at) / 1000) : "?";
+  return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
 }
 
 std::string rate_text(std::optional<double> rate) {
@@ -109,6 +96,7 @@ std::string partitions_text(const Status& status, bool all) {
                {"END", Align::kRight},
                {"LAG", Align::kRight},
                {"RATE", Align::kRight},
+               {"ETA", Align::kRight},
                {"FOR", Align::kRight},
                {"OWNER"}});
   for (const auto* partition : shown) {
@@ -119,6 +107,7 @@ std::string partitions_text(const Status& status, bool all) {
                state_text(*partition), row && row->stored_offset < 0 ? "-" : stored,
                partition->end ? std::to_string(*partition->end) : "?",
                lag ? std::to_string(*lag) : "?", rate_text(partition->rate),
+               partition->eta_seconds ? ops::span_text(*partition->eta_seconds) : "?",
                row ? ago(status, row->state_since) : "?", owner_text(*partition)});
   }
   auto text = '\n' + table.text();
@@ -190,7 +179,7 @@ std::string holder_text(const ledger::HorizonHolder& holder) {
   if (!holder.state.empty())
     text += fmt::format(", {}", holder.state);
   if (holder.since)
-    text += fmt::format(", open for {}", age(*holder.since));
+    text += fmt::format(", open for {}", ops::span_text(*holder.since));
   return text +
          fmt::format(", {} since", counted(holder.transactions, "transaction", "transactions"));
 }
@@ -247,14 +236,15 @@ std::string verdict_of(const Status& status) {
   if (status.partitions.empty() || !status.partitions.front().row)
     return "no partition is stored yet";
   std::vector<std::string> parts;
-  const auto part = [&](std::size_t number, const char* what) {
-    if (number > 0)
-      parts.push_back(fmt::format("{} {}", number, what));
+  const auto part = [&](const std::optional<std::size_t>& number, const char* what) {
+    if (number.value_or(0) > 0)
+      parts.push_back(fmt::format("{} {}", *number, what));
   };
-  if (totals.halted > 0) {
-    parts.push_back(fmt::format("{} of {} partitions HALTED", totals.halted, totals.partitions));
+  const auto partitions = totals.partitions.value_or(0);
+  if (totals.halted.value_or(0) > 0) {
+    parts.push_back(fmt::format("{} of {} partitions HALTED", *totals.halted, partitions));
   } else {
-    parts.push_back(fmt::format("no partition of {} halted", totals.partitions));
+    parts.push_back(fmt::format("no partition of {} halted", partitions));
   }
   part(totals.unowned, "WITHOUT OWNER");
   part(totals.paused, "paused");
@@ -262,11 +252,15 @@ std::string verdict_of(const Status& status) {
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
-  parts.push_back(totals.dead_letters == 0
-                      ? "no dead letters"
-                      : counted(totals.dead_letters, "dead letter", "dead letters"));
-  if (totals.parked_messages > 0)
-    parts.push_back(counted(totals.parked_messages, "parked message", "parked messages"));
+  if (totals.eta_seconds.value_or(0) > 0)
+    parts.push_back(fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
+  const auto letters = totals.dead_letters.value_or(0);
+  parts.push_back(letters == 0 ? "no dead letters"
+                               : counted(letters, "dead letter", "dead letters"));
+  if (const auto parked = totals.parked_messages.value_or(0); parked > 0)
+    parts.push_back(counted(parked, "parked message", "parked messages"));
+  if (!status.refused_topics.empty())
+    parts.emplace_back("Kafka REFUSES TOPICS");
   if (!status.kafka_problem.empty())
     parts.emplace_back("Kafka DOES NOT ANSWER");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -282,8 +276,14 @@ std::string status_text(const Status& status, bool all) {
   }
   for (const auto& topic : status.missing_topics)
     text += fmt::format("Topic {} does not exist in Kafka.\n", topic);
+  for (const auto& [topic, why] : status.refused_topics) {
+    text += fmt::format(
+        "Kafka refuses topic {}: {}. Nothing of it is processed; grant this user READ and DESCRIBE "
+        "on it.\n",
+        topic, why);
+  }
   text += partitions_text(status, all);
-  if (const auto unowned = totals_of(status).unowned; unowned > 0) {
+  if (const auto unowned = totals_of(status).unowned.value_or(0); unowned > 0) {
     text += fmt::format("\n{} without owner: nothing is processed there until a `run` takes {}.\n",
                         counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
                         unowned == 1 ? "it" : "them");

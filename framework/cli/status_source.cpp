@@ -7,6 +7,7 @@
 #include "config/document.hpp"
 #include "config/redact.hpp"
 #include "ledger/consumers.hpp"
+#include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -15,9 +16,10 @@ namespace {
 /// A partition that has messages and processes none for longer is worth a look.
 constexpr std::int64_t kStalledAfterMs = 60000;
 
+/// Of a partition that PostgreSQL was asked about. Without a row nobody has ever worked on it.
 Concern concern_of(const StatusPartition& partition, std::int64_t now_ms) {
   if (!partition.row)
-    return Concern::kNone;
+    return Concern::kUnowned;
   const auto& row = *partition.row;
   if (row.state == ledger::PartitionState::kHalted)
     return Concern::kHalted;
@@ -48,16 +50,22 @@ std::optional<std::int64_t> StatusPartition::lag() const {
 
 StatusTotals totals_of(const Status& status) {
   StatusTotals totals;
-  totals.partitions = status.partitions.size();
+  const bool asked = status.postgres_problem.empty();
+  if (asked || !status.partitions.empty())
+    totals.partitions = status.partitions.size();
+  if (asked)
+    totals.halted = totals.paused = totals.unowned = totals.stalled = 0;
   std::int64_t lag = 0;
   bool lag_known = !status.partitions.empty();
   for (const auto& partition : status.partitions) {
-    totals.halted += partition.concern == Concern::kHalted ? 1 : 0;
-    totals.stalled += partition.concern == Concern::kStalled ? 1 : 0;
-    // Of two matters with one partition both count.
-    totals.unowned += partition.row && !partition.row->owned() ? 1 : 0;
-    totals.paused +=
-        partition.row && partition.row->state == ledger::PartitionState::kPaused ? 1 : 0;
+    if (asked) {
+      const auto& row = partition.row;
+      *totals.halted += partition.concern == Concern::kHalted ? 1 : 0;
+      *totals.stalled += partition.concern == Concern::kStalled ? 1 : 0;
+      // Of two matters with one partition both count.
+      *totals.unowned += !row || !row->owned() ? 1 : 0;
+      *totals.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
+    }
     lag_known = lag_known && partition.lag().has_value();
     lag += partition.lag().value_or(0);
     if (partition.rate)
@@ -65,8 +73,12 @@ StatusTotals totals_of(const Status& status) {
   }
   if (lag_known)
     totals.lag = lag;
+  totals.eta_seconds = status.eta_seconds;
+  if (!asked)
+    return totals;
+  totals.dead_letters = totals.parked_messages = 0;
   for (const auto& count : status.letters)
-    (count.status == "parked" ? totals.parked_messages : totals.dead_letters) += count.letters;
+    *(count.status == "parked" ? totals.parked_messages : totals.dead_letters) += count.letters;
   return totals;
 }
 
@@ -80,8 +92,11 @@ Status StatusSource::look() {
   ask_postgres(status);
   find_rates(status);
   ask_kafka(status);
-  for (auto& partition : status.partitions)
-    partition.concern = concern_of(partition, status.now_ms);
+  find_etas(status);
+  if (status.postgres_problem.empty()) {
+    for (auto& partition : status.partitions)
+      partition.concern = concern_of(partition, status.now_ms);
+  }
   return status;
 }
 
@@ -134,10 +149,11 @@ void StatusSource::ask_kafka(Status& status) {
   }
   const auto look = look_at_kafka(options_, client_, topics, wanted);
   status.kafka_problem = look.problem;
+  status.refused_topics = look.refused;
   if (!look.problem.empty())
     return;
   for (const auto& topic : topics_of(options_)) {
-    if (!look.topics.contains(topic))
+    if (!look.topics.contains(topic) && !look.refused.contains(topic))
       status.missing_topics.push_back(topic);
   }
   for (auto& partition : status.partitions)
@@ -151,6 +167,33 @@ void StatusSource::ask_kafka(Status& status) {
     partition.end = range.end;
     status.partitions.push_back(std::move(partition));
   }
+}
+
+/// By how much the lag has shrunk since the last look tells when it is gone: what producers add
+/// meanwhile counts.
+void StatusSource::find_etas(Status& status) {
+  const auto elapsed = std::chrono::milliseconds(status.now_ms - lag_at_ms_);
+  std::map<TopicPartition, std::int64_t> lags;
+  std::int64_t before_all = 0;
+  std::int64_t now_all = 0;
+  bool all_known = true;
+  for (auto& partition : status.partitions) {
+    const auto lag = partition.lag();
+    const auto before = lags_.find(partition.partition);
+    all_known = all_known && lag && before != lags_.end();
+    if (!lag)
+      continue;
+    lags[partition.partition] = *lag;
+    now_all += *lag;
+    if (before == lags_.end())
+      continue;
+    before_all += before->second;
+    partition.eta_seconds = ops::seconds_to_catch_up(before->second, *lag, elapsed);
+  }
+  if (all_known)
+    status.eta_seconds = ops::seconds_to_catch_up(before_all, now_all, elapsed);
+  lags_ = std::move(lags);
+  lag_at_ms_ = status.now_ms;
 }
 
 void StatusSource::find_rates(Status& status) {

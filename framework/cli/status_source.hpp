@@ -28,12 +28,15 @@ class StatusSource {
   void ask_postgres(Status& status);
   void ask_kafka(Status& status);
   void find_rates(Status& status);
+  void find_etas(Status& status);
 
   const Options& options_;
   std::unique_ptr<postgres::Session> session_;
   std::unique_ptr<kafka::Client> client_;
   std::map<TopicPartition, Counted> counted_;  ///< at the last look
   std::int64_t counted_at_ms_ = 0;
+  std::map<TopicPartition, std::int64_t> lags_;  ///< at the last look
+  std::int64_t lag_at_ms_ = 0;
 };
 
 }  // namespace pawl::cli

@@ -159,6 +159,7 @@ void read_idempotency(const Reader& reader, IdempotencyOptions& out) {
 
 void read_failures(const Reader& reader, FailureOptions& out) {
   reader.choice("then", kPolicies, out.then);
+  reader.duration("retry_for", out.retry_for);
   reader.count("max_attempts", out.max_attempts);
   reader.count("max_crashes", out.max_crashes);
   reader.duration("retry_initial", out.retry_initial);
@@ -243,6 +244,7 @@ void read_audit(const Reader& audit, Findings& findings, AuditOptions& out) {
   audit.duration("timeout", out.timeout);
   read_items(audit, [&](const Node& node, const std::string& option) {
     AuditCheck& check = out.checks.emplace_back();
+    check.where = node.where();
     read_item(node, option, audit, kCheckWords, findings, check.text,
               [&](const Reader& reader) { reader.text("name", check.name); });
   });
@@ -264,6 +266,7 @@ void read_statements(const Reader& handler, Findings& findings, std::vector<SqlS
   }
   read_items(handler, [&](const Node& node, const std::string& option) {
     SqlStatement& statement = out.emplace_back();
+    statement.where = node.where();
     read_item(node, option, handler, kStatementWords, findings, statement.text,
               [&](const Reader& reader) {
                 if (reader.node("expect_rows") != nullptr) {

@@ -159,11 +159,13 @@ class ShapeCheck {
 }  // namespace
 
 const std::vector<std::string>& handler_keys() {
-  static const std::vector<std::string> keys{
-      "name",   "topics",       "when",        "sql",           "function",  "batch",
-      "key",    "scope",        "missing_key", "conflict",      "timeout",   "isolation",
-      "then",   "max_attempts", "max_crashes", "retry_initial", "retry_max", "program_error_retry",
-      "breaker"};
+  static const std::vector<std::string> keys{"name",          "topics",       "when",
+                                             "sql",           "function",     "batch",
+                                             "key",           "scope",        "missing_key",
+                                             "conflict",      "timeout",      "isolation",
+                                             "then",          "max_attempts", "max_crashes",
+                                             "retry_initial", "retry_max",    "program_error_retry",
+                                             "retry_for",     "breaker"};
   return keys;
 }
 

@@ -22,6 +22,7 @@ constexpr std::uint32_t kLargestBatch = 10000;
 constexpr std::size_t kLeastBatchBytes = std::size_t{1} << 10U;
 constexpr std::size_t kMostBatchBytes = std::size_t{256} << 20U;
 constexpr milliseconds kShortestProgress{100};
+constexpr hours kLongestRetries{24 * 7};
 constexpr hours kLongestRetention{24 * 3650};
 
 /// NAMEDATALEN - 1: PostgreSQL refuses a longer channel.
@@ -49,7 +50,8 @@ void validate_alerts(const AlertOptions& alerts, Validation& validation) {
 
 void validate_failures(const FailureOptions& failures, const std::string& option,
                        Validation& validation) {
-  validation.range(option + ".max_attempts", failures.max_attempts, 1, kMostAttempts);
+  validation.range(option + ".retry_for", failures.retry_for, milliseconds{0}, kLongestRetries);
+  validation.range(option + ".max_attempts", failures.max_attempts, 0, kMostAttempts);
   validation.range(option + ".max_crashes", failures.max_crashes, 1, kMostCrashes);
   validation.backoff(option, failures.retry_initial, failures.retry_max, hours{24});
   validation.range(option + ".program_error_retry", failures.program_error_retry, milliseconds{10},

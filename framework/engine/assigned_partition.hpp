@@ -110,6 +110,7 @@ struct AssignedPartition {
   std::optional<std::int64_t> renewed_for;
   /// The connection was lost while its handler ran; counted when it comes up again.
   std::optional<std::int64_t> lost_in_handler;
+  std::uint32_t broken_connections = 0;  ///< so often by the message in hand
   /// So many messages, it first, may be why another process ended: each of them runs alone
   /// (worker_probation.cpp).
   std::uint32_t on_probation = 0;

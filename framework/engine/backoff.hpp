@@ -22,12 +22,6 @@ class Backoff {
     return Milliseconds(delay);
   }
   void reset() { bound_ = initial_; }
-  /// Other bounds from here on; the delays reached so far stay.
-  void limit(Milliseconds initial, Milliseconds max) {
-    initial_ = initial;
-    max_ = max;
-    bound_ = std::clamp(bound_, initial, max);
-  }
 
  private:
   Milliseconds initial_;

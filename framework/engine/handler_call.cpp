@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/failure.hpp"
+#include "handlers/handler_statement.hpp"
 #include "postgres/error.hpp"
 
 namespace pawl::engine {
@@ -36,8 +37,8 @@ void tell_duplicate(const Observers& observers, const handlers::Binding& binding
     (*binding.on_duplicate)(message, response);
   } catch (...) {
     const auto text =
-        fmt::format("on_duplicate of handler {} threw: {}; the duplicate is passed all the same",
-                    binding.label, what_was_thrown());
+        fmt::format("on_duplicate of {} threw: {}; the duplicate is passed all the same",
+                    handlers::handler_text(binding.label), what_was_thrown());
     auto event = event_of(Step::kWarning, message);
     event.detail = text;
     observers.emit(event);

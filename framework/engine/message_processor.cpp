@@ -4,6 +4,7 @@
 
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
+#include "handlers/handler_statement.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -106,9 +107,9 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   }
   throw Unfit(
       ledger::dead_reason::kMissingKey,
-      fmt::format("handler {}: the message has no idempotency key ({}); correct the producer or "
+      fmt::format("{}: the message has no idempotency key ({}); correct the producer or "
                   "idempotency.key, or choose idempotency.missing_key",
-                  hand.binding->label, std::get<NoKey>(hand.key).why));
+                  handlers::handler_text(hand.binding->label), std::get<NoKey>(hand.key).why));
 }
 
 void MessageProcessor::identify(const Message& message) {

@@ -91,6 +91,8 @@ void Monitor::check_topics() {
   context_.directory.refresh();
   context_.kafka_reachable.answered();
   for (const auto& topic : context_.router.topics()) {
+    if (tell_refusal(topic))
+      continue;
     const auto found = context_.directory.find(topic, milliseconds(60000));
     if (!found || found->id.empty())
       continue;
@@ -101,6 +103,30 @@ void Monitor::check_topics() {
     }
     known = found->id;
   }
+}
+
+/// True: Kafka refuses the topic. Said when that begins, and when it ends.
+bool Monitor::tell_refusal(const std::string& topic) {
+  const auto refusal = context_.directory.refusal(topic);
+  if (refusal.has_value() == refused_.contains(topic))
+    return refusal.has_value();
+  Event event{refusal ? Step::kTopicRefused : Step::kTopicServed};
+  event.topic = topic;
+  const auto detail =
+      refusal ? fmt::format(
+                    "Kafka refuses the topic: {}. Nothing of it is processed, other topics "
+                    "go on; it is tried again by itself. Grant this user READ and DESCRIBE "
+                    "on the topic",
+                    *refusal)
+              : std::string("Kafka serves the topic again");
+  event.detail = detail;
+  context_.observers.emit(event);
+  if (refusal) {
+    refused_.insert(topic);
+  } else {
+    refused_.erase(topic);
+  }
+  return refusal.has_value();
 }
 
 void Monitor::ask_log_ends() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +34,7 @@ class Monitor {
 
   void run();
   void check_topics();
+  bool tell_refusal(const std::string& topic);
   void ask_log_ends();
   void check_calls();
   void end_stalled_owner(const WorkerCall& call);
@@ -41,6 +43,7 @@ class Monitor {
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   std::map<std::string, std::string> topic_ids_;
+  std::set<std::string> refused_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
 
   std::mutex mutex_;

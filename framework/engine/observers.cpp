@@ -62,16 +62,46 @@ std::string_view to_string(Step step) {
       return "kafka_lost";
     case Step::kKafkaBack:
       return "kafka_back";
+    case Step::kGroupAwaited:
+      return "group_awaited";
+    case Step::kTopicRefused:
+      return "topic_refused";
+    case Step::kTopicServed:
+      return "topic_served";
     case Step::kPruned:
       return "pruned";
     case Step::kHandlersDiffer:
       return "handlers_differ";
     case Step::kRelayed:
       return "relayed";
+    case Step::kDrained:
+      return "drained";
     case Step::kWarning:
       return "warning";
   }
   return "unknown";
+}
+
+bool is_of_message(Step step) {
+  switch (step) {
+    case Step::kDuplicate:
+    case Step::kCommitted:
+    case Step::kSkipped:
+    case Step::kDeadLettered:
+    case Step::kParked:
+    case Step::kProbation:
+    case Step::kFailed:
+    case Step::kInDoubt:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<std::int64_t> message_offset(const Event& event) {
+  if (is_of_message(event.step) && event.offset >= 0)
+    return event.offset;
+  return event.message_offset;
 }
 
 }  // namespace pawl

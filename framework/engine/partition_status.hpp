@@ -20,6 +20,7 @@ struct PartitionStatus {
   const TopicPartition partition;
   std::atomic<bool> acquired{false};
   std::atomic<bool> halted{false};
+  std::atomic<bool> paused{false};  ///< by an operator
   /// The next offset to process: stored + 1; -1 before it is known.
   std::atomic<std::int64_t> position{-1};
   /// What of it a crash of the database cannot take back; moves only with Durability::kReplayable.

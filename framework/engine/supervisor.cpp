@@ -1,6 +1,7 @@
 #include "engine/supervisor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <random>
@@ -15,6 +16,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
 constexpr milliseconds kKafkaTimeout{3000};
+/// A group that nobody left behind assigns its partitions sooner.
+constexpr milliseconds kGroupPatience{5000};
 constexpr std::size_t kLeastBuffer = 1024;
 /// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
 /// again.
@@ -115,7 +118,8 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(const KafkaOptions& option
 /// librdkafka bounds what it fetches by partition, and from the client's start on.
 void Supervisor::share_buffer() {
   std::size_t partitions = 0;
-  for (const auto& [topic, found] : client_->describe(router_.topics(), kKafkaTimeout))
+  for (const auto& [topic, found] :
+       client_->describe_each(router_.topics(), kKafkaTimeout).described)
     partitions += static_cast<std::size_t>(found.partitions);
   auto options = options_.kafka;
   const auto share = std::max(options.buffer / std::max<std::size_t>(partitions, 1), kLeastBuffer);
@@ -137,8 +141,11 @@ RunResult Supervisor::run() {
     return RunResult::kStopped;
   start_workers();
   loop();
-  const bool halted = options_.consumer.drain && any_halted() && !stop_;
-  const auto result = leave(halted ? RunResult::kHaltedPartitions : RunResult::kStopped);
+  const bool drained = options_.consumer.drain && !stop_ && !fatal_;
+  if (drained)
+    say_drained();
+  const bool left_behind = drained && !left_behind_.empty();
+  const auto result = leave(left_behind ? RunResult::kHaltedPartitions : RunResult::kStopped);
   if (fatal_)
     throw FatalError(*fatal_);
   return result;
@@ -244,11 +251,13 @@ void Supervisor::loop() {
       manual.push_back({topic, partition});
   }
   membership_->start(router_.topics(), manual);
+  say_awaited_at_ = Clock::now() + kGroupPatience;
   while (!stop_ && !fatal_) {
     membership_->poll(kPoll);
     finish_revocation();
     serve_restarts();
     commit_progress();
+    say_what_is_awaited();
     if (options_.consumer.drain && drained())
       return;
   }
@@ -343,7 +352,8 @@ void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& tex
     return;
   }
   emit(Step::kWarning, fmt::format("Kafka: {}", text));
-  if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+      code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
       code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) {
     if (monitor_)
       monitor_->topics_in_doubt();
@@ -385,50 +395,76 @@ void Supervisor::tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>&
   membership_->commit_async(progress, context_->commit_metadata());
 }
 
-bool Supervisor::drained() {
-  if (!assigned_once_ || revocation_)
-    return false;
+/// Nothing is fetched before the first assignment, for which Kafka may wait: said once.
+void Supervisor::say_what_is_awaited() {
+  if (assigned_once_ || !say_awaited_at_ || Clock::now() < *say_awaited_at_)
+    return;
+  say_awaited_at_.reset();
+  const bool classic = options_.kafka.group_protocol == GroupProtocol::kClassic;
+  emit(Step::kGroupAwaited,
+       fmt::format("waiting for group {}: Kafka has assigned nothing yet. A member that ended "
+                   "without a word holds its place for up to {}; with kafka.group_instance_id a "
+                   "process that comes back gets its own at once",
+                   options_.kafka.group,
+                   classic ? fmt::format("kafka.session_timeout ({} s)",
+                                         options_.kafka.session_timeout.count() / 1000)
+                           : std::string("the broker's group.consumer.session.timeout.ms")));
+}
+
+bool Supervisor::find_drain_goal() {
+  if (drain_goal_)
+    return true;
   try {
-    if (!drain_targets_) {
-      std::vector<TopicPartition> all;
-      for (const auto& topic : router_.topics()) {
-        const auto found = context_->directory.find(topic, milliseconds(1000));
-        if (!found)
-          return false;
-        for (std::int32_t p = 0; p < found->partitions; ++p)
-          all.push_back({topic, p});
-      }
-      drain_targets_.emplace();
-      for (const auto& [partition, range] : client_->log_ranges(all, kKafkaTimeout)) {
-        (*drain_targets_)[partition] = range.end;
-      }
+    std::vector<TopicPartition> all;
+    for (const auto& topic : router_.topics()) {
+      const auto found = context_->directory.find(topic, milliseconds(1000));
+      if (!found)
+        return false;
+      for (std::int32_t p = 0; p < found->partitions; ++p)
+        all.push_back({topic, p});
     }
+    std::map<TopicPartition, std::int64_t> ends;
+    for (const auto& [partition, range] : client_->log_ranges(all, kKafkaTimeout))
+      ends[partition] = range.end;
+    drain_goal_.emplace(all, ends);
+    return true;
   } catch (const kafka::KafkaError& error) {
     kafka_reachable_.failed(error.what());
-    drain_targets_.reset();
     return false;
   }
+}
+
+bool Supervisor::drained() {
+  if (!assigned_once_ || revocation_ || !find_drain_goal())
+    return false;
   const auto all = context_->board.all();
   if (all.size() != owners_.size())
     return false;
+  left_behind_.clear();
   for (const auto& status : all) {
-    if (status->halted)
-      continue;
-    const auto target = drain_targets_->find(status->partition);
-    const auto reached = std::max(status->position.load(), status->end_seen.load());
+    DrainView view;
+    view.acquired = status->acquired;
+    view.halted = status->halted;
+    view.paused = status->paused;
     // Who has drained may delete the topic: nothing must depend on a replay then.
-    const auto safe = status->next_for_kafka(options_.consumer.durability);
-    if (!status->acquired || safe < status->position || target == drain_targets_->end() ||
-        reached < target->second)
-      return false;
+    view.durable = status->next_for_kafka(options_.consumer.durability) >= status->position;
+    view.reached = std::max(status->position.load(), status->end_seen.load());
+    view.goal = drain_goal_->of(status->partition, status->log_end);
+    switch (judge(view)) {
+      case Drained::kNotYet:
+        return false;
+      case Drained::kLeftBehind:
+        left_behind_.push_back(left_behind_text(status->partition, view));
+        break;
+      case Drained::kDone:
+        break;
+    }
   }
   return true;
 }
 
-bool Supervisor::any_halted() const {
-  const auto all = context_->board.all();
-  return std::any_of(all.begin(), all.end(),
-                     [](const auto& status) { return status->halted.load(); });
+void Supervisor::say_drained() const {
+  emit(Step::kDrained, fmt::format("{}", fmt::join(left_behind_, "; ")));
 }
 
 /// `result`: how the process ends if nothing is cut. Returns how it does.

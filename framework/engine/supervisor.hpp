@@ -14,6 +14,7 @@
 #include "engine/context.hpp"
 #include "engine/dead_letter_bell.hpp"
 #include "engine/dead_letter_relay.hpp"
+#include "engine/drain.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
 #include "engine/pruner.hpp"
@@ -60,8 +61,10 @@ class Supervisor final : private kafka::MembershipListener {
   void commit_progress();
   void tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>& partitions, bool all);
   [[nodiscard]] bool drained();
+  void say_what_is_awaited();
+  [[nodiscard]] bool find_drain_goal();
+  void say_drained() const;
   RunResult leave(RunResult result);
-  [[nodiscard]] bool any_halted() const;
   [[nodiscard]] std::unique_ptr<kafka::Client> new_client(const KafkaOptions& options) const;
   void share_buffer();
   bool pause_before_retry(std::chrono::milliseconds delay);
@@ -90,7 +93,9 @@ class Supervisor final : private kafka::MembershipListener {
   std::set<TopicPartition> restarts_;  // guarded by restarts_mutex_
 
   bool assigned_once_ = false;
-  std::optional<std::map<TopicPartition, std::int64_t>> drain_targets_;
+  std::optional<Clock::time_point> say_awaited_at_;  ///< nullopt: said, or nothing to say
+  std::optional<DrainGoal> drain_goal_;
+  std::vector<std::string> left_behind_;  ///< by draining, as texts
   std::map<TopicPartition, std::int64_t> told_kafka_;
   Clock::time_point next_commit_{};
   std::optional<std::string> fatal_;

@@ -18,16 +18,26 @@ std::optional<kafka::TopicDescription> TopicDirectory::find(const std::string& t
   if (!fresh)
     refresh();
   const std::scoped_lock lock(mutex_);
-  const auto found = described_.find(topic);
-  if (found == described_.end())
+  if (const auto refused = answers_.refused.find(topic); refused != answers_.refused.end())
+    throw kafka::KafkaError(refused->second);
+  const auto found = answers_.described.find(topic);
+  if (found == answers_.described.end())
     return std::nullopt;
   return found->second;
 }
 
-void TopicDirectory::refresh() {
-  auto described = client_.describe(topics_, kTimeout);
+std::optional<std::string> TopicDirectory::refusal(const std::string& topic) const {
   const std::scoped_lock lock(mutex_);
-  described_ = std::move(described);
+  const auto refused = answers_.refused.find(topic);
+  if (refused == answers_.refused.end())
+    return std::nullopt;
+  return refused->second.what();
+}
+
+void TopicDirectory::refresh() {
+  auto answers = client_.describe_each(topics_, kTimeout);
+  const std::scoped_lock lock(mutex_);
+  answers_ = std::move(answers);
   described_at_ = Clock::now();
 }
 

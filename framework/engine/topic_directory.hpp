@@ -17,9 +17,12 @@ class TopicDirectory {
  public:
   TopicDirectory(const kafka::Client& client, std::vector<std::string> topics);
 
-  /// Nullopt: the topic does not exist. Throws kafka::KafkaError.
+  /// Nullopt: the topic does not exist. Throws kafka::KafkaError, also when Kafka refuses this one.
   std::optional<kafka::TopicDescription> find(const std::string& topic,
                                               std::chrono::milliseconds max_age);
+
+  /// Why Kafka refused the topic when it was asked last; nullopt: it did not.
+  [[nodiscard]] std::optional<std::string> refusal(const std::string& topic) const;
 
   /// Asks again now. Throws kafka::KafkaError.
   void refresh();
@@ -29,9 +32,9 @@ class TopicDirectory {
 
   const kafka::Client& client_;
   const std::vector<std::string> topics_;
-  std::mutex mutex_;
-  std::map<std::string, kafka::TopicDescription> described_;  // guarded by mutex_
-  std::optional<Clock::time_point> described_at_;             // guarded by mutex_
+  mutable std::mutex mutex_;
+  kafka::TopicAnswers answers_;                    // guarded by mutex_
+  std::optional<Clock::time_point> described_at_;  // guarded by mutex_
 };
 
 }  // namespace pawl::engine

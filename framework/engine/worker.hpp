@@ -161,10 +161,11 @@ class Worker {
   [[nodiscard]] const FailureOptions& failure_options() const;
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);
-  void halt(Partition& partition, const char* kind, const std::string& reason, bool retry_later);
+  void halt(Partition& partition, const ledger::Halt& halt, bool retry_later);
   void stop_fetching(Partition& partition);
   void emit(Step step, const Partition& partition, std::int64_t offset,
-            std::string_view detail = {}) const;
+            std::string_view detail = {},
+            std::optional<std::int64_t> message_offset = std::nullopt) const;
   void emit_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
   void emit_breaker(const Partition& partition, const std::string& handler,
                     const Failure& failure) const;

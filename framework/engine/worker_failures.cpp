@@ -3,12 +3,18 @@
 
 #include <random>
 
+#include "engine/retries.hpp"
 #include "engine/worker.hpp"
+#include "handlers/handler_statement.hpp"
 
 namespace pawl::engine {
 namespace {
 
 using std::chrono::milliseconds;
+
+/// A message whose handler breaks its connection, attempt after attempt, may bring the server
+/// process down each time and everybody's sessions with it: not as often as others are tried.
+constexpr std::uint32_t kMostBrokenConnections = 5;
 
 milliseconds jitter(milliseconds upper) {
   thread_local std::minstd_rand random{std::random_device{}()};
@@ -33,7 +39,8 @@ void Worker::emit_breaker(const Partition& partition, const std::string& handler
   Event event{Step::kBreakerOpen};
   event.topic = partition.name().topic;
   event.partition = partition.name().partition;
-  event.offset = partition.buffer.front().record.offset();
+  event.offset = partition.stored;
+  event.message_offset = partition.buffer.front().record.offset();
   event.handler = handler;
   event.detail = detail;
   context_.observers.emit(event);
@@ -79,13 +86,15 @@ void Worker::fail(Partition& partition, const Failure& failure) {
         renew_session();
         return;
       }
-      halt(partition, ledger::halt_kind::kProgram,
-           fmt::format(
-               "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
-               "the database or the handler; it is tried again every {} s by itself",
-               context_.options.kafka.group, partition.name().topic, partition.name().partition,
-               offset, failure.text, failure.sqlstate,
-               context_.options.failures.program_error_retry.count() / 1000),
+      halt(partition,
+           {ledger::halt_kind::kProgram,
+            fmt::format(
+                "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
+                "the database or the handler; it is tried again every {} s by itself",
+                context_.options.kafka.group, partition.name().topic, partition.name().partition,
+                offset, failure.text, failure.sqlstate,
+                context_.options.failures.program_error_retry.count() / 1000),
+            offset},
            true);
       return;
     case FailureClass::kTransactionEnded:
@@ -138,7 +147,9 @@ bool Worker::count_lost_connection(Partition& partition, const Partition::Item& 
   Failure failure;
   failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
   failure.reason = ledger::dead_reason::kError;
-  if (partition.attempts < failure_options().max_attempts)
+  ++partition.broken_connections;
+  if (partition.attempts < attempts_allowed(failure_options()) &&
+      partition.broken_connections < kMostBrokenConnections)
     return true;
   fail_message(partition, failure);
   return false;
@@ -150,10 +161,9 @@ void Worker::fail_message(Partition& partition, const Failure& failure) {
   // duplicate and hide that.
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
   const bool exhausted = failure.permanent || ended || partition.one_try_only ||
-                         partition.attempts >= options.max_attempts;
+                         partition.attempts >= attempts_allowed(options);
   if (!exhausted) {
-    partition.retry_backoff.limit(options.retry_initial, options.retry_max);
-    partition.not_before = Clock::now() + partition.retry_backoff.next();
+    partition.not_before = Clock::now() + wait_before_retry(options, partition.attempts);
     return;
   }
   if (ended || options.then == FailurePolicy::kHalt) {
@@ -164,15 +174,18 @@ void Worker::fail_message(Partition& partition, const Failure& failure) {
   const auto handler = binding == nullptr ? std::string() : binding->label;
   if (!context_.breaker.allows(handler, failure.way(), options.breaker)) {
     emit_breaker(partition, handler, failure);
-    halt(partition, ledger::halt_kind::kProgram,
-         fmt::format(
-             "{} {} [{}] offset {}: {} messages of handler {} in a row failed in this way, so "
-             "none is set aside any more: {}. Correct the cause; it is tried again every {} s "
-             "by itself",
-             context_.options.kafka.group, partition.name().topic, partition.name().partition,
-             partition.buffer.front().record.offset(), options.breaker,
-             handler.empty() ? "(none)" : handler, failure.text,
-             options.program_error_retry.count() / 1000),
+    const auto offset = partition.buffer.front().record.offset();
+    halt(partition,
+         {ledger::halt_kind::kProgram,
+          fmt::format(
+              "{} {} [{}] offset {}: {} messages of {} in a row failed in this way, so "
+              "none is set aside any more: {}. Correct the cause; it is tried again every {} s "
+              "by itself",
+              context_.options.kafka.group, partition.name().topic, partition.name().partition,
+              offset, options.breaker,
+              handler.empty() ? "no handler" : handlers::handler_text(handler), failure.text,
+              options.program_error_retry.count() / 1000),
+          offset},
          true);
     return;
   }
@@ -278,28 +291,28 @@ void Worker::halt_at_message(Partition& partition, const Failure& failure) {
   const auto offset = partition.buffer.front().record.offset();
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
   const auto& key = processor_.last_key();
-  halt(
-      partition,
-      failure.reason == ledger::dead_reason::kCrash ? ledger::halt_kind::kCrash
-                                                    : ledger::halt_kind::kMessage,
-      fmt::format(
-          "{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
-          "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
-          "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
-          "FILE --topic {} --partition {} --offset {}",
-          context_.options.kafka.group, partition.name().topic, partition.name().partition, offset,
-          key.empty() ? "(none)" : fmt::format("\"{}\"", key),
-          ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
-          failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
-          partition.attempts, partition.name().topic, partition.name().partition,
-          partition.name().topic, partition.name().partition, offset),
-      false);
+  halt(partition,
+       {failure.reason == ledger::dead_reason::kCrash ? ledger::halt_kind::kCrash
+                                                      : ledger::halt_kind::kMessage,
+        fmt::format(
+            "{} {} [{}] offset {} key {}: {}{} (attempts: {}). The partition stands before this "
+            "message, others go on. Correct the cause, then: pawl partitions resume --config FILE "
+            "--topic {} --partition {}; or leave the message out: pawl partitions skip --config "
+            "FILE --topic {} --partition {} --offset {}",
+            context_.options.kafka.group, partition.name().topic, partition.name().partition,
+            offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
+            ended ? failure.text + " Look at what it may have stored before you go on"
+                  : failure.text,
+            failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
+            partition.attempts, partition.name().topic, partition.name().partition,
+            partition.name().topic, partition.name().partition, offset),
+        offset},
+       false);
 }
 
-void Worker::halt(Partition& partition, const char* kind, const std::string& reason,
-                  bool retry_later) {
+void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_later) {
   try {
-    if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, kind, reason)) {
+    if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, halt)) {
       give_way(partition);
       return;
     }
@@ -321,7 +334,7 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
   }
   partition.row_halted = true;
   if (!partition.status->halted.exchange(true) || !retry_later) {
-    emit(Step::kHalted, partition, partition.stored, reason);
+    emit(Step::kHalted, partition, partition.stored, halt.reason, halt.message_offset);
   }
   if (retry_later) {
     partition.not_before = Clock::now() + context_.options.failures.program_error_retry;

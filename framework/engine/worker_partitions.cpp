@@ -24,12 +24,13 @@ constexpr std::uint64_t kStuckAnswers = 3;
 }  // namespace
 
 void Worker::emit(Step step, const Partition& partition, std::int64_t offset,
-                  std::string_view detail) const {
+                  std::string_view detail, std::optional<std::int64_t> message_offset) const {
   Event event{step};
   event.topic = partition.name().topic;
   event.partition = partition.name().partition;
   event.offset = offset;
   event.detail = detail;
+  event.message_offset = message_offset;
   const auto end = partition.status->log_end.load();
   const auto next = partition.status->position.load();
   if (end >= 0 && next >= 0)
@@ -128,8 +129,8 @@ void Worker::prepare_acquires() {
       if (found == ranges.end()) {
         partition->not_before = Clock::now() + partition->acquire_backoff.next();
         emit(Step::kWarning, *partition, partition->stored,
-             "cannot position the partition yet: Kafka tells no offsets of it now (it has no "
-             "leader?)");
+             "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
+             "leader, or its topic is gone or not permitted; asking again");
         continue;
       }
       partition->log_hint = found->second;
@@ -153,6 +154,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   partition.leader_epoch = acquired.leader_epoch;
   if (partition.stored != acquired.stored_offset) {
     partition.attempts = 0;
+    partition.broken_connections = 0;
     partition.batch_pace.forget_failures();
   }
   partition.stored = acquired.stored_offset;
@@ -176,11 +178,12 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   const bool try_halted = of_program || once_more;
   partition.one_try_only = once_more;
   partition.row_halted = halted;
+  partition.status->paused = paused;
   if (paused || (halted && !try_halted)) {
     partition.status->halted = halted;
     partition.phase = Partition::Phase::kStopped;
-    emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset,
-         acquired.reason);
+    emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset, acquired.reason,
+         acquired.halted_at);
     return;
   }
   partition.status->halted = false;
@@ -201,13 +204,13 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
       partition.status->position = next;
       partition.status->durable = next;
     }
-    halt(partition, refused.kind.c_str(), refused.reason, false);
+    halt(partition, {refused.kind, refused.reason, std::nullopt}, false);
     return;
   }
   // There is no row to store the halt in; ask again, an operator may have made one.
-  partition.status->halted = true;
   partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
-  emit(Step::kHalted, partition, -1, refused.reason);
+  if (!partition.status->halted.exchange(true))
+    emit(Step::kHalted, partition, -1, refused.reason);
 }
 
 void Worker::position(Partition& partition) {
@@ -331,14 +334,16 @@ void Worker::process(Partition& partition, bool more_follows) {
   }
   if (goes_back(partition.leader_epoch, item.record.leader_epoch())) {
     processor_.settle();
-    halt(partition, ledger::halt_kind::kPosition,
-         fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
-                     "under epoch {}: the log was truncated or the topic recreated. Nothing was "
-                     "skipped. Find out what was lost, then state the position: {}",
-                     context_.options.kafka.group, partition.name().topic,
-                     partition.name().partition, item.record.offset(), *item.record.leader_epoch(),
-                     partition.stored, *partition.leader_epoch,
-                     positions_.set_command(partition.name())),
+    halt(partition,
+         {ledger::halt_kind::kPosition,
+          fmt::format("{} {} [{}]: offset {} carries leader epoch {}, but offset {} was processed "
+                      "under epoch {}: the log was truncated or the topic recreated. Nothing was "
+                      "skipped. Find out what was lost, then state the position: {}",
+                      context_.options.kafka.group, partition.name().topic,
+                      partition.name().partition, item.record.offset(), *item.record.leader_epoch(),
+                      partition.stored, *partition.leader_epoch,
+                      positions_.set_command(partition.name())),
+          std::nullopt},
          false);
     return;
   }
@@ -430,6 +435,7 @@ void Worker::forget_attempts(Partition& partition) {
   partition.status->halted = false;
   partition.attempts = 0;
   partition.lost_in_handler.reset();
+  partition.broken_connections = 0;
   partition.renewed_for.reset();
   partition.one_try_only = false;
   partition.retry_backoff.reset();
@@ -480,8 +486,13 @@ void Worker::stream_error(Partition& partition, const kafka::Record& record) {
     partition.not_before = Clock::now() + kSeekRetry;
     return;
   }
-  emit(Step::kWarning, partition, partition.taken,
-       fmt::format("Kafka reports: {}", record.error_text()));
+  // A topic may be described without being read: then only fetching says so.
+  const bool refused = record.error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+  emit(refused ? Step::kTopicRefused : Step::kWarning, partition, partition.taken,
+       refused ? fmt::format("Kafka refuses to let the partition be read: {}; it is tried again by "
+                             "itself. Grant this user READ on the topic",
+                             record.error_text())
+               : fmt::format("Kafka reports: {}", record.error_text()));
   context_.topics_in_doubt();
 }
 

@@ -9,11 +9,11 @@
 
 namespace pawl::handlers {
 
-BatchSqlHandler::BatchSqlHandler(const std::string& label,
+BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place,
                                  const std::vector<SqlStatement>& statements) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
     auto text = message::SqlText::parse_batch(statements[i].text);
-    Entry entry{sql_label(label, i), {next_sql_name(), text.sql()}, {}};
+    Entry entry{sql_label(place, i), {next_sql_name(), text.sql()}, {}, statements[i].where};
     for (auto& value : std::move(text).parameters())
       entry.columns.push_back(column_of(std::move(value)));
     entries_.push_back(std::move(entry));
@@ -66,7 +66,7 @@ std::vector<DescribedStatement> BatchSqlHandler::statements() const {
   std::vector<DescribedStatement> described;
   for (const auto& entry : entries_)
     described.push_back(
-        {entry.label + " (for batches)", entry.statement.text, entry.columns.size()});
+        {entry.label + " (for batches)", entry.statement.text, entry.columns.size(), entry.where});
   return described;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "handlers/batch_handler.hpp"
+#include "handlers/handler_statement.hpp"
 #include "message/template.hpp"
 #include "pawl/options.hpp"
 #include "postgres/statement.hpp"
@@ -16,7 +17,7 @@ namespace pawl::handlers {
 class BatchSqlHandler final : public BatchHandler {
  public:
   /// As SqlHandler.
-  BatchSqlHandler(const std::string& label, const std::vector<SqlStatement>& statements);
+  BatchSqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements);
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
@@ -30,6 +31,7 @@ class BatchSqlHandler final : public BatchHandler {
     std::string label;
     postgres::Statement statement;
     std::vector<std::size_t> columns;  ///< of its parameters, in values_
+    SourceLocation where;
   };
 
   std::size_t column_of(message::Template value);

@@ -23,8 +23,11 @@ std::string headers_json(const Message& message) {
 
 }  // namespace
 
-FunctionHandler::FunctionHandler(std::string label, const std::string& function)
-    : label_(fmt::format("handler {}, function {}", label, function)) {
+FunctionHandler::FunctionHandler(const HandlerPlace& place, const std::string& function,
+                                 SourceLocation where)
+    : label_(fmt::format("{}.function {}{}", handler_option(place.index), function,
+                         place.name.empty() ? "" : fmt::format(" ({})", place.name))),
+      where_(std::move(where)) {
   static std::atomic<unsigned> next_number{0};
   statement_ = {fmt::format("pawl_function_{}", next_number++),
                 fmt::format("SELECT {}($1::text, $2::integer, $3::bigint, $4::bytea, $5::bytea,"
@@ -51,7 +54,7 @@ Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,
 }
 
 std::vector<DescribedStatement> FunctionHandler::statements() const {
-  return {{label_, statement_.text, 7}};
+  return {{label_, statement_.text, 7, where_}};
 }
 
 }  // namespace pawl::handlers

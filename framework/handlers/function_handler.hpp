@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "handlers/handler.hpp"
+#include "handlers/handler_statement.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::handlers {
@@ -16,7 +17,7 @@ namespace pawl::handlers {
 class FunctionHandler final : public Handler {
  public:
   /// `function` is an SQL name, possibly schema-qualified; validated with the configuration.
-  FunctionHandler(std::string label, const std::string& function);
+  FunctionHandler(const HandlerPlace& place, const std::string& function, SourceLocation where);
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
@@ -24,6 +25,7 @@ class FunctionHandler final : public Handler {
 
  private:
   std::string label_;
+  SourceLocation where_;
   postgres::Statement statement_;
 };
 

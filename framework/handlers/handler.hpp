@@ -7,15 +7,17 @@
 #include "message/json.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/message.hpp"
+#include "pawl/options.hpp"
 #include "postgres/frame.hpp"
 
 namespace pawl::handlers {
 
 /// A statement that a handler will run, for `pawl check` to describe against the database.
 struct DescribedStatement {
-  std::string label;  ///< names it in messages: "handler payment, statement 2"
+  std::string label;  ///< names it in messages: "handler[0].sql[1] (payment)"
   std::string sql;
   std::size_t parameters = 0;
+  SourceLocation where = {};  ///< in the configuration; empty: it is not written there
 };
 
 /// Says ahead which statements apply a message: they depend on nothing but the message, need no

@@ -22,7 +22,20 @@ std::string next_sql_name() {
   return fmt::format("pawl_sql_{}", next_number++);
 }
 
-std::string sql_label(const std::string& handler, std::size_t index) {
+std::string handler_option(std::size_t index) {
+  return fmt::format("handler[{}]", index);
+}
+
+std::string handler_text(const std::string& label) {
+  return label.starts_with("handler[") ? label : "handler " + label;
+}
+
+std::string sql_label(const HandlerPlace& handler, std::size_t index) {
+  return fmt::format("{}.sql[{}]{}", handler_option(handler.index), index,
+                     handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
+}
+
+std::string said_label(const std::string& handler, std::size_t index) {
   return fmt::format("handler {}, statement {}", handler, index + 1);
 }
 

@@ -13,8 +13,23 @@ namespace pawl::handlers {
 /// handlers may carry the same label.
 [[nodiscard]] std::string next_sql_name();
 
-/// What errors call a handler's statement.
-[[nodiscard]] std::string sql_label(const std::string& handler, std::size_t index);
+/// A handler of the configuration: how the configuration's own errors call it, and its name.
+struct HandlerPlace {
+  std::size_t index = 0;  ///< from 0
+  std::string name;       ///< empty: it has none
+};
+
+/// What tables, alerts and errors call a handler that has neither name nor function: "handler[0]".
+[[nodiscard]] std::string handler_option(std::size_t index);
+
+/// "handler payment", or "handler[0]", for a sentence.
+[[nodiscard]] std::string handler_text(const std::string& label);
+
+/// What errors call a statement of the configuration: "handler[0].sql[1] (payment)".
+[[nodiscard]] std::string sql_label(const HandlerPlace& handler, std::size_t index);
+
+/// The same of a statement that code says: "handler payment, statement 2".
+[[nodiscard]] std::string said_label(const std::string& handler, std::size_t index);
 
 /// Whether sessions keep the statement prepared.
 enum class Prepared { kOnce, kNever };

@@ -42,17 +42,19 @@ std::string label_of(const HandlerOptions& options, std::size_t position) {
     return options.name;
   if (!options.function.empty())
     return options.function;
-  return fmt::format("#{}", position + 1);
+  return handler_option(position);
 }
 
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
-                                      const Registry& registry, const std::string& schema) {
+                                      std::size_t position, const Registry& registry,
+                                      const std::string& schema) {
   if (!options.sql.empty() && options.batch)
-    return std::make_unique<BatchSqlHandler>(label, options.sql);
+    return std::make_unique<BatchSqlHandler>(HandlerPlace{position, options.name}, options.sql);
   if (!options.sql.empty())
-    return std::make_unique<SqlHandler>(label, options.sql, schema);
+    return std::make_unique<SqlHandler>(HandlerPlace{position, options.name}, options.sql, schema);
   if (!options.function.empty())
-    return std::make_unique<FunctionHandler>(label, options.function);
+    return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
+                                             options.where);
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(*function);
   const auto* function = registry.find_handler(options.name);
@@ -94,7 +96,7 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->conflict = from.conflict.value_or(options.idempotency.conflict);
     binding->frame = {parse_isolation(from.isolation), from.timeout};
     binding->failures = from.failures;
-    binding->handler = make_handler(from, binding->label, registry, options.postgres.schema);
+    binding->handler = make_handler(from, binding->label, i, registry, options.postgres.schema);
     // A parked record key must be looked at for each message.
     if (from.failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
@@ -132,11 +134,11 @@ std::vector<std::string> key_warnings(const Router& router) {
     if (!entity)
       continue;
     warnings.push_back(
-        fmt::format("handler {}: its key {} looks like the id of a thing, not of an event ({}): if "
+        fmt::format("{}: its key {} looks like the id of a thing, not of an event ({}): if "
                     "several events are about the same one, all but the first are taken for "
                     "duplicates or conflicts. Use an id that the producer gives each event, or add "
                     "one to the key",
-                    binding->label, binding->key_template->text(), *entity));
+                    handler_text(binding->label), binding->key_template->text(), *entity));
   }
   return warnings;
 }

@@ -4,12 +4,13 @@
 
 namespace pawl::handlers {
 
-SqlHandler::SqlHandler(const std::string& label, const std::vector<SqlStatement>& statements,
+SqlHandler::SqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements,
                        const std::string& schema) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
     auto text = message::SqlText::parse(statements[i].text);
     HandlerStatement statement(text.sql(), statements[i].expect_rows, schema);
-    entries_.push_back({sql_label(label, i), std::move(text), std::move(statement)});
+    entries_.push_back(
+        {sql_label(place, i), std::move(text), std::move(statement), statements[i].where});
   }
 }
 
@@ -45,8 +46,8 @@ const StatementPlanner* SqlHandler::planner() const {
 std::vector<DescribedStatement> SqlHandler::statements() const {
   std::vector<DescribedStatement> described;
   for (const auto& entry : entries_) {
-    described.push_back(
-        {entry.label, entry.statement.counted_by_reader().text, entry.text.parameters().size()});
+    described.push_back({entry.label, entry.statement.counted_by_reader().text,
+                         entry.text.parameters().size(), entry.where});
   }
   return described;
 }

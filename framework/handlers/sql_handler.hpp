@@ -15,9 +15,9 @@ namespace pawl::handlers {
 /// rows and the message goes alone.
 class SqlHandler final : public Handler, private StatementPlanner {
  public:
-  /// `label` names the handler in errors and its statements on the server, `schema` is pawl's.
-  /// Throws message::SqlTextError, message::TemplateError.
-  SqlHandler(const std::string& label, const std::vector<SqlStatement>& statements,
+  /// `place` names the statements in errors, `schema` is pawl's. Throws message::SqlTextError,
+  /// message::TemplateError.
+  SqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements,
              const std::string& schema);
 
   Response apply(postgres::Frame& frame, const Message& message,
@@ -31,6 +31,7 @@ class SqlHandler final : public Handler, private StatementPlanner {
     std::string label;
     message::SqlText text;
     HandlerStatement statement;
+    SourceLocation where;
   };
 
   [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,

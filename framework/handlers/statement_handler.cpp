@@ -29,7 +29,7 @@ class Taker final : public Statements {
     try {
       take_(texts_.find(sql, expect_rows), parameters, index);
     } catch (const message::SqlTextError& error) {
-      throw PermanentError(fmt::format("{}: {}", sql_label(handler_, index), error.what()));
+      throw PermanentError(fmt::format("{}: {}", said_label(handler_, index), error.what()));
     }
   }
 
@@ -85,7 +85,7 @@ Response StatementHandler::apply(postgres::Frame& frame, const Message& message,
                 const auto& plain = statement->counted_by_reader();
                 const auto expect_rows = statement->expect_rows();
                 frame.defer(part(std::move(statement), plain), std::move(parameters), expect_rows,
-                            sql_label(label_, index));
+                            said_label(label_, index));
               });
   function_(taker, message);
   return std::nullopt;

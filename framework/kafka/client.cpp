@@ -115,9 +115,21 @@ Client::~Client() {
 }
 
 void Client::on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
-  const auto* self = static_cast<const Client*>(rd_kafka_opaque(client));
-  if (self != nullptr && self->log_)
+  auto* self = static_cast<Client*>(rd_kafka_opaque(client));
+  if (self == nullptr)
+    return;
+  // Syslog's error and worse: a refused connection, a failed handshake or login.
+  if (level <= 3) {
+    const std::scoped_lock lock(self->trouble_mutex_);
+    self->trouble_ = text;
+  }
+  if (self->log_)
     self->log_(level, facility, text);
+}
+
+std::string Client::cause() const {
+  const std::scoped_lock lock(trouble_mutex_);
+  return trouble_.empty() ? "" : fmt::format("; librdkafka says: {}", trouble_);
 }
 
 }  // namespace pawl::kafka

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ namespace pawl::kafka {
 struct TopicDescription {
   std::string id;  ///< KIP-516, base64; empty where the broker has none
   std::int32_t partitions = 0;
+};
+
+/// What Kafka says about several topics. One that does not exist is in neither.
+struct TopicAnswers {
+  std::map<std::string, TopicDescription> described;
+  std::map<std::string, KafkaError> refused;  ///< not authorised, for example
 };
 
 /// The offsets between which a partition's log holds records: [start, end).
@@ -59,7 +66,11 @@ class Client {
 
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
-  /// Topics that do not exist are absent from the answer.
+  /// A topic that Kafka refuses to describe hides no other one.
+  [[nodiscard]] TopicAnswers describe_each(const std::vector<std::string>& topics,
+                                           std::chrono::milliseconds timeout) const;
+  /// The same where each of them is needed: throws when one is refused. Topics that do not exist
+  /// are absent from the answer.
   std::map<std::string, TopicDescription> describe(const std::vector<std::string>& topics,
                                                    std::chrono::milliseconds timeout) const;
   /// Log start and end of the partitions asked for; absent is what has no leader or does not exist.
@@ -87,9 +98,13 @@ class Client {
                                                       rd_kafka_IsolationLevel_t isolation,
                                                       std::chrono::milliseconds timeout) const;
 
+  /// "; librdkafka says: ...", what it logged last about brokers that it cannot use.
+  [[nodiscard]] std::string cause() const;
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;
+  mutable std::mutex trouble_mutex_;
+  std::string trouble_;  // guarded by trouble_mutex_
   rd_kafka_t* client_ = nullptr;
 };
 

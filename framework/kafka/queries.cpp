@@ -44,8 +44,9 @@ ListHandle to_list(const std::vector<TopicPartition>& partitions) {
 std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
   char* id = rd_kafka_clusterid(client_, to_int(timeout));
   if (id == nullptr) {
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                     "no Kafka broker answered; check kafka.bootstrap_servers and the network");
+    throw KafkaError(
+        RD_KAFKA_RESP_ERR__TIMED_OUT,
+        "no Kafka broker answered; check kafka.bootstrap_servers and the network" + cause());
   }
   std::string result(id);
   rd_kafka_mem_free(client_, id);
@@ -54,9 +55,17 @@ std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
 
 std::map<std::string, TopicDescription> Client::describe(const std::vector<std::string>& topics,
                                                          std::chrono::milliseconds timeout) const {
-  std::map<std::string, TopicDescription> described;
+  auto answers = describe_each(topics, timeout);
+  if (!answers.refused.empty())
+    throw KafkaError(answers.refused.begin()->second);
+  return std::move(answers.described);
+}
+
+TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
+                                   std::chrono::milliseconds timeout) const {
+  TopicAnswers answers;
   if (topics.empty())
-    return described;
+    return answers;
   std::vector<const char*> names;
   for (const auto& topic : topics)
     names.push_back(topic.c_str());
@@ -79,18 +88,19 @@ std::map<std::string, TopicDescription> Client::describe(const std::vector<std::
     }
     const std::string name = rd_kafka_TopicDescription_name(descriptions[i]);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      throw KafkaError(code,
-                       fmt::format("describing topic {}: {}", name, rd_kafka_error_string(error)));
+      answers.refused.emplace(name, KafkaError(code, fmt::format("describing topic {}: {}", name,
+                                                                 rd_kafka_error_string(error))));
+      continue;
     }
     std::size_t partitions = 0;
     rd_kafka_TopicDescription_partitions(descriptions[i], &partitions);
     const auto* uuid = rd_kafka_TopicDescription_topic_id(descriptions[i]);
     const bool has_id = uuid != nullptr && (rd_kafka_Uuid_most_significant_bits(uuid) != 0 ||
                                             rd_kafka_Uuid_least_significant_bits(uuid) != 0);
-    described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
-                       static_cast<std::int32_t>(partitions)};
+    answers.described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
+                               static_cast<std::int32_t>(partitions)};
   }
-  return described;
+  return answers;
 }
 
 std::map<TopicPartition, std::int64_t> Client::list_offsets(

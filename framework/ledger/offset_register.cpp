@@ -25,6 +25,20 @@ constexpr const char* kCommitDurably =
     " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer"
     "   AND r.owner_epoch = $4::bigint";
 
+// Behind pawl.halt in its transaction, under the row's lock; of nobody's row when that was refused.
+constexpr const char* kStoreHaltOffset =
+    "UPDATE pawl.processed_kafka_offsets"
+    "   SET halt_offset = $5::bigint"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
+    "   AND owner_epoch = $4::bigint AND state = 'halted'";
+
+// Behind pawl.acquire in its transaction: the row is locked by then, so this belongs to what that
+// returned.
+constexpr const char* kHaltOffset =
+    "SELECT CASE WHEN state = 'halted' THEN halt_offset END"
+    "  FROM pawl.processed_kafka_offsets"
+    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer";
+
 constexpr const char* kRecordAttempt =
     "UPDATE pawl.processed_kafka_offsets r"
     "   SET attempts = CASE WHEN r.attempts_offset = $5::bigint THEN r.attempts ELSE 0 END + 1,"
@@ -141,6 +155,8 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       advance_batch_{"pawl_advance_batch", advance_batch_text(schema)},
       release_(statement("release", kRelease, schema)),
       halt_(statement("halt", kHalt, schema)),
+      store_halt_offset_(statement("store_halt_offset", kStoreHaltOffset, schema)),
+      halt_offset_(statement("halt_offset", kHaltOffset, schema)),
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       owned_by_(statement("owned_by", kOwnedBy, schema)),
@@ -156,11 +172,15 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
   add_backend(parameters, session);
-  const auto results = postgres::run_transaction(session, {{&acquire_, std::move(parameters)}});
+  const auto results = postgres::run_transaction(
+      session, {{&acquire_, std::move(parameters)},
+                {&halt_offset_, partition_parameters(consumer_, partition)}});
   const auto* rows = results.front().get();
   if (PQntuples(rows) == 0)
     return std::nullopt;
-  return read_acquired(rows);
+  auto acquired = read_acquired(rows);
+  acquired.halted_at = optional_integer(results.back().get(), 0, 0);
+  return acquired;
 }
 
 void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition& partition,
@@ -212,13 +232,15 @@ bool OffsetRegister::release(postgres::Session& session, const TopicPartition& p
 }
 
 bool OffsetRegister::halt(postgres::Session& session, const TopicPartition& partition,
-                          OwnerEpoch epoch, const std::string& kind,
-                          const std::string& reason) const {
+                          OwnerEpoch epoch, const Halt& halt) const {
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
-  parameters.add_text(kind);
-  parameters.add_text(reason);
-  const auto results = postgres::run_transaction(session, {{&halt_, std::move(parameters)}});
+  auto offset = parameters;
+  parameters.add_text(halt.kind);
+  parameters.add_text(halt.reason);
+  offset.add_optional_integer(halt.message_offset);
+  const auto results = postgres::run_transaction(
+      session, {{&halt_, std::move(parameters)}, {&store_halt_offset_, std::move(offset)}});
   return boolean(results.front().get(), 0, 0);
 }
 

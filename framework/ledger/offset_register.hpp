@@ -95,7 +95,7 @@ class OffsetRegister {
   /// False: somebody else acquired meanwhile; nothing was changed.
   bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
   bool halt(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
-            const std::string& kind, const std::string& reason) const;
+            const Halt& halt) const;
 
   /// A commit that waits for the disk, and so for everything that the session committed before.
   /// False: somebody else acquired meanwhile; nothing was written, and nothing waited for.
@@ -143,6 +143,8 @@ class OffsetRegister {
   postgres::Statement advance_batch_;
   postgres::Statement release_;
   postgres::Statement halt_;
+  postgres::Statement store_halt_offset_;
+  postgres::Statement halt_offset_;
   postgres::Statement record_attempt_;
   postgres::Statement store_topic_id_;
   postgres::Statement owned_by_;

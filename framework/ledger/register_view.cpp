@@ -19,7 +19,8 @@ constexpr const char* kReadRegister =
     // Whose sessions a role may not see in full have no backend_start for it.
     "       owner_pid IS NOT NULL AND NOT EXISTS ("
     "         SELECT FROM pg_stat_activity a"
-    "          WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true))"
+    "          WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),"
+    "       CASE WHEN state = 'halted' THEN halt_offset END"
     "  FROM pawl.processed_kafka_offsets"
     " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
     " ORDER BY topic, partition";
@@ -121,6 +122,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.parked = integer(rows, i, 17);
     row.acquired_at = text(rows, i, 18);
     row.session_gone = boolean(rows, i, 19);
+    row.halted_at = optional_integer(rows, i, 20);
     result.push_back(std::move(row));
   }
   return result;

@@ -30,6 +30,13 @@ inline constexpr const char* kCrash = "crash";        ///< the head message ends
 inline constexpr const char* kPosition = "position";  ///< Kafka no longer holds what comes next
 }  // namespace halt_kind
 
+/// Why a partition goes no further.
+struct Halt {
+  std::string kind;  ///< halt_kind
+  std::string reason;
+  std::optional<std::int64_t> message_offset;  ///< of the message that halts it, if it is one
+};
+
 /// How a message ended, as the register counts it.
 enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kDead, kParked, kEndOfLog };
 
@@ -41,7 +48,8 @@ struct Acquired {
   PartitionState state = PartitionState::kRunning;
   std::string halt_kind;
   std::string reason;
-  std::string topic_id;  ///< empty when unknown
+  std::optional<std::int64_t> halted_at;  ///< offset of the message that halts it, if it is one
+  std::string topic_id;                   ///< empty when unknown
   std::optional<std::int32_t> leader_epoch;
   bool released = true;
   std::string previous_owner;

@@ -25,7 +25,7 @@ Alert alert_of(std::string_view kind, const Event& event) {
   alert.kind = kind;
   alert.topic = event.topic;
   alert.partition = event.partition;
-  alert.offset = event.offset;
+  alert.message_offset = message_offset(event);
   alert.handler = event.handler;
   alert.detail = event.detail;
   alert.happened_ms = wall_clock_ms();
@@ -41,6 +41,7 @@ bool concerns_alerts(Step step) {
     case Step::kBreakerOpen:
     case Step::kProbation:
     case Step::kHandlersDiffer:
+    case Step::kTopicRefused:
     case Step::kDatabaseLost:
     case Step::kDatabaseBack:
     case Step::kKafkaLost:
@@ -107,6 +108,9 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kHandlersDiffer:
       limit_.add(alert_of(alert_kind::kHandlersDiffer, event), now);
+      break;
+    case Step::kTopicRefused:
+      limit_.add(alert_of(alert_kind::kTopicRefused, event), now);
       break;
     case Step::kDatabaseLost:
       limit_.lost(Server::kDatabase, std::string(event.detail), now);

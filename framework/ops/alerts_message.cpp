@@ -43,8 +43,10 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_deta
     json["topic"] = alert.topic;
   if (alert.partition >= 0)
     json["partition"] = alert.partition;
-  if (alert.offset >= 0)
-    json["offset"] = alert.offset;
+  if (alert.message_offset) {
+    json["offset"] = *alert.message_offset;
+    json["message_offset"] = *alert.message_offset;
+  }
   if (!alert.handler.empty())
     json["handler"] = alert.handler;
   if (alert.seconds >= 0)

@@ -19,6 +19,7 @@ inline constexpr std::string_view kDeadLetter = "dead-letter";
 inline constexpr std::string_view kBreaker = "breaker";
 inline constexpr std::string_view kProbation = "probation";
 inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
+inline constexpr std::string_view kTopicRefused = "topic-refused";
 inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
 inline constexpr std::string_view kDatabaseBack = "database-back";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
@@ -30,7 +31,7 @@ struct Alert {
   std::string_view kind;  ///< alert_kind
   std::string topic = {};
   std::int32_t partition = -1;
-  std::int64_t offset = -1;
+  std::optional<std::int64_t> message_offset = {};  ///< of the message that it is about
   std::string handler = {};
   std::string detail = {};       ///< as the log has it: no payloads
   std::int64_t happened_ms = 0;  ///< since 1970

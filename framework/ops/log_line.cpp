@@ -41,10 +41,14 @@ std::string as_json(const std::string& group, const LogLine& line) {
     object["partition"] = line.partition;
   if (line.offset >= 0)
     object["offset"] = line.offset;
+  if (line.message_offset)
+    object["message_offset"] = *line.message_offset;
   if (line.lag >= 0)
     object["lag"] = line.lag;
   if (!line.key.empty())
     object["key"] = line.key;
+  for (const auto& [name, number] : line.figures)
+    object[std::string(name)] = number;
   if (!line.text.empty())
     object["detail"] = line.text;
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).substr(1);

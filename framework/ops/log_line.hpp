@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,7 @@ struct LogLine {
   std::int32_t partition = -1;
   std::int64_t offset = -1;
   bool of_message = false;  ///< the offset is that of a message, not a position: text shows it
+  std::optional<std::int64_t> message_offset = std::nullopt;  ///< as Event has it
   std::int64_t lag = -1;
   std::string_view key = {};  ///< only for lines of debug level
   std::string text = {};      ///< for people

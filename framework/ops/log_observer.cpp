@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "config/redact.hpp"
+#include "handlers/handler_statement.hpp"
+#include "ops/catching_up.hpp"
 
 namespace pawl::ops {
 namespace {
@@ -38,7 +40,8 @@ std::string together(const Options& options, const Registry& registry) {
   std::vector<std::string> flights;
   for (std::size_t i = 0; i < options.handlers.size(); ++i) {
     const auto& handler = options.handlers[i];
-    const auto name = handler.name.empty() ? fmt::format("#{}", i + 1) : handler.name;
+    const auto name =
+        handlers::handler_text(handler.name.empty() ? handlers::handler_option(i) : handler.name);
     const bool is_code = handler.sql.empty() && handler.function.empty();
     const bool takes_batches =
         is_code ? registry.find_batch_handler(handler.name) != nullptr : handler.batch;
@@ -50,11 +53,11 @@ std::string together(const Options& options, const Registry& registry) {
   }
   std::string text;
   if (!batches.empty() && options.batch.max_messages > 1) {
-    text += fmt::format("; up to {} messages of handler {} share one transaction",
+    text += fmt::format("; up to {} messages of {} share one transaction",
                         options.batch.max_messages, fmt::join(batches, ", "));
   }
   if (!flights.empty() && options.consumer.pipeline > 1 && !options.postgres.pooled) {
-    text += fmt::format("; up to {} transactions of handler {} travel to PostgreSQL at once",
+    text += fmt::format("; up to {} transactions of {} travel to PostgreSQL at once",
                         options.consumer.pipeline, fmt::join(flights, ", "));
   }
   return text;
@@ -77,23 +80,6 @@ std::string guarantee_of(const Options& options) {
           : "");
 }
 
-/// Whether an event's offset is that of a message; else it is a position.
-bool of_message(Step step) {
-  switch (step) {
-    case Step::kCommitted:
-    case Step::kDuplicate:
-    case Step::kSkipped:
-    case Step::kDeadLettered:
-    case Step::kParked:
-    case Step::kProbation:
-    case Step::kFailed:
-    case Step::kInDoubt:
-      return true;
-    default:
-      return false;
-  }
-}
-
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -105,7 +91,7 @@ const char* meaning(RunResult result) {
     case RunResult::kFatal:
       return "failed";
     case RunResult::kHaltedPartitions:
-      return "drained, but partitions are halted; `offsets show` tells which and why";
+      return "drained, but not to the end";
     case RunResult::kShutdownTimeout:
       return "stopped, what was in hand was abandoned and runs again";
   }
@@ -162,10 +148,16 @@ void LogObserver::ended(RunResult result) {
   report_held(Clock::now(), true);
   const auto total = counts();
   const auto took = seconds(Clock::now() - started_);
+  std::string left_behind;
+  {
+    const std::scoped_lock lock(drained_mutex_);
+    if (result == RunResult::kHaltedPartitions)
+      left_behind = fmt::format(": {}; `status` tells why", left_behind_);
+  }
   say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
-      fmt::format("{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{})",
-                  meaning(result), total.processed, took, total.duplicates, total.skipped,
-                  set_aside(total)));
+      fmt::format("{}{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{})",
+                  meaning(result), left_behind, total.processed, took, total.duplicates,
+                  total.skipped, set_aside(total)));
 }
 
 void LogObserver::failed(const std::string& reason) {
@@ -209,6 +201,10 @@ void LogObserver::handle(const Event& event) {
     case Step::kDisconnected:
       connection_lost(event);
       return;
+    case Step::kTopicRefused:
+      line(spdlog::level::err, event, std::string(event.detail));
+      return;
+    case Step::kTopicServed:
     case Step::kPruned:
       line(spdlog::level::info, event, std::string(event.detail));
       return;
@@ -218,9 +214,17 @@ void LogObserver::handle(const Event& event) {
     case Step::kRelayed:
       line(spdlog::level::debug, event, std::string(event.detail));
       return;
+    case Step::kGroupAwaited:
+      line(spdlog::level::info, event, std::string(event.detail));
+      return;
     case Step::kWarning:
       limited(spdlog::level::warn, event, std::string(event.detail));
       return;
+    case Step::kDrained: {
+      const std::scoped_lock lock(drained_mutex_);
+      left_behind_ = event.detail;
+      return;
+    }
     default:
       break;
   }
@@ -241,7 +245,7 @@ void LogObserver::handle(const Event& event) {
           fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ", event.detail));
       break;
     case Step::kHalted:
-      limited(spdlog::level::err, event, fmt::format("HALTED: {}", event.detail));
+      line(spdlog::level::err, event, fmt::format("HALTED: {}", event.detail));
       break;
     case Step::kFenced:
       limited(spdlog::level::warn, event,
@@ -295,12 +299,18 @@ void LogObserver::follow(const Event& event) {
     case Step::kAcquired:
       partition.owned = true;
       partition.halted = false;
+      partition.paused = false;
       partition.next = event.offset + 1;
       if (event.lag >= 0)
         partition.end = event.offset + 1 + event.lag;
       break;
     case Step::kHalted:
       partition.halted = true;
+      partition.paused = false;
+      break;
+    case Step::kPaused:
+      partition.paused = true;
+      partition.halted = false;
       break;
     case Step::kRevoked:
       partition.owned = false;
@@ -321,7 +331,8 @@ void LogObserver::line(level_enum level, const Event& event, std::string text) {
   line.topic = event.topic;
   line.partition = event.partition;
   line.offset = event.step == Step::kHalted ? -1 : event.offset;
-  line.of_message = of_message(event.step);
+  line.of_message = is_of_message(event.step);
+  line.message_offset = message_offset(event);
   line.lag = event.lag;
   if (level <= spdlog::level::debug)
     line.key = event.key;
@@ -424,6 +435,7 @@ LogObserver::Position LogObserver::position() const {
       continue;
     ++position.partitions;
     position.halted += partition->halted ? 1 : 0;
+    position.paused += partition->paused ? 1 : 0;
     const auto next = partition->next.load();
     const auto end = partition->end.load();
     position.lag_known = position.lag_known && next >= 0 && end >= 0;
@@ -432,36 +444,64 @@ LogObserver::Position LogObserver::position() const {
   return position;
 }
 
+/// "8 partitions (1 HALTED, 2 paused)"
+std::string LogObserver::partitions_text(const Position& position) const {
+  if (!assigned_once_)
+    return "no partition is assigned yet";
+  std::vector<std::string> standing;
+  if (position.halted > 0)
+    standing.push_back(fmt::format("{} HALTED", position.halted));
+  if (position.paused > 0)
+    standing.push_back(fmt::format("{} paused", position.paused));
+  return fmt::format("{} partitions{}", position.partitions,
+                     standing.empty() ? "" : fmt::format(" ({})", fmt::join(standing, ", ")));
+}
+
+LogLine LogObserver::progress_line(const Counts& total, const Position& at,
+                                   std::chrono::milliseconds passed) const {
+  const auto rate = static_cast<double>(total.processed - last_counts_.processed) * 1000 /
+                    static_cast<double>(passed.count());
+  std::optional<std::int64_t> eta;
+  if (at.lag_known && last_position_.lag_known && last_position_.partitions == at.partitions)
+    eta = seconds_to_catch_up(last_position_.lag, at.lag, passed);
+  LogLine line;
+  line.event = "progress";
+  line.text = fmt::format(
+      "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; {}, lag "
+      "{}{}",
+      total.processed, rate, total.duplicates, total.skipped, set_aside(total), total.failed,
+      partitions_text(at), at.lag_known ? std::to_string(at.lag) : "not known yet",
+      eta.value_or(0) > 0 ? fmt::format(", caught up in {}", span_text(*eta)) : "");
+  const auto figure = [&line](std::string_view name, auto number) {
+    line.figures.emplace_back(name, static_cast<std::int64_t>(number));
+  };
+  figure("processed", total.processed);
+  figure("per_second", rate);
+  figure("duplicates", total.duplicates);
+  figure("skipped", total.skipped);
+  figure("dead", total.dead);
+  figure("parked", total.parked);
+  figure("failed", total.failed);
+  figure("partitions", at.partitions);
+  figure("halted", at.halted);
+  figure("paused", at.paused);
+  if (eta)
+    figure("eta_seconds", *eta);
+  if (at.lag_known)
+    line.lag = at.lag;
+  return line;
+}
+
 void LogObserver::report_progress(Clock::time_point now) {
   const auto total = counts();
-  const auto at = position();
-  if (total != last_counts_ || at != last_position_) {
-    const auto rate = static_cast<double>(total.processed - last_counts_.processed) /
-                      seconds(now - last_progress_);
-    LogLine line;
-    line.event = "progress";
-    line.text = fmt::format(
-        "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; "
-        "{} partitions{}, lag {}",
-        total.processed, rate, total.duplicates, total.skipped, set_aside(total), total.failed,
-        at.partitions, at.halted > 0 ? fmt::format(" ({} HALTED)", at.halted) : "",
-        at.lag_known ? std::to_string(at.lag) : "not known yet");
-    const auto figure = [&line](std::string_view name, auto number) {
-      line.figures.emplace_back(name, static_cast<std::int64_t>(number));
-    };
-    figure("processed", total.processed);
-    figure("per_second", rate);
-    figure("duplicates", total.duplicates);
-    figure("skipped", total.skipped);
-    figure("dead", total.dead);
-    figure("parked", total.parked);
-    figure("failed", total.failed);
-    figure("partitions", at.partitions);
-    figure("halted", at.halted);
-    if (at.lag_known)
-      line.lag = at.lag;
-    write(*log_, format_, group_, line);
-  }
+  auto at = position();
+  assigned_once_ = assigned_once_ || at.partitions > 0;
+  at.lag_known = at.lag_known && assigned_once_;
+  // Who waits for something is not silent; who has nothing to do is.
+  const bool waits = !assigned_once_ || at.halted > 0 || at.paused > 0;
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_progress_);
+  if (waits || total != last_counts_ || at != last_position_)
+    write(*log_, format_, group_, progress_line(total, at, passed));
   last_counts_ = total;
   last_position_ = at;
   last_progress_ = now;

@@ -58,6 +58,7 @@ class LogObserver final : public Observer {
   struct Position {
     std::int64_t partitions = 0;
     std::int64_t halted = 0;
+    std::int64_t paused = 0;
     std::int64_t lag = 0;
     bool lag_known = true;
     friend bool operator==(const Position&, const Position&) = default;
@@ -80,6 +81,9 @@ class LogObserver final : public Observer {
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] static std::string set_aside(const Counts& counts);
   [[nodiscard]] Position position() const;
+  [[nodiscard]] LogLine progress_line(const Counts& total, const Position& at,
+                                      std::chrono::milliseconds passed) const;
+  [[nodiscard]] std::string partitions_text(const Position& position) const;
 
   const std::string group_;
   const LogFormat format_;
@@ -99,10 +103,14 @@ class LogObserver final : public Observer {
   std::optional<Clock::time_point> away_since_;  // guarded by outage_mutex_
   std::optional<Clock::time_point> back_since_;  // guarded by outage_mutex_
 
+  std::mutex drained_mutex_;
+  std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrained
+
   Clock::time_point started_;        // ticker thread once it runs
   Clock::time_point last_progress_;  // ticker thread
   Counts last_counts_;               // ticker thread
   Position last_position_;           // ticker thread
+  bool assigned_once_ = false;       // ticker thread
 
   std::mutex tick_mutex_;
   std::condition_variable tick_changed_;

@@ -18,6 +18,7 @@ struct PartitionProgress {
   const TopicPartition name;
   std::atomic<bool> owned{false};
   std::atomic<bool> halted{false};
+  std::atomic<bool> paused{false};
   std::atomic<std::int64_t> next{-1};  ///< the next offset to process; -1: unknown
   std::atomic<std::int64_t> end{-1};   ///< the log's end as seen last; -1: unknown
 };

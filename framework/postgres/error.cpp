@@ -25,7 +25,7 @@ Error Error::from(const PGresult* result) {
     message = PQresultErrorMessage(result);
   const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
   return {field(result, PG_DIAG_SQLSTATE),
-          hint.empty() ? message : fmt::format("{} ({})", message, hint),
+          hint.empty() ? message : fmt::format("{} (HINT: {})", message, hint),
           field(result, PG_DIAG_MESSAGE_DETAIL)};
 }
 

@@ -263,6 +263,54 @@ void KafkaBroker::set_topic_config(const std::string& topic, const Config& confi
   }
 }
 
+void KafkaBroker::deny_topic(const std::string& topic) {
+  const std::string what = "denying topic " + topic;
+  std::array<char, 256> reason{};
+  const Handle<rd_kafka_AclBinding_t, rd_kafka_AclBinding_destroy> denial{rd_kafka_AclBinding_new(
+      RD_KAFKA_RESOURCE_TOPIC, topic.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
+      RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, reason.data(), reason.size())};
+  if (!denial) {
+    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+  }
+  rd_kafka_AclBinding_t* denials[] = {denial.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_CREATEACLS, what, [&](auto* options, auto* queue) {
+        rd_kafka_CreateAcls(client().get(), denials, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* results =
+      rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const auto* error = rd_kafka_acl_result_error(results[i]); error != nullptr)
+      require(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
+  }
+  wait_until(
+      [&] {
+        return client().describe(topic).error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+      },
+      kChangeDeadline, "the denial of topic " + topic);
+}
+
+void KafkaBroker::permit_topic(const std::string& topic) {
+  const std::string what = "permitting topic " + topic;
+  std::array<char, 256> reason{};
+  const Handle<rd_kafka_AclBindingFilter_t, rd_kafka_AclBinding_destroy> denials{
+      rd_kafka_AclBindingFilter_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str(),
+                                    RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr,
+                                    RD_KAFKA_ACL_OPERATION_ANY, RD_KAFKA_ACL_PERMISSION_TYPE_ANY,
+                                    reason.data(), reason.size())};
+  if (!denials) {
+    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+  }
+  rd_kafka_AclBindingFilter_t* filters[] = {denials.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_DELETEACLS, what, [&](auto* options, auto* queue) {
+        rd_kafka_DeleteAcls(client().get(), filters, 1, options, queue);
+      });
+  wait_until([&] { return client().describe(topic).error() == RD_KAFKA_RESP_ERR_NO_ERROR; },
+             kChangeDeadline, "the permission for topic " + topic);
+}
+
 std::string KafkaBroker::topic_id(const std::string& topic) {
   const Described described = client().describe(topic);
   require(described.error(), "describing topic " + topic);

@@ -151,7 +151,7 @@ TEST_CASE("an outage soon after another that is over before the interval is only
 TEST_CASE("an alert in JSON keeps to its bound, whatever its detail needs to be escaped") {
   const AlertSender sender{"default", "payments", "host:1"};
   auto alert = halt(3, "");
-  alert.offset = 41;
+  alert.message_offset = 41;
   for (int i = 0; i < 5000; ++i)
     alert.detail += i % 2 == 0 ? "\"" : "ü";
   const auto text = alert_json(sender, alert, 999);

@@ -27,12 +27,13 @@ TEST_CASE("check describes statements for batches, and says which one is wrong")
   auto outcome = site.run({"check"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, ContainsSubstring("statement 2 (for batches)"));
+  CHECK_THAT(outcome.out, ContainsSubstring("handler[0].sql[1] (for batches)"));
   site.sql("ALTER TABLE ledger ALTER amount TYPE date USING NULL");
   outcome = site.run({"check"});
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("statement 1 (for batches): column \"amount\" is of "
-                                            "type date but expression is of type bigint"));
+  CHECK_THAT(outcome.out,
+             ContainsSubstring("handler[0].sql[0] (for batches): column \"amount\" is of "
+                               "type date but expression is of type bigint"));
 }
 
 TEST_CASE("the books agree after batches, and after the replay of what died in them") {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -13,7 +14,7 @@ TEST_CASE("check finds everything in place and changes nothing") {
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("Everything is in place") &&
                               ContainsSubstring("topic " + site.topic + ", 2 partitions") &&
-                              ContainsSubstring("statement 2"));
+                              ContainsSubstring("ok      handler[0].sql[1]"));
   CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
 }
 
@@ -28,8 +29,9 @@ TEST_CASE("check says everything that is wrong at once") {
   const auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("statement 1: relation \"ledger\" does not exist"));
-  CHECK_THAT(outcome.out, ContainsSubstring("statement 2: column \"entries\""));
+  CHECK_THAT(outcome.out,
+             ContainsSubstring("handler[0].sql[0]: relation \"ledger\" does not exist"));
+  CHECK_THAT(outcome.out, ContainsSubstring("handler[0].sql[1]: column \"entries\""));
   CHECK_THAT(outcome.out, ContainsSubstring("app.no_such_function"));
   CHECK_THAT(outcome.out, ContainsSubstring("topic no-such-topic does not exist"));
   CHECK_THAT(outcome.out, ContainsSubstring("4 things are wrong"));
@@ -64,8 +66,9 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.offset_history") &&
                               ContainsSubstring("UPDATE on pawl.processed_kafka_offsets") &&
                               ContainsSubstring("scripts/migrate grants"));
-  CHECK_THAT(outcome.out, ContainsSubstring("statement 1: permission denied for table ledger"));
-  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler #1, statement 2"));
+  CHECK_THAT(outcome.out,
+             ContainsSubstring("handler[0].sql[0]: permission denied for table ledger"));
+  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[1]"));
 }
 
 TEST_CASE(
@@ -132,7 +135,7 @@ TEST_CASE("check finds a database that is not UTF8") {
 TEST_CASE("check finds a configuration that is wrong, and a wrong or lost database") {
   Site site;
   const auto config = site.run({"check", "--set", "kafka.grup=x"});
-  CHECK(config.code == 1);
+  CHECK(config.code == 2);
   CHECK_THAT(config.out, ContainsSubstring("group"));
 
   site.pay_many(0, "e", 3);
@@ -141,4 +144,79 @@ TEST_CASE("check finds a configuration that is wrong, and a wrong or lost databa
   const auto lost = site.run({"check"});
   CHECK(lost.code == 1);
   CHECK_THAT(lost.out, ContainsSubstring("has no offset of it"));
+}
+
+TEST_CASE("check names the line of a statement that cannot run, with PostgreSQL's hint") {
+  Site site;
+  site.handler =
+      "name = \"pay\"\n"
+      "sql = [\n"
+      "  \"SELECT 1\",\n"
+      "  \"UPDATE accounts SET balanse = 1\",\n"
+      "  \"UPDATE accounts SET balance = accounts.balanc\",\n"
+      "]\n";
+  const auto path = site.config();
+  const auto outcome = site.run_bare({"check", "--config", path.string()});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  const auto line_of = [text = read_file(path)](const std::string& what) {
+    const auto at = text.find(what);
+    return std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
+  };
+  CHECK_THAT(outcome.out, ContainsSubstring(path.string() + ":" + line_of("balanse") +
+                                            ": handler[0].sql[1] (pay): column \"balanse\""));
+  CHECK_THAT(outcome.out, ContainsSubstring(path.string() + ":" + line_of("balanc\"") +
+                                            ": handler[0].sql[2] (pay): column"));
+  CHECK_THAT(outcome.out, ContainsSubstring("HINT: Perhaps you meant"));
+}
+
+TEST_CASE("a statement has one name, in errors of the configuration and of the database") {
+  Site site;
+  site.handler = "sql = [\"SELECT 1\", \"SELECT {/a\"]\n";
+  const auto config = site.run({"check"});
+  CHECK_THAT(config.out, ContainsSubstring("handler[0].sql[1]"));
+  site.handler = "sql = [\"SELECT 1\", \"SELECT a\"]\n";
+  const auto database = site.run({"check"});
+  CHECK_THAT(database.out, ContainsSubstring("handler[0].sql[1]: column \"a\""));
+}
+
+TEST_CASE("a bad configuration ends every command with 2") {
+  Site site;
+  for (const auto* command : {"run", "check", "status", "audit", "prune"}) {
+    INFO(command);
+    CHECK(site.run({command, "--set", "kafka.grup=x"}).code == 2);
+  }
+  CHECK(site.run({"offsets", "show", "--set", "kafka.grup=x"}).code == 2);
+  CHECK(site.run({"dlq", "list", "--set", "kafka.grup=x"}).code == 2);
+  // What only the program and the system know of it.
+  for (const auto* command : {"run", "check"}) {
+    INFO(command);
+    CHECK(site.run({command, "--set", "alerts.command=[\"/no/such/program\"]"}).code == 2);
+  }
+  site.handler = "name = \"no code has this name\"\n";
+  CHECK(site.run({"run"}).code == 2);
+  CHECK(site.run({"check"}).code == 2);
+}
+
+TEST_CASE("check says why it cannot talk to Kafka, not only that nobody answered") {
+  Site site;
+  SECTION("TLS where the broker has none") {
+    site.kafka_lines = "[kafka.librdkafka]\n\"security.protocol\" = \"ssl\"\n";
+    const auto outcome = site.run({"check"});
+    CHECK(outcome.code == 1);
+    CHECK_THAT(outcome.out, ContainsSubstring("librdkafka says: ") && ContainsSubstring("SSL"));
+  }
+  SECTION("a login where the broker has none") {
+    site.kafka_lines =
+        "[kafka.librdkafka]\n\"security.protocol\" = \"sasl_plaintext\"\n\"sasl.mechanism\" = "
+        "\"PLAIN\"\n\"sasl.username\" = \"u\"\n\"sasl.password\" = \"hunter2\"\n";
+    const auto outcome = site.run({"check"});
+    CHECK(outcome.code == 1);
+    CHECK_THAT(outcome.out, ContainsSubstring("librdkafka says: ") && ContainsSubstring("SASL") &&
+                                !ContainsSubstring("hunter2"));
+  }
+  SECTION("nobody listens") {
+    site.bootstrap = "127.0.0.1:9";
+    CHECK_THAT(site.run({"check"}).out, ContainsSubstring("Connection refused"));
+  }
 }

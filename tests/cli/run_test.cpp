@@ -38,7 +38,7 @@ TEST_CASE("run says what it starts, where, with which guarantee, and never the p
   CHECK_THAT(outcome.err, ContainsSubstring(site.group) && ContainsSubstring(site.topic) &&
                               ContainsSubstring(site.bootstrap) &&
                               ContainsSubstring("one effect per key") &&
-                              ContainsSubstring("up to 64 transactions of handler #1 travel"
+                              ContainsSubstring("up to 64 transactions of handler[0] travel"
                                                 " to PostgreSQL at once") &&
                               ContainsSubstring(site.topic + " [0]"));
   CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));

@@ -82,6 +82,8 @@ TEST_CASE("status tells lag, owner, what is halted and why, and dead letters by 
   CHECK(halted.at("concern") == "halted");
   CHECK(halted.at("lag") == 1);
   CHECK(halted.at("reason").get<std::string>().find("partitions resume") != std::string::npos);
+  CHECK(halted.at("message_offset") == 0);
+  CHECK(json.at("partitions")[2].at("message_offset").is_null());
   CHECK(halted.at("owner").get<std::string>().find(std::to_string(child->pid())) !=
         std::string::npos);
   CHECK(json.at("partitions")[2].at("stored") == 9);
@@ -127,6 +129,54 @@ TEST_CASE("status of a consumer that has never run says so") {
   const auto outcome = site.run({"status"});
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("never run against this database"));
+  // Nobody processes anything there, which is what a script asks.
+  CHECK(site.run({"status", "--exit-code"}).code == 3);
+  CHECK(site.run({"status", "--fail-on", "unowned"}).code == 3);
+  CHECK(site.run({"status", "--fail-on", "dead-letters"}).code == 3);
+  const auto json = status_of(site);
+  CHECK(json.at("totals").at("unowned") == 1);
+  CHECK(json.at("partitions")[0].at("concern") == "unowned");
+}
+
+TEST_CASE("status in JSON says null for what only PostgreSQL knows, while that is away") {
+  Site site(2);
+  site.url = "postgresql://postgres@127.0.0.1:9/nothing";
+  const auto outcome = site.run({"status", "--json"});
+  CHECK(outcome.code == 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json.at("postgres_problem").is_string());
+  const auto& totals = json.at("totals");
+  CHECK(totals.at("partitions") == 2);
+  for (const auto* name :
+       {"halted", "paused", "unowned", "stalled", "lag", "dead_letters", "parked_messages"}) {
+    INFO(name);
+    CHECK(totals.at(name).is_null());
+  }
+  CHECK(json.at("partitions")[0].at("concern").is_null());
+
+  site.bootstrap = "127.0.0.1:9";
+  const auto nothing = nlohmann::json::parse(site.run({"status", "--json"}).out);
+  CHECK(nothing.at("totals").at("partitions").is_null());
+}
+
+TEST_CASE("status tells when a lag is gone, and a watched screen what time it is") {
+  Site site;
+  site.handler = "sql = [\"SELECT pg_sleep(0.01)\"]\n";
+  site.pay_many(0, "e", 3000);
+  const auto child =
+      site.start({"--set", "log.progress_interval=500ms", "--set", "log.format=json"});
+  site.wait_for_sql("SELECT last_processed_offset > 10 FROM pawl.processed_kafka_offsets", "t");
+  const auto json = nlohmann::json::parse(site.run({"status", "--json", "--interval", "1s"}).out);
+  CHECK(json.at("totals").at("eta_seconds").get<int>() > 0);
+  CHECK(json.at("partitions")[0].at("eta_seconds").get<int>() > 0);
+  CHECK_THAT(site.run({"status", "--interval", "1s"}).out, ContainsSubstring("caught up in "));
+  child->wait_for_output("\"eta_seconds\":", kDeadline);
+
+  TempDir folder("screen");
+  ChildProcess watch(
+      PAWL_PROGRAM, {"status", "--watch", "100ms", "--config", site.config().string()},
+      {.environment = {}, .output = folder.path() / "out", .errors = {}, .working_directory = {}});
+  watch.wait_for_output("Z, every 100ms\n" + site.group, kDeadline);
 }
 
 TEST_CASE("status tells that the owner of a partition is gone when it was killed") {

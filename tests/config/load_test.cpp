@@ -154,6 +154,7 @@ missing_key = "process"
 conflict = "ignore"
 [failures]
 then = "park"
+retry_for = "11m"
 max_attempts = 11
 max_crashes = 17
 retry_initial = "12ms"
@@ -211,7 +212,7 @@ sql = "SELECT 1"
   expected.postgres.stalled_owner_after = 9s;
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
-  expected.failures = {FailurePolicy::kPark, 11, 17, 12ms, 13s, 14s, 18};
+  expected.failures = {FailurePolicy::kPark, 11min, 11, 17, 12ms, 13s, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
   expected.consumer = {15, 20, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};

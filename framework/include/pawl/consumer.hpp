@@ -14,7 +14,7 @@ namespace pawl {
 enum class RunResult {
   kStopped = 0,           ///< asked to stop, everything in hand finished; or drained
   kFatal = 1,             ///< FatalError; what() was logged
-  kHaltedPartitions = 4,  ///< --drain: at least one partition is halted
+  kHaltedPartitions = 4,  ///< --drain: a partition is halted, or paused before its end
   kShutdownTimeout = 5,   ///< stopped, but something in hand was abandoned (safe: it runs again)
 };
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,7 +27,7 @@ enum class Step {
   kFailed,        ///< one try failed; detail says why
   kFenced,        ///< another owner's epoch was found
   kInDoubt,       ///< the connection broke while a COMMIT was on its way
-  kHalted,        ///< the partition stopped; detail says why
+  kHalted,        ///< the partition stopped; detail says why, offset = stored offset
   kPaused,        ///< an operator paused the partition
   kRevoked,       ///< Kafka takes the partition away (or it was lost)
   kReleased,      ///< the register marks the hand-over clean
@@ -38,9 +39,13 @@ enum class Step {
   kDatabaseBack,  ///< after that, one could
   kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
   kKafkaBack,     ///< after that, one did
+  kGroupAwaited,  ///< Kafka has assigned nothing for seconds; detail says what may hold it up
+  kTopicRefused,  ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
+  kTopicServed,   ///< after that, it serves it
   kPruned,        ///< retention removed something; detail says what (topic empty)
   kHandlersDiffer,  ///< another live process handles the topic in another way; detail says which
   kRelayed,         ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
+  kDrained,         ///< draining ends; detail names the partitions that stand before their end
   kWarning,         ///< something an operator should know; detail says what and what to do
 };
 
@@ -51,12 +56,24 @@ struct Event {
   Step step{};
   std::string_view topic = {};
   std::int32_t partition = -1;
+  /// Of a message at the steps that are one's, else a position: see the steps.
   std::int64_t offset = -1;
   std::string_view key = {};  ///< idempotency key, where known; never logged above debug level
   std::string_view detail = {};
-  std::int64_t lag = -1;          ///< messages behind the log's end, where known
+  std::int64_t lag = -1;  ///< messages behind the log's end, where known
+  /// Where `offset` is a position: the message that this is about, for example that which halts a
+  /// partition. Nullopt: none; ask message_offset().
+  std::optional<std::int64_t> message_offset = std::nullopt;
   std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
 };
+
+/// Whether a step ends a message or a try of it: then the event's offset is the message's. At other
+/// steps it is a position, or that of a message on its way.
+[[nodiscard]] bool is_of_message(Step step);
+
+/// The offset of the message that an event is about, as `pawl partitions skip` takes it. Nullopt:
+/// it is about none.
+[[nodiscard]] std::optional<std::int64_t> message_offset(const Event& event);
 
 /// Watches the engine: logs, metrics and tests are fed by it. Called on worker threads and the
 /// group thread, concurrently: implementations are thread-safe, fast, and do not throw.

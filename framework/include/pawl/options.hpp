@@ -13,6 +13,9 @@ namespace pawl {
 
 using std::chrono::milliseconds;
 
+/// Where an option was written, for error texts: "conf/payments.toml:12".
+using SourceLocation = std::string;
+
 /// Where a partition starts that this consumer has never processed (first contact).
 /// Resolved and stored for all partitions of the topic at once; never asked again.
 enum class Start {
@@ -126,9 +129,12 @@ enum class FailurePolicy {
 
 struct FailureOptions {
   FailurePolicy then = FailurePolicy::kHalt;
-  /// Attempts of one message before the policy applies, 1..1000. Counted in PostgreSQL, so that a
-  /// restart does not begin anew.
-  std::uint32_t max_attempts = 5;
+  /// How long a message that fails is tried before the policy applies: its waits between attempts,
+  /// added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, and the time
+  /// in which no process ran does not count.
+  milliseconds retry_for{std::chrono::minutes(5)};
+  /// Attempts of one message before the policy applies, whatever retry_for says; 0: no such bound.
+  std::uint32_t max_attempts = 0;
   /// Processes that may end while they run a message alone (probation) before the policy applies,
   /// 1..100.
   std::uint32_t max_crashes = 3;
@@ -159,8 +165,12 @@ struct DeadLetterOptions {
 struct AuditCheck {
   std::string name;  ///< empty: named by its place
   std::string text;
+  SourceLocation where = {};
 
-  friend bool operator==(const AuditCheck&, const AuditCheck&) = default;
+  /// Wherever they were written.
+  friend bool operator==(const AuditCheck& one, const AuditCheck& other) {
+    return one.name == other.name && one.text == other.text;
+  }
 };
 
 /// `pawl audit`.
@@ -204,13 +214,14 @@ struct BatchOptions {
 struct SqlStatement {
   std::string text;
   /// Rows that the statement must affect or return; anything else fails the message.
-  std::optional<std::uint64_t> expect_rows;
+  std::optional<std::uint64_t> expect_rows = {};
+  SourceLocation where = {};
 
-  friend bool operator==(const SqlStatement&, const SqlStatement&) = default;
+  /// Wherever they were written.
+  friend bool operator==(const SqlStatement& one, const SqlStatement& other) {
+    return one.text == other.text && one.expect_rows == other.expect_rows;
+  }
 };
-
-/// Where an option was written, for error texts: "conf/payments.toml:12".
-using SourceLocation = std::string;
 
 struct HandlerOptions {
   /// Name under which C++ code registered the handler; for SQL and function handlers a label.

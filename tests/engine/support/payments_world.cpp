@@ -137,6 +137,8 @@ std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions
   // Each message by itself, so that its steps can be seen; what is set here says otherwise.
   if (handler_ == kSqlHandler)
     arguments.insert(arguments.end(), {"--set", "consumer.pipeline=1"});
+  // What fails is tried five times, not for minutes.
+  arguments.insert(arguments.end(), {"--set", "failures.retry_for=900ms"});
   for (const auto& setting : settings_)
     arguments.insert(arguments.end(), {"--set", setting});
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());

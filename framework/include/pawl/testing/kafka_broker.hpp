@@ -69,6 +69,11 @@ class KafkaBroker {
   void delete_records(const std::string& topic, int partition, std::int64_t before);
   void set_topic_config(const std::string& topic, const Config& config);
 
+  /// Denies everybody everything about the topic, or no longer. For a broker with an authorizer
+  /// that lets all else pass (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
+  void deny_topic(const std::string& topic);
+  void permit_topic(const std::string& topic);
+
   /// KIP-516, as base64. A topic that was deleted and created again has another one.
   std::string topic_id(const std::string& topic);
   int partition_count(const std::string& topic);

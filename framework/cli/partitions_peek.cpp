@@ -1,0 +1,109 @@
+// `partitions peek`: the message that comes next, or the one at an offset, for a person's eyes.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "cli/bad_call.hpp"
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/decoded.hpp"
+#include "cli/operator_change.hpp"
+#include "kafka/fetch_one.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+constexpr std::size_t kMostBytes = std::size_t{100} << 20U;
+
+struct Arguments {
+  std::shared_ptr<PartitionArguments> partition;
+  std::optional<std::int64_t> offset;
+  std::size_t max_bytes = 4096;
+  bool json = false;
+};
+
+/// The next message of the consumer, unless an offset was given: then PostgreSQL is not asked.
+std::int64_t offset_of(const Options& options, const Arguments& arguments) {
+  if (arguments.offset)
+    return *arguments.offset;
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const auto row = choose_rows(*session, options, consumer, *arguments.partition).front();
+  return row.halted_at.value_or(row.stored_offset + 1);
+}
+
+void print(const Message& message, const Arguments& arguments) {
+  const auto shown = [&](std::optional<std::string_view> bytes) {
+    return decode(bytes, arguments.max_bytes);
+  };
+  const auto value = shown(message.has_value() ? std::optional(message.value()) : std::nullopt);
+  if (arguments.json) {
+    Json json;
+    json["topic"] = std::string(message.topic());
+    json["partition"] = message.partition();
+    json["offset"] = message.offset();
+    json["timestamp_ms"] =
+        message.timestamp_ms() < 0 ? Json(nullptr) : Json(message.timestamp_ms());
+    auto& headers = json["headers"] = Json::array();
+    for (const auto& header : message.headers()) {
+      headers.push_back(
+          {{"name", std::string(header.name)}, {"value", to_json(shown(header.value))}});
+    }
+    json["key"] = to_json(shown(message.key()));
+    json["value"] = to_json(value);
+    std::cout << indented(json) << '\n';
+    return;
+  }
+  std::cout << fmt::format(
+      "{} [{}] offset {}, timestamp {}\n", message.topic(), message.partition(), message.offset(),
+      message.timestamp_ms() < 0 ? "none" : std::to_string(message.timestamp_ms()));
+  for (const auto& header : message.headers()) {
+    std::cout << fmt::format("header {}: {}\n", shown(header.name).text,
+                             to_text(shown(header.value)));
+  }
+  std::cout << fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())), to_text(value));
+}
+
+int peek(const Options& options, const Arguments& arguments) {
+  const TopicPartition partition{arguments.partition->topic,
+                                 arguments.partition->partition.value_or(0)};
+  const auto offset = offset_of(options, arguments);
+  // Outlives the record: a client does not end while one of its messages is held.
+  const auto client = make_client(options);
+  const auto record = kafka::fetch_one(*client, partition, offset, kFetchTimeout);
+  if (!record) {
+    throw BadCall(fmt::format("{} [{}] has no message at offset {} or behind it", partition.topic,
+                              partition.partition, offset));
+  }
+  if (arguments.offset && record->offset() != offset) {
+    throw BadCall(fmt::format("--offset {}: {} [{}] has no message there, the next one is at {}",
+                              offset, partition.topic, partition.partition, record->offset()));
+  }
+  print(record->view(partition.topic, ""), arguments);
+  return kDone;
+}
+
+}  // namespace
+
+void add_partitions_peek(CLI::App& partitions, Commands& commands) {
+  auto* command = partitions.add_subcommand(
+      "peek", "Show the message that halts, or that comes next: headers, key, value");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->partition = add_partition_arguments(*command, false);
+  command->add_option("--offset", arguments->offset, "The message at this offset instead")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("N");
+  command
+      ->add_option("--max-bytes", arguments->max_bytes,
+                   "Of each of value, key and headers show so much")
+      ->check(CLI::Range(std::size_t{1}, kMostBytes).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "For machines");
+  commands.set_action(command, [config, arguments] { return peek(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,94 @@
+// `skipped list`: messages that were left out on purpose.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/config_arguments.hpp"
+#include "cli/connections.hpp"
+#include "cli/json.hpp"
+#include "cli/operator_change.hpp"
+#include "cli/table.hpp"
+#include "ledger/skipped_view.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  ledger::SkippedFilter filter;
+  std::int64_t limit = 100;
+  bool json = false;
+};
+
+void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
+  auto array = Json::array();
+  for (const auto& message : skipped) {
+    array.push_back({{"topic", message.partition.topic},
+                     {"partition", message.partition.partition},
+                     {"offset", message.offset},
+                     {"reason", message.reason},
+                     {"value_bytes", or_null(message.value_bytes)},
+                     {"timestamp_ms", or_null(message.timestamp_ms)},
+                     {"skipped_at", message.skipped_at},
+                     {"actor", message.actor}});
+  }
+  std::cout << indented(array) << '\n';
+}
+
+void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_t limit) {
+  if (skipped.empty()) {
+    std::cout << "No message was left out.\n";
+    return;
+  }
+  using Align = Table::Align;
+  Table table({{"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"OFFSET", Align::kRight},
+               {"BYTES", Align::kRight},
+               {"SKIPPED"},
+               {"BY"},
+               {"REASON"}});
+  for (const auto& message : skipped) {
+    table.add({message.partition.topic, std::to_string(message.partition.partition),
+               std::to_string(message.offset),
+               message.value_bytes ? std::to_string(*message.value_bytes) : "-", message.skipped_at,
+               message.actor, message.reason});
+  }
+  std::cout << table.text();
+  if (static_cast<std::int64_t>(skipped.size()) == limit)
+    std::cout << fmt::format("... there may be more; --limit {} shows more\n", limit * 10);
+}
+
+int list(const Options& options, const Arguments& arguments) {
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const auto skipped = ledger::list_skipped(*session, options.postgres.schema, consumer.id,
+                                            arguments.filter, arguments.limit);
+  if (arguments.json) {
+    print_json(skipped);
+  } else {
+    print_table(skipped, arguments.limit);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_skipped(CLI::App& parser, Commands& commands) {
+  auto* skipped = parser.add_subcommand("skipped", "Messages that were left out on purpose");
+  auto* command = skipped->add_subcommand("list", "Which, when, by whom and why; newest first");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--topic", arguments->filter.topic, "Of this topic")->type_name("TOPIC");
+  command->add_option("--partition", arguments->filter.partition, "Of this partition")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("N");
+  command->add_option("--limit", arguments->limit, "At most so many")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "For machines");
+  commands.set_action(command, [config, arguments] { return list(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,41 @@
+#include "engine/drain.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::engine {
+
+DrainGoal::DrainGoal(const std::vector<TopicPartition>& partitions,
+                     const std::map<TopicPartition, std::int64_t>& told) {
+  for (const auto& partition : partitions) {
+    const auto found = told.find(partition);
+    goals_[partition] = found == told.end() ? std::nullopt : std::optional{found->second};
+  }
+}
+
+std::optional<std::int64_t> DrainGoal::of(const TopicPartition& partition,
+                                          std::int64_t log_end_now) {
+  const auto known = goals_.find(partition);
+  if (known == goals_.end())
+    return 0;
+  if (!known->second && log_end_now >= 0)
+    known->second = log_end_now;
+  return known->second;
+}
+
+Drained judge(const DrainView& view) {
+  if (view.halted)
+    return Drained::kLeftBehind;
+  if (!view.acquired)
+    return Drained::kNotYet;
+  if (view.goal && view.reached >= *view.goal && view.durable)
+    return Drained::kDone;
+  return view.paused ? Drained::kLeftBehind : Drained::kNotYet;
+}
+
+std::string left_behind_text(const TopicPartition& partition, const DrainView& view) {
+  return fmt::format("{} [{}] is {} before offset {}{}", partition.topic, partition.partition,
+                     view.halted ? "HALTED" : "paused", view.reached,
+                     view.goal ? fmt::format(" of {}", *view.goal) : "");
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::engine {
+
+/// How far `--drain` goes: to the end that each partition had when it began. Group thread.
+class DrainGoal {
+ public:
+  /// `partitions`: those that the topics had then; `told`: the ends of those of which Kafka told
+  /// one. It tells none of a partition without leader.
+  DrainGoal(const std::vector<TopicPartition>& partitions,
+            const std::map<TopicPartition, std::int64_t>& told);
+
+  /// The offset to reach. `log_end_now`: as Kafka told last, negative while it has not. Of a
+  /// partition that had no leader it is the first end that Kafka tells; nullopt: none yet. A
+  /// partition that was added since had no message then: 0.
+  std::optional<std::int64_t> of(const TopicPartition& partition, std::int64_t log_end_now);
+
+ private:
+  std::map<TopicPartition, std::optional<std::int64_t>> goals_;
+};
+
+/// What is known of one partition while draining.
+struct DrainView {
+  bool acquired = false;
+  bool halted = false;
+  bool paused = false;
+  bool durable = false;      ///< what was processed is on disk
+  std::int64_t reached = 0;  ///< the next offset to process, or the end that was seen
+  std::optional<std::int64_t> goal;
+};
+
+enum class Drained {
+  kNotYet,
+  kDone,
+  kLeftBehind,  ///< halted, or paused before its goal: it goes no further by itself
+};
+[[nodiscard]] Drained judge(const DrainView& view);
+
+/// "payments [0] is paused before offset 3 of 6"
+[[nodiscard]] std::string left_behind_text(const TopicPartition& partition, const DrainView& view);
+
+}  // namespace pawl::engine

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+
+namespace pawl::ledger {
+
+/// A row of pawl.skipped_messages, without key, value and headers.
+struct SkippedMessage {
+  TopicPartition partition;
+  std::int64_t offset = -1;
+  std::string reason;
+  std::optional<std::int64_t> value_bytes;  ///< nullopt: null, or not kept
+  std::optional<std::int64_t> timestamp_ms;
+  std::string skipped_at;  ///< RFC 3339, UTC
+  std::string actor;       ///< the role that skipped it
+};
+
+struct SkippedFilter {
+  std::string topic;                      ///< empty: of all
+  std::optional<std::int32_t> partition;  ///< of all
+};
+
+/// The newest first, at most `limit`.
+std::vector<SkippedMessage> list_skipped(postgres::Session& session, const std::string& schema,
+                                         ConsumerId consumer, const SkippedFilter& filter,
+                                         std::int64_t limit);
+
+}  // namespace pawl::ledger

@@ -1,0 +1,130 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A broker that denies what it is told to, and a consumer of two of its topics.
+class TwoTopics {
+ public:
+  TwoTopics() {
+    site.bootstrap = broker.bootstrap();
+    broker.create_topic(site.topic, 1);
+    broker.create_topic(kOther, 1);
+    site.kafka_lines = "topic_check_interval = \"200ms\"\n";
+    site.more = std::string("[[handler]]\ntopics = [\"") + kOther + "\"]\n" + site.handler +
+                "[alerts]\nnotify_channel = \"told\"\n";
+  }
+
+  void pay_other(const std::string& prefix, int count) {
+    const auto topic = std::exchange(site.topic, kOther);
+    site.pay_many(0, prefix, count);
+    site.topic = topic;
+  }
+
+  static constexpr const char* kOther = "other";
+  KafkaBroker broker{
+      {.settings = {"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                    "allow.everyone.if.no.acl.found=true"}}};
+  Site site;
+};
+
+/// The alerts of one kind that were sent since it began to listen.
+class Alerts {
+ public:
+  explicit Alerts(const std::string& url) : connection_(url) {
+    connection_.listen("told", [this](const pqxx::notification& notification) {
+      alerts_.push_back(nlohmann::json::parse(notification.payload.c_str()));
+    });
+  }
+  nlohmann::json wait_for(const std::string& kind) {
+    nlohmann::json found;
+    wait_until(
+        [&] {
+          connection_.get_notifs();
+          for (const auto& alert : alerts_) {
+            if (alert.at("kind") == kind)
+              found = alert;
+          }
+          return !found.is_null();
+        },
+        kDeadline, "an alert " + kind);
+    return found;
+  }
+
+ private:
+  pqxx::connection connection_;
+  std::vector<nlohmann::json> alerts_;
+};
+
+}  // namespace
+
+TEST_CASE("a topic that is not authorised at the start holds up no other, and is named") {
+  TwoTopics two;
+  auto& site = two.site;
+  site.pay_many(0, "e", 3);
+  two.pay_other("o", 3);
+  two.broker.deny_topic(TwoTopics::kOther);
+
+  const auto check = site.run({"check"});
+  INFO(check.out);
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out, ContainsSubstring("WRONG   topic other: Kafka refuses it") &&
+                            ContainsSubstring("authorization") &&
+                            ContainsSubstring("topic " + site.topic + ", 1 partitions") &&
+                            ContainsSubstring("1 thing is wrong"));
+
+  Alerts alerts(site.url);
+  const auto child = site.start();
+  site.wait_for_stored(0, 2);
+  const auto alert = alerts.wait_for("topic-refused");
+  CHECK(alert.at("topic") == "other");
+  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("authorization"));
+  child->wait_for_output("Kafka refuses the topic", kDeadline);
+
+  const auto status = site.run({"status", "--json"});
+  INFO(status.out << status.err);
+  CHECK(status.code == 1);
+  const auto json = nlohmann::json::parse(status.out);
+  CHECK(json.at("kafka_problem").is_null());
+  REQUIRE(json.at("refused_topics").size() == 1);
+  CHECK(json.at("refused_topics")[0].at("topic") == "other");
+  CHECK(json.at("partitions")[0].at("lag") == 0);
+  CHECK(json.at("missing_topics").empty());
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka refuses topic other"));
+
+  two.broker.permit_topic(TwoTopics::kOther);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "6");
+  child->wait_for_output("Kafka serves the topic again", kDeadline);
+}
+
+TEST_CASE("a topic that is denied while it is consumed is named, and goes on once permitted") {
+  TwoTopics two;
+  auto& site = two.site;
+  site.pay_many(0, "e", 3);
+  two.pay_other("o", 3);
+  Alerts alerts(site.url);
+  const auto child = site.start();
+  site.wait_for_sql("SELECT count(*) FROM ledger", "6");
+
+  two.broker.deny_topic(TwoTopics::kOther);
+  CHECK(alerts.wait_for("topic-refused").at("topic") == "other");
+  site.pay_many(0, "later", 3);
+  site.wait_for_stored(0, 5);
+  const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
+  CHECK(status.at("kafka_problem").is_null());
+  CHECK(status.at("refused_topics").size() == 1);
+
+  two.broker.permit_topic(TwoTopics::kOther);
+  two.pay_other("o-later", 3);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "12");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}

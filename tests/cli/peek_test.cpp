@@ -1,0 +1,94 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/decoded.hpp"
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("bytes are shown as JSON, as text or in hexadecimal, and no more than asked for") {
+  using pawl::cli::decode;
+  CHECK(decode(std::nullopt, 10).form == "null");
+  CHECK(decode("", 10).form == "text");
+  CHECK(decode("{\"a\":1.10}", 100).form == "json");
+  CHECK(decode("{\"a\":1.10}", 100).text == "{\"a\":1.10}");
+  CHECK(decode("plain", 100).form == "text");
+  CHECK(decode(std::string_view("\0\x01", 2), 100).text == "0001");
+  CHECK(decode("\xff", 100).form == "hex");
+  CHECK(decode("\033[2J", 100).form == "hex");
+  const auto cut = decode("{\"a\":\"bcdef\"}", 6);
+  CHECK(cut.form == "text");
+  CHECK(cut.cut);
+  CHECK(cut.bytes == 13);
+  CHECK(cut.text.size() == 6);
+  // Not within a character.
+  CHECK(decode("\u00fc\u00fc", 3).text == "\u00fc");
+}
+
+TEST_CASE("peek shows the message that halts: headers, key and value, within a bound") {
+  Site site;
+  site.pay(0, "fine", "a", "1");
+  {
+    KafkaProducer producer(site.bootstrap);
+    producer.send(site.topic, {.key = std::string("\0\x01", 2),
+                               .value = R"({"account": "a", "amount": "no number", "big": 1.10})",
+                               .headers = {{"event-id", "bad"}, {"empty", std::nullopt}},
+                               .partition = 0});
+    producer.flush();
+  }
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+
+  const std::vector<std::string> peek{"partitions", "peek",        "--topic",
+                                      site.topic,   "--partition", "0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), peek.begin(), peek.end());
+    return more;
+  };
+  const auto shown = site.run(peek);
+  INFO(shown.out << shown.err);
+  CHECK(shown.code == 0);
+  CHECK_THAT(shown.out, ContainsSubstring(site.topic + " [0] offset 1,") &&
+                            ContainsSubstring("header event-id: text, 3 bytes: bad\n") &&
+                            ContainsSubstring("header empty: null\n") &&
+                            ContainsSubstring("key: hex, 2 bytes: 0001\n") &&
+                            ContainsSubstring("\"big\": 1.10}"));
+
+  const auto json = nlohmann::json::parse(site.run(with({"--json", "--max-bytes", "7"})).out);
+  CHECK(json.at("offset") == 1);
+  CHECK(json.at("value").at("cut") == true);
+  CHECK(json.at("value").at("content").get<std::string>().size() == 7);
+  CHECK(json.at("headers")[1].at("value").is_null());
+
+  const auto other = site.run(with({"--offset", "0"}));
+  CHECK(other.code == 0);
+  CHECK_THAT(other.out, ContainsSubstring("fine"));
+  CHECK(site.run(with({"--offset", "99"})).code != 0);
+  // It only looks.
+  CHECK(site.stored(0) == 0);
+}
+
+TEST_CASE("skipped list tells what was left out, where, when, by whom and why") {
+  Site site(2);
+  site.pay(1, "bad", "a", "\"no number\"");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+  CHECK_THAT(site.run({"skipped", "list"}).out, ContainsSubstring("No message was left out"));
+  REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "1", "--offset",
+                    "0", "--reason", "agreed with the producer"})
+              .code == 0);
+
+  const auto table = site.run({"skipped", "list"});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out,
+             ContainsSubstring(site.topic) && ContainsSubstring("agreed with the producer"));
+  const auto json = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out);
+  REQUIRE(json.size() == 1);
+  CHECK(json[0].at("partition") == 1);
+  CHECK(json[0].at("offset") == 0);
+  CHECK(json[0].at("reason") == "agreed with the producer");
+  CHECK(json[0].at("actor").is_string());
+  CHECK(nlohmann::json::parse(
+            site.run({"skipped", "list", "--json", "--topic", site.topic, "--partition", "0"}).out)
+            .empty());
+}

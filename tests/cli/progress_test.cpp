@@ -1,0 +1,58 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+
+#include "site.hpp"
+
+using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+int times(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+void wait_for_times(const ChildProcess& child, const std::string& part, int count) {
+  wait_until([&] { return times(child.output(), part) >= count; }, kDeadline,
+             std::to_string(count) + " times: " + part);
+}
+
+}  // namespace
+
+TEST_CASE("a halt that comes again is told again, and progress is told while it lasts") {
+  Site site;
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto child =
+      site.start({"--set", "failures.max_attempts=1", "--set", "log.progress_interval=200ms"});
+  wait_for_times(*child, "HALTED: ", 1);
+  wait_for_times(*child, "1 partitions (1 HALTED)", 3);
+  REQUIRE(site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"}).code == 0);
+  wait_for_times(*child, "HALTED: ", 2);
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
+TEST_CASE("the wait for the group after a process was killed is told, and progress meanwhile") {
+  Site site;
+  site.pay_many(0, "e", 1);
+  site.kafka_lines = "session_timeout = \"12s\"\n";
+  {
+    const auto child = site.start();
+    site.wait_for_stored(0, 0);
+    child->kill(SIGKILL);
+    child->wait(kDeadline);
+  }
+  site.pay_many(0, "later", 1);
+  const auto child = site.start({"--set", "log.progress_interval=500ms"});
+  child->wait_for_output("waiting for group " + site.group, kDeadline);
+  CHECK_THAT(child->output(), ContainsSubstring("kafka.session_timeout (12 s)") &&
+                                  ContainsSubstring("kafka.group_instance_id"));
+  CHECK(times(child->output(), "no partition is assigned yet") > 1);
+  site.wait_for_stored(0, 1);
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}

@@ -1,0 +1,68 @@
+#include "engine/drain.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace pawl::engine;
+using pawl::TopicPartition;
+
+namespace {
+
+const TopicPartition kFirst{"payments", 0};
+const TopicPartition kSecond{"payments", 1};
+
+DrainView view(std::int64_t reached, std::optional<std::int64_t> goal) {
+  DrainView view;
+  view.acquired = true;
+  view.durable = true;
+  view.reached = reached;
+  view.goal = goal;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("draining goes to the end at its start, whatever is written later") {
+  DrainGoal goal({kFirst}, {{kFirst, 7}});
+  CHECK(goal.of(kFirst, 7) == 7);
+  CHECK(goal.of(kFirst, 100) == 7);
+}
+
+TEST_CASE("of a partition without leader at the start the first end that is told counts") {
+  DrainGoal goal({kFirst, kSecond}, {{kFirst, 7}});
+  CHECK(goal.of(kSecond, -1) == std::nullopt);
+  CHECK(goal.of(kSecond, 5) == 5);
+  CHECK(goal.of(kSecond, 9) == 5);
+}
+
+TEST_CASE("a partition that was added after the start is not waited for") {
+  DrainGoal goal({kFirst}, {{kFirst, 7}});
+  CHECK(goal.of(kSecond, 50) == 0);
+}
+
+TEST_CASE("a partition is drained at its goal, left behind when it stands before it") {
+  CHECK(judge(view(7, 7)) == Drained::kDone);
+  CHECK(judge(view(9, 7)) == Drained::kDone);
+  CHECK(judge(view(6, 7)) == Drained::kNotYet);
+  CHECK(judge(view(0, std::nullopt)) == Drained::kNotYet);
+
+  auto not_acquired = view(7, 7);
+  not_acquired.acquired = false;
+  CHECK(judge(not_acquired) == Drained::kNotYet);
+  auto not_on_disk = view(7, 7);
+  not_on_disk.durable = false;
+  CHECK(judge(not_on_disk) == Drained::kNotYet);
+
+  auto paused = view(6, 7);
+  paused.paused = true;
+  CHECK(judge(paused) == Drained::kLeftBehind);
+  CHECK(left_behind_text(kSecond, paused) == "payments [1] is paused before offset 6 of 7");
+  paused.reached = 7;
+  CHECK(judge(paused) == Drained::kDone);
+  paused.goal.reset();
+  CHECK(judge(paused) == Drained::kLeftBehind);
+
+  auto halted = view(6, 7);
+  halted.halted = true;
+  CHECK(judge(halted) == Drained::kLeftBehind);
+  CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED before offset 6 of 7");
+}
