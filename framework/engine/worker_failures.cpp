@@ -275,13 +275,15 @@ void Worker::retry_end_of_log(Partition& partition, std::int64_t end, const Fail
       partition.not_before = Clock::now() + partition.retry_backoff.next();
       return;
     case RefusedStep::kHalt:
-      halt(partition, ledger::halt_kind::kProgram,
-           fmt::format("{} {} [{}]: {}. No message is concerned. Correct the database (triggers, "
-                       "rights and constraints of {}.processed_kafka_offsets); it is tried again "
-                       "every {} s by itself",
-                       context_.options.kafka.group, partition.name().topic,
-                       partition.name().partition, text, context_.options.postgres.schema,
-                       context_.options.failures.program_error_retry.count() / 1000),
+      halt(partition,
+           {ledger::halt_kind::kProgram,
+            fmt::format("{} {} [{}]: {}. No message is concerned. Correct the database (triggers, "
+                        "rights and constraints of {}.processed_kafka_offsets); it is tried again "
+                        "every {} s by itself",
+                        context_.options.kafka.group, partition.name().topic,
+                        partition.name().partition, text, context_.options.postgres.schema,
+                        context_.options.failures.program_error_retry.count() / 1000),
+            std::nullopt},
            true);
       return;
   }
@@ -322,13 +324,10 @@ void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_lat
       lose_session(failure.text);
     } else {
       emit(Step::kWarning, partition, partition.stored,
-           fmt::format("cannot store that the partition halts: {} (it halts since: {})",
-                       failure.text, reason));
+           fmt::format("the partition must halt, and that cannot be stored yet: {}; the reason: {}",
+                       failure.text, halt.reason));
       acquire_again(partition, false);
       partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      emit(Step::kWarning, partition, partition.stored,
-           fmt::format("the partition must halt, and that cannot be stored yet: {}; the reason: {}",
-                       failure.text, reason));
     }
     return;
   }
