@@ -35,6 +35,7 @@ class Monitor {
   void check_topics();
   void ask_log_ends();
   void check_calls();
+  [[nodiscard]] std::vector<postgres::Backend> suspects(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
   void warn(const std::string& text, const TopicPartition& partition) const;
 
@@ -42,6 +43,8 @@ class Monitor {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   std::map<std::string, std::string> topic_ids_;
   std::unique_ptr<postgres::Session> session_;
+  /// The calls whose connection was given up, by when they began: told once each.
+  std::map<const Worker*, Clock::time_point> given_up_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -10,12 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A prepared statement no longer fits: "cached plan must not change result type" after a table was
-/// altered, or something has deallocated it. A new session prepares anew.
-bool is_stale_statement(const Failure& failure) {
-  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
-}
-
 milliseconds jitter(milliseconds upper) {
   thread_local std::minstd_rand random{std::random_device{}()};
   return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
@@ -50,6 +44,8 @@ void Worker::fail(Partition& partition, const Failure& failure) {
   const auto offset = partition.buffer.front().record.offset();
   if (failure.in_doubt)
     emit(Step::kInDoubt, partition, offset, failure.text);
+  if (failure.kind != FailureClass::kResource && failure.kind != FailureClass::kConnection)
+    has_room(partition);
 
   switch (failure.kind) {
     case FailureClass::kConnection:
@@ -76,7 +72,7 @@ void Worker::fail(Partition& partition, const Failure& failure) {
       return;
     case FailureClass::kResource:
       emit_failed(partition, offset, failure);
-      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      wait_for_room(partition, failure);
       return;
     case FailureClass::kProgram:
       emit_failed(partition, offset, failure);
@@ -94,6 +90,7 @@ void Worker::fail(Partition& partition, const Failure& failure) {
                context_.options.failures.program_error_retry.count() / 1000),
            true);
       return;
+    case FailureClass::kReadOnly:  // why_failed() has told it apart
     case FailureClass::kTransactionEnded:
     case FailureClass::kMessage:
       break;
@@ -102,6 +99,20 @@ void Worker::fail(Partition& partition, const Failure& failure) {
   emit_failed(partition, offset, failure);
   if (count_attempt(partition, offset))
     fail_message(partition, failure);
+}
+
+/// The server has no disk, memory or connection to spare: waited for as for a server that is away.
+void Worker::wait_for_room(Partition& partition, const Failure& failure) {
+  partition.refused = true;
+  partition.not_before = Clock::now() + partition.acquire_backoff.next();
+  context_.database_reachable.refused(partition.name(), failure.text);
+}
+
+void Worker::has_room(Partition& partition) {
+  if (!std::exchange(partition.refused, false))
+    return;
+  partition.acquire_backoff.reset();
+  context_.database_reachable.accepted(partition.name());
 }
 
 /// The register refused us: the partition is ours again only once Kafka confirms it.
@@ -127,7 +138,7 @@ bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
     partition.attempts = *attempts;
     return true;
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return false;
   }
 }
@@ -207,7 +218,7 @@ void Worker::set_aside(Partition& partition, const Failure& failure) {
                          {message, partition.source, item.record.leader_epoch(), advance},
                          options.then, burial);
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return;
   }
   context_.breaker.count(burial.handler, failure.way());
@@ -266,7 +277,7 @@ void Worker::halt(Partition& partition, const char* kind, const std::string& rea
       return;
     }
   } catch (const std::exception&) {
-    const auto failure = explain(std::current_exception(), session_->alive());
+    const auto failure = why_failed();
     if (failure.kind == postgres::FailureClass::kConnection) {
       lose_session(failure.text);
     } else {

@@ -74,11 +74,14 @@ void Worker::acquire(Partition& partition) {
          fmt::format("cannot position the partition yet: {}", error.what()));
   } catch (const std::exception&) {
     end_call();
-    const auto failure = explain(std::current_exception(), session_->alive());
+    const auto failure = why_failed();
     if (failure.kind == postgres::FailureClass::kConnection) {
       lose_session(failure.text);
       return;
     }
+    // What this session has prepared no longer fits: a new one prepares anew.
+    if (is_stale_statement(failure))
+      renew_session();
     partition.not_before = Clock::now() + partition.acquire_backoff.next();
     emit(Step::kWarning, partition, partition.stored,
          fmt::format("cannot acquire the partition yet: {}", failure.text));
@@ -367,7 +370,7 @@ void Worker::process(Partition& partition, bool more_follows) {
   } catch (...) {
     end_call();
     processor_.settle();
-    fail(partition, explain(std::current_exception(), session_->alive()));
+    fail(partition, why_failed());
   }
   if (suspect)
     end_probation(partition, partition.stored >= offset);
@@ -414,7 +417,9 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
       partition.attempts > 0 || partition.row_halted || partition.renewed_for.has_value();
   partition.batch_pace.passed(messages, partition.stored, one_had_failed, took);
   partition.row_halted = false;
-  partition.status->halted = false;
+  has_room(partition);
+  if (partition.status->halted.exchange(false))
+    emit(Step::kAcquired, partition, partition.stored, "the cause of its halt is gone");
   partition.attempts = 0;
   partition.lost_in_handler.reset();
   partition.renewed_for.reset();
@@ -439,10 +444,11 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       partition.row_halted = false;
       partition.status->position = end;
     } catch (...) {
-      fail(partition, explain(std::current_exception(), session_->alive()));
+      fail(partition, why_failed());
       return;
     }
   }
+  has_room(partition);
   partition.buffer.pop_front();
   // Whatever was in a dead process' hands is behind.
   partition.on_probation = 0;

@@ -50,7 +50,7 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.epoch,
                                      item.record.offset(), context_.owner, most);
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return false;
   }
   if (!crashes) {
