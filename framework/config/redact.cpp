@@ -4,6 +4,8 @@
 #include <cctype>
 #include <optional>
 
+#include "postgres/connection_string.hpp"
+
 namespace pawl::config {
 
 namespace {
@@ -14,8 +16,7 @@ constexpr std::string_view kUnreadable = "(connection string)";
 bool is_secret(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name.find("password") != std::string::npos || name.find("secret") != std::string::npos ||
-         name.starts_with("scram_");
+  return !postgres::may_show_value(name);
 }
 
 int hex_digit(char c) {

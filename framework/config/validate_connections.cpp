@@ -9,6 +9,7 @@
 
 #include "config/librdkafka_properties.hpp"
 #include "config/validation.hpp"
+#include "postgres/connection_string.hpp"
 
 namespace pawl::config {
 
@@ -138,6 +139,8 @@ void validate_url(const std::string& url, Validation& validation) {
   } else if (!uri && !url.empty() && url.find('=') == std::string::npos) {
     validation.add(option, "", "neither a connection URI nor keywords and values",
                    "write postgresql://host/database or \"host=... dbname=...\"");
+  } else if (auto problem = postgres::problem_of(url)) {
+    validation.add(option, "", std::move(problem->what), std::move(problem->fix));
   }
 }
 

@@ -106,6 +106,7 @@ struct AssignedPartition {
 
   // The message in hand.
   std::uint32_t attempts = 0;  ///< as counted in the register
+  bool refused = false;        ///< the server had no room for it: disk, memory, connections
   /// A session was made anew for the message at this offset, since prepared statements were stale.
   std::optional<std::int64_t> renewed_for;
   /// The connection was lost while its handler ran; counted when it comes up again.

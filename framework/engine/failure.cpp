@@ -14,8 +14,8 @@ namespace {
 
 using postgres::FailureClass;
 
-Failure from_sqlstate(const std::string& sqlstate, std::string text) {
-  Failure failure{postgres::classify(sqlstate), false, false, sqlstate, std::move(text)};
+Failure from_sqlstate(FailureClass kind, const std::string& sqlstate, std::string text) {
+  Failure failure{kind, false, false, sqlstate, std::move(text)};
   failure.reason = ledger::dead_reason::kError;
   if (sqlstate == "25P02") {
     failure.text =
@@ -60,6 +60,10 @@ std::string one_line(const char* what) {
 
 }  // namespace
 
+bool is_stale_statement(const Failure& failure) {
+  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
+}
+
 std::string told(const Failure& failure, bool with_detail) {
   if (!with_detail || failure.detail.empty())
     return failure.text;
@@ -74,13 +78,11 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     return {FailureClass::kConnection,  false, true, e.sqlstate(), e.what(), "",
             ledger::dead_reason::kError};
   } catch (const postgres::Error& e) {
-    failure = from_sqlstate(e.sqlstate(), one_line(e.what()));
+    failure = from_sqlstate(e.failure(), e.sqlstate(), one_line(e.what()));
     failure.detail = e.detail();
-  } catch (const pqxx::broken_connection& e) {
-    return {FailureClass::kConnection,  false, false, "", one_line(e.what()), "",
-            ledger::dead_reason::kError};
   } catch (const pqxx::sql_error& e) {
-    failure = from_sqlstate(e.sqlstate(), primary_message(e.what()));
+    failure =
+        from_sqlstate(postgres::classify(e.sqlstate()), e.sqlstate(), primary_message(e.what()));
     failure.detail = rest_of_report(e.what());
   } catch (const Unfit& e) {
     failure = permanent(e.what(), e.reason());
@@ -121,6 +123,7 @@ RefusedStep after_refused_step(const Failure& failure, bool prepared_anew) {
       if (is_stale_statement(failure) && !prepared_anew)
         return RefusedStep::kPrepareAnew;
       break;
+    case FailureClass::kReadOnly:  // told apart by asking the server
     case FailureClass::kMessage:
     case FailureClass::kTransactionEnded:
       break;

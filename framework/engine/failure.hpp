@@ -33,12 +33,17 @@ struct Failure {
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };
 
+/// A prepared statement no longer fits: "cached plan must not change result type" after a table was
+/// altered, or something has deallocated it. A new session prepares anew.
+[[nodiscard]] bool is_stale_statement(const Failure& failure);
+
 /// What observers and logs are told: `text`, and PostgreSQL's DETAIL where log.error_details asks
 /// for it.
 [[nodiscard]] std::string told(const Failure& failure, bool with_detail);
 
-/// Explains an exception that left the frame. `session_alive`: without a connection nothing that a
-/// handler throws says anything about the message.
+/// Explains an exception that left the frame. `session_alive`, asked after the frame has rolled
+/// back, and so after a round trip: without a connection nothing that a handler throws says
+/// anything about the message, and with one no SQLSTATE says that it is lost.
 [[nodiscard]] Failure explain(const std::exception_ptr& error, bool session_alive);
 
 /// A prepared statement no longer fits: "cached plan must not change result type" after a table was

@@ -171,7 +171,7 @@ MessageFlight::Landed MessageFlight::run(postgres::Session& session,
   session.require_statement_timeout(frame.statement_timeout);
   postgres::Answers answers;
   try {
-    postgres::Flight flight(session);
+    postgres::Flight flight(session, postgres::Cargo::kHandler);
     flight.add(postgres::begin_statement(frame.isolation, false));
     for (std::size_t i = 0; i < used_; ++i) {
       send(flight, entries_[i], i + 1 == used_);

@@ -198,8 +198,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   if (response) {
     postgres::Parameters stored;
     context_.keys.fill_response(stored, scope, key, *response);
-    frame.defer(context_.keys.store_response_statement(), std::move(stored), std::nullopt,
-                "response");
+    frame.defer_own(context_.keys.store_response_statement(), std::move(stored));
   }
   emit_step(Step::kHandled, hand);
   finish(frame, hand, *transaction, Outcome::kApplied);
@@ -285,13 +284,11 @@ void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
   if (burial.parks_its_key) {
     postgres::Parameters record_key;
     context_.dead_letters.fill_record_key(record_key, hand.message);
-    frame.defer(context_.dead_letters.park_key_statement(), std::move(record_key), std::nullopt,
-                "parked key");
+    frame.defer_own(context_.dead_letters.park_key_statement(), std::move(record_key));
   }
   postgres::Parameters letter;
   context_.dead_letters.fill_burial(letter, hand.message, burial);
-  frame.defer(context_.dead_letters.bury_statement(), std::move(letter), std::nullopt,
-              "dead letter");
+  frame.defer_own(context_.dead_letters.bury_statement(), std::move(letter));
   finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
          fmt::format("{}: {}", burial.reason, burial.error));
 }
@@ -318,7 +315,7 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   postgres::Parameters record;
   context_.skips.fill(record, hand.message, reason, with_payload);
-  frame.defer(context_.skips.record_statement(), std::move(record), std::nullopt, "skip record");
+  frame.defer_own(context_.skips.record_statement(), std::move(record));
   finish(frame, hand, transaction.value_or(""), Outcome::kSkipped);
   return Outcome::kSkipped;
 }

@@ -19,7 +19,7 @@ constexpr milliseconds kStalledLook{1000};
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
 
-// Ends a session only if all of it holds: it is the recorded previous owner's, it blocks us, and
+// Ends a session only if all of it holds: it is a suspect's, it blocks us, and
 // its process has left it idle in a transaction for longer than the bound; in the middle of a
 // flight "idle" is an active session that waits to read from its client. A session that waits for a
 // synchronous standby is committing: ending it would make an unreplicated commit visible.
@@ -173,9 +173,29 @@ void Monitor::check_calls() {
            call.partition);
       std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
     }
-    if (waited > limit)
-      worker->interrupt();
+    if (waited <= limit)
+      continue;
+    if (std::exchange(given_up_[worker.get()], call.since) != call.since) {
+      warn(fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
+                       "connection is given up and another one made",
+                       waited.count() / 1000),
+           call.partition);
+    }
+    worker->interrupt();
   }
+}
+
+/// Those whose open transactions may hold what the call waits for.
+std::vector<postgres::Backend> Monitor::suspects(const WorkerCall& call) {
+  auto suspects = context_.previous_owners.abandoned();
+  // While an acquire waits for the row, the register still names the owner that locks it; once
+  // the row is ours, only we remember whom we took it from.
+  auto owner = context_.offsets.other_holder(*session_, call.partition, context_.owner);
+  if (!owner)
+    owner = call.previous_owner;
+  if (owner)
+    suspects.push_back(*std::move(owner));
+  return suspects;
 }
 
 void Monitor::end_stalled_owner(const WorkerCall& call) {
@@ -183,25 +203,20 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
     if (!session_ || !session_->alive()) {
       session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
     }
-    // While an acquire waits for the row, the register still names the owner that locks it; once
-    // the row is ours, only we remember whom we took it from.
-    auto suspect = context_.offsets.other_holder(*session_, call.partition, context_.owner);
-    if (!suspect)
-      suspect = call.previous_owner;
-    if (!suspect)
-      return;
-    postgres::Parameters parameters;
-    parameters.add_integer(suspect->pid);
-    parameters.add_text(suspect->backend_start);
-    parameters.add_integer(call.own->pid);
-    parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
-    const auto ended = session_->exec(kEndStalledOwner, parameters);
-    if (PQntuples(ended.get()) > 0) {
-      warn(fmt::format(
-               "ended PostgreSQL session {} of the partition's previous owner: its process left it "
-               "idle in a transaction whose locks we wait for",
-               suspect->pid),
-           call.partition);
+    for (const auto& suspect : suspects(call)) {
+      postgres::Parameters parameters;
+      parameters.add_integer(suspect.pid);
+      parameters.add_text(suspect.backend_start);
+      parameters.add_integer(call.own->pid);
+      parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
+      const auto ended = session_->exec(kEndStalledOwner, parameters);
+      if (PQntuples(ended.get()) > 0) {
+        warn(fmt::format("ended PostgreSQL session {} of an earlier owner of the partition, or of "
+                         "this process itself: it was left idle in a transaction whose locks we "
+                         "wait for",
+                         suspect.pid),
+             call.partition);
+      }
     }
   } catch (const postgres::Error& error) {
     // idle_in_transaction_session_timeout ends it later.

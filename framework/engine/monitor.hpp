@@ -37,6 +37,7 @@ class Monitor {
   bool tell_refusal(const std::string& topic);
   void ask_log_ends();
   void check_calls();
+  [[nodiscard]] std::vector<postgres::Backend> suspects(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
   void warn(const std::string& text, const TopicPartition& partition) const;
 
@@ -45,6 +46,8 @@ class Monitor {
   std::map<std::string, std::string> topic_ids_;
   std::set<std::string> refused_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
+  /// The calls whose connection was given up, by when they began: told once each.
+  std::map<const Worker*, Clock::time_point> given_up_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "pawl/topic_partition.hpp"
 #include "postgres/session.hpp"
@@ -12,9 +14,24 @@ namespace pawl::engine {
 /// Whose sessions may hold locks that a partition's messages wait for: of the process that had it
 /// before this one and did not give it back. Remembered when the partition leaves this process and
 /// comes back, for the register names only the last owner, and that is this process then.
-/// Thread-safe.
+/// So may server processes of this process' own sessions that were given up: a network that
+/// swallows without a word leaves the server waiting for a client that is gone. Thread-safe.
 class PreviousOwners {
  public:
+  /// A session of this process is not used any more, and may be open on the server.
+  void abandoned(postgres::Backend backend) {
+    const std::scoped_lock lock(mutex_);
+    abandoned_.push_back(std::move(backend));
+    // More are not in anybody's way at once: what is open that long, the server's own keepalives
+    // end.
+    if (abandoned_.size() > kMostAbandoned)
+      abandoned_.pop_front();
+  }
+  [[nodiscard]] std::vector<postgres::Backend> abandoned() const {
+    const std::scoped_lock lock(mutex_);
+    return {abandoned_.begin(), abandoned_.end()};
+  }
+
   /// Another process had the partition; nullopt: it gave it back.
   void took_over(const TopicPartition& partition, std::optional<postgres::Backend> from) {
     const std::scoped_lock lock(mutex_);
@@ -27,7 +44,10 @@ class PreviousOwners {
   }
 
  private:
+  static constexpr std::size_t kMostAbandoned = 64;
+
   mutable std::mutex mutex_;
+  std::deque<postgres::Backend> abandoned_;                              // guarded by mutex_
   std::map<TopicPartition, std::optional<postgres::Backend>> sessions_;  // guarded by mutex_
 };
 

@@ -6,14 +6,32 @@ namespace pawl::engine {
 
 void Reachability::answered() {
   const std::scoped_lock lock(mutex_);
-  if (std::exchange(away_, false))
-    tell(back_, "");
+  silent_ = false;
+  update("");
 }
 
 void Reachability::failed(const std::string& why) {
   const std::scoped_lock lock(mutex_);
-  if (!std::exchange(away_, true))
-    tell(lost_, why);
+  silent_ = true;
+  update(why);
+}
+
+void Reachability::refused(const TopicPartition& partition, const std::string& why) {
+  const std::scoped_lock lock(mutex_);
+  refused_.insert(partition);
+  update(why);
+}
+
+void Reachability::accepted(const TopicPartition& partition) {
+  const std::scoped_lock lock(mutex_);
+  refused_.erase(partition);
+  update("");
+}
+
+void Reachability::update(const std::string& why) {
+  const bool away = silent_ || !refused_.empty();
+  if (std::exchange(away_, away) != away)
+    tell(away ? lost_ : back_, why);
 }
 
 void Reachability::tell(Step step, const std::string& detail) const {

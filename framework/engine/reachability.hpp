@@ -1,9 +1,11 @@
 #pragma once
 
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "engine/observers.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
 
@@ -21,14 +23,22 @@ class Reachability {
   /// `why` is for people.
   void failed(const std::string& why);
 
+  /// It answers, but has no room for what a partition has to store, until accepted(). No answer to
+  /// anybody else says anything about that.
+  void refused(const TopicPartition& partition, const std::string& why);
+  void accepted(const TopicPartition& partition);
+
  private:
+  void update(const std::string& why);
   void tell(Step step, const std::string& detail) const;
 
   const Observers& observers_;
   const Step lost_;
   const Step back_;
   std::mutex mutex_;  ///< also keeps the order in which changes are told
-  bool away_ = false;
+  bool silent_ = false;
+  std::set<TopicPartition> refused_;
+  bool away_ = false;  ///< as told last
 };
 
 }  // namespace pawl::engine

@@ -162,7 +162,14 @@ bool Supervisor::connect() {
   };
   while (!stop_) {
     try {
-      postgres::Session session(session_settings(options_));
+      auto settings = session_settings(options_);
+      settings.unwanted = &stop_;
+      postgres::Session session(settings);
+      if (session.connected_read_only()) {
+        throw postgres::Error::connection_lost(
+            "the server lets nothing be written: it is a standby, or default_transaction_read_only "
+            "is on");
+      }
       database_reachable_.answered();
       ledger::require_schema(session, options_.postgres.schema);
       const auto cluster = client_->cluster_id(kKafkaTimeout);

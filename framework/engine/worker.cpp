@@ -7,7 +7,10 @@
 namespace pawl::engine {
 namespace {
 using std::chrono::milliseconds;
-}
+
+constexpr const char* kReadOnlyServer =
+    "the server lets nothing be written: it is a standby, or default_transaction_read_only is on";
+}  // namespace
 
 postgres::SessionSettings session_settings(const Options& options) {
   postgres::SessionSettings settings;
@@ -38,6 +41,10 @@ Worker::Worker(Context& context)
       thread_([this] { run(); }) {}
 
 Worker::~Worker() {
+  if (!finished()) {
+    stop();
+    interrupt();
+  }
   join();
 }
 
@@ -54,16 +61,32 @@ void Worker::wake() {
   mailbox_changed_.notify_one();
 }
 
-void Worker::post(std::function<void()> command) {
+/// False: the thread has ended, and the command is let go of with all that it holds.
+bool Worker::post(std::function<void()> command) {
   {
     const std::scoped_lock lock(mailbox_mutex_);
+    if (mailbox_closed_)
+      return false;
     mailbox_.push_back(std::move(command));
   }
   mailbox_changed_.notify_one();
+  return true;
+}
+
+/// Serves what was posted so far and takes nothing more.
+void Worker::close_mailbox() {
+  {
+    const std::scoped_lock lock(mailbox_mutex_);
+    mailbox_closed_ = true;
+  }
+  serve_mailbox();
 }
 
 void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
   post([this, stream = std::move(stream)] {
+    // A stream that outlived the partitions would keep Kafka's client from closing.
+    if (stopping_)
+      return;
     const auto& postgres = context_.options.postgres;
     const auto& failures = context_.options.failures;
     auto partition = std::make_unique<Partition>(
@@ -78,14 +101,17 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
 }
 
 void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
-  post([this, partitions = std::move(partitions), lost, done = std::move(done)] {
+  const bool posted = post([this, partitions = std::move(partitions), lost, done] {
     for (const auto& name : partitions)
       drop(name, !lost);
     done();
   });
+  if (!posted)
+    done();
 }
 
 void Worker::stop() {
+  stop_asked_ = true;
   post([this] { stopping_ = true; });
 }
 
@@ -115,6 +141,8 @@ void Worker::interrupt() {
   const std::scoped_lock lock(session_mutex_);
   if (session_)
     session_->interrupt();
+  if (setting_up_ != nullptr)
+    setting_up_->interrupt();
 }
 
 WorkerCall Worker::current_call() const {
@@ -123,13 +151,18 @@ WorkerCall Worker::current_call() const {
 }
 
 void Worker::begin_call(const Partition& partition, milliseconds limit) {
+  begin_call(partition.name(), partition.previous_owner, limit);
+}
+
+void Worker::begin_call(const TopicPartition& partition,
+                        std::optional<postgres::Backend> previous_owner, milliseconds limit) {
   const std::scoped_lock lock(call_mutex_);
   call_.active = true;
   call_.since = Clock::now();
   call_.limit = limit;
   call_.own = session_ ? session_->backend() : std::nullopt;
-  call_.previous_owner = partition.previous_owner;
-  call_.partition = partition.name();
+  call_.previous_owner = std::move(previous_owner);
+  call_.partition = partition;
 }
 
 void Worker::end_call() {
@@ -188,9 +221,46 @@ void Worker::run() {
     const std::scoped_lock lock(session_mutex_);
     session_.reset();
   }
-  finished_ = true;
   // A revocation posted meanwhile must not wait for us.
-  serve_mailbox();
+  close_mailbox();
+  finished_ = true;
+}
+
+/// A session on which everything is in place; null: on another database than ours. Throws whatever
+/// goes wrong, also what the application's code does.
+std::unique_ptr<postgres::Session> Worker::connect() {
+  auto settings = session_settings(context_.options);
+  if (context_.options.consumer.durability == Durability::kReplayable)
+    settings.synchronous_commit = "off";
+  // None of a worker's own statements waits for anything but a lock; a handler's are on top.
+  settings.answer_timeout = settings.lock_timeout + postgres::kAnswerMargin;
+  settings.unwanted = &stop_asked_;
+  auto fresh = std::make_unique<postgres::Session>(settings);
+  if (fresh->connected_read_only())
+    throw postgres::Error::connection_lost(kReadOnlyServer);
+  if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
+                                context_.options.kafka.cluster, context_.options.kafka.group,
+                                context_.registration))
+    return nullptr;
+  fresh->established();
+  const auto publish = [this](postgres::Session* session) {
+    const std::scoped_lock lock(session_mutex_);
+    setting_up_ = session;
+  };
+  // The application's code waits as it likes: the monitor watches it as it does a handler.
+  publish(fresh.get());
+  begin_call({}, std::nullopt, context_.longest_handler);
+  try {
+    for (const auto& on_connect : context_.registry.connect_functions())
+      on_connect(fresh->connection());
+  } catch (...) {
+    publish(nullptr);
+    end_call();
+    throw;
+  }
+  publish(nullptr);
+  end_call();
+  return fresh;
 }
 
 bool Worker::ensure_session() {
@@ -201,18 +271,11 @@ bool Worker::ensure_session() {
   if (Clock::now() < connect_not_before_)
     return false;
   try {
-    auto settings = session_settings(context_.options);
-    if (context_.options.consumer.durability == Durability::kReplayable)
-      settings.synchronous_commit = "off";
-    auto fresh = std::make_unique<postgres::Session>(settings);
-    if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
-                                  context_.options.kafka.cluster, context_.options.kafka.group,
-                                  context_.registration)) {
+    auto fresh = connect();
+    if (!fresh) {
       refuse_database();
       return false;
     }
-    for (const auto& on_connect : context_.registry.connect_functions())
-      on_connect(fresh->connection());
     // Whatever was read over the old connection may be newer than what this server has.
     processor_.forget();
     {
@@ -261,21 +324,23 @@ void Worker::refuse_database() {
   context_.observers.emit(event);
 }
 
+/// Its server process may outlive it, with a transaction whose locks are in our way then.
+void Worker::discard_session() {
+  if (session_ && session_->backend())
+    context_.previous_owners.abandoned(*session_->backend());
+  const std::scoped_lock lock(session_mutex_);
+  session_.reset();
+}
+
 /// Leaves the session of our own accord; the next one is made at once.
 void Worker::renew_session() {
-  {
-    const std::scoped_lock lock(session_mutex_);
-    session_.reset();
-  }
+  discard_session();
   for (auto& [name, partition] : partitions_)
     acquire_again(*partition, false);
 }
 
 void Worker::lose_session(const std::string& why) {
-  {
-    const std::scoped_lock lock(session_mutex_);
-    session_.reset();
-  }
+  discard_session();
   session_was_lost_ = true;
   connect_not_before_ = Clock::now() + connect_backoff_.next();
   for (auto& [name, partition] : partitions_)
@@ -286,12 +351,35 @@ void Worker::lose_session(const std::string& why) {
   context_.observers.emit(event);
 }
 
+/// In a catch block. Whether it is the server that lets nothing be written is asked of the server.
+Failure Worker::why_failed() {
+  auto failure = explain(std::current_exception(), session_->alive());
+  if (failure.kind != postgres::FailureClass::kReadOnly)
+    return failure;
+  try {
+    if (session_->server_is_read_only()) {
+      failure.kind = postgres::FailureClass::kConnection;
+      failure.text = fmt::format("{}: {}", kReadOnlyServer, failure.text);
+    } else {
+      failure.kind = postgres::FailureClass::kMessage;
+    }
+  } catch (const postgres::Error& error) {
+    failure.kind = postgres::FailureClass::kConnection;
+    failure.text = error.what();
+  }
+  return failure;
+}
+
 void Worker::poll_register() {
   if (Clock::now() < next_poll_)
     return;
   next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
   try {
     const auto held = context_.offsets.owned_by(*session_, context_.owner);
+    if (session_->is_read_only()) {
+      lose_session(kReadOnlyServer);
+      return;
+    }
     context_.database_reachable.answered();
     for (auto& [name, partition] : partitions_) {
       if (!partition->held_here())
@@ -339,7 +427,7 @@ void Worker::leave_presence() {
 
 /// In a catch block of what is tried again by itself. `what` did not work, for the warning.
 void Worker::notice_lost_session(std::string_view what) {
-  const auto failure = explain(std::current_exception(), session_->alive());
+  const auto failure = why_failed();
   if (failure.kind == postgres::FailureClass::kConnection) {
     lose_session(failure.text);
     return;
@@ -438,6 +526,7 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
     return;
   auto& partition = *found->second;
   partition.clear_buffer();
+  has_room(partition);
   emit(Step::kRevoked, partition, partition.stored);
   if (release_it)
     release(partition);

@@ -42,6 +42,7 @@ class Worker {
   using Clock = std::chrono::steady_clock;
 
   explicit Worker(Context& context);
+  /// Waits for the thread; one that nobody has stopped is stopped without finishing its message.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -50,7 +51,7 @@ class Worker {
   void assign(std::shared_ptr<kafka::PartitionStream> stream);
   /// `done` is called on the worker's thread once the partitions are finished and let go of.
   void revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done);
-  /// Finishes the message in hand, releases everything, ends the thread.
+  /// Finishes the message in hand, gives up connecting, releases everything, ends the thread.
   void stop();
   /// Breaks the PostgreSQL call in progress, if any.
   void interrupt();
@@ -74,8 +75,12 @@ class Worker {
   // worker.cpp: the thread, its mailbox and its connection
   void run();
   bool serve_mailbox();
-  void post(std::function<void()> command);
+  bool post(std::function<void()> command);
+  void close_mailbox();
   bool ensure_session();
+  std::unique_ptr<postgres::Session> connect();
+  void discard_session();
+  [[nodiscard]] Failure why_failed();
   void renew_session();
   void lose_session(const std::string& why);
   void notice_lost_session(std::string_view what);
@@ -90,6 +95,8 @@ class Worker {
   void release(Partition& partition);
   void drop(const TopicPartition& name, bool release_it);
   void begin_call(const Partition& partition, std::chrono::milliseconds limit);
+  void begin_call(const TopicPartition& partition, std::optional<postgres::Backend> previous_owner,
+                  std::chrono::milliseconds limit);
   void end_call();
 
   // worker_partitions.cpp: one partition's steps
@@ -151,6 +158,8 @@ class Worker {
   bool count_lost_connection(Partition& partition, const Partition::Item& item);
   void set_aside(Partition& partition, const Failure& failure);
   void halt_at_message(Partition& partition, const Failure& failure);
+  void wait_for_room(Partition& partition, const Failure& failure);
+  void has_room(Partition& partition);
   void retry_ledger(Partition& partition, const Failure& failure);
   void retry_end_of_log(Partition& partition, std::int64_t end, const Failure& failure);
   void moved_past(Partition& partition, std::size_t items = 1, Clock::duration took = {});
@@ -176,6 +185,8 @@ class Worker {
   MessageFlight flight_;
   BatchProcessor batches_;
   std::unique_ptr<postgres::Session> session_;  // replaced under session_mutex_
+  /// Being set up by the application's functions; guarded by session_mutex_
+  postgres::Session* setting_up_ = nullptr;
   mutable std::mutex session_mutex_;
   Backoff connect_backoff_;
   Clock::time_point connect_not_before_{};
@@ -191,11 +202,13 @@ class Worker {
   std::condition_variable mailbox_changed_;
   std::deque<std::function<void()>> mailbox_;  // guarded by mailbox_mutex_
   bool woken_ = false;                         // guarded by mailbox_mutex_
+  bool mailbox_closed_ = false;                // guarded by mailbox_mutex_
   bool stopping_ = false;                      // worker thread only, set by a command
 
   mutable std::mutex call_mutex_;
   WorkerCall call_;  // guarded by call_mutex_
 
+  std::atomic<bool> stop_asked_{false};
   std::atomic<bool> finished_{false};
   std::thread thread_;
 };

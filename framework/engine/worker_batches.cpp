@@ -168,7 +168,7 @@ void Worker::apply_batch(Partition& partition, std::size_t items, Clock::time_po
     moved_past(partition, items, Clock::now() - begun);
   } catch (...) {
     end_call();
-    fail_batch(partition, explain(std::current_exception(), session_->alive()));
+    fail_batch(partition, why_failed());
   }
 }
 
@@ -191,6 +191,7 @@ void Worker::fail_batch(Partition& partition, Failure failure) {
       partition.batch_pace.contended(messages);
       break;
     case FailureClass::kProgram:
+    case FailureClass::kReadOnly:
     case FailureClass::kMessage:
       partition.batch_pace.failed(messages);
       emit_failed(partition, head.offset(), failure);

@@ -51,6 +51,8 @@ void Worker::fail(Partition& partition, const Failure& failure) {
   const auto offset = partition.buffer.front().record.offset();
   if (failure.in_doubt)
     emit(Step::kInDoubt, partition, offset, failure.text);
+  if (failure.kind != FailureClass::kResource && failure.kind != FailureClass::kConnection)
+    has_room(partition);
 
   switch (failure.kind) {
     case FailureClass::kConnection:
@@ -77,7 +79,7 @@ void Worker::fail(Partition& partition, const Failure& failure) {
       return;
     case FailureClass::kResource:
       emit_failed(partition, offset, failure);
-      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      wait_for_room(partition, failure);
       return;
     case FailureClass::kProgram:
       emit_failed(partition, offset, failure);
@@ -97,6 +99,7 @@ void Worker::fail(Partition& partition, const Failure& failure) {
             offset},
            true);
       return;
+    case FailureClass::kReadOnly:  // why_failed() has told it apart
     case FailureClass::kTransactionEnded:
     case FailureClass::kMessage:
       break;
@@ -105,6 +108,20 @@ void Worker::fail(Partition& partition, const Failure& failure) {
   emit_failed(partition, offset, failure);
   if (count_attempt(partition, offset))
     fail_message(partition, failure);
+}
+
+/// The server has no disk, memory or connection to spare: waited for as for a server that is away.
+void Worker::wait_for_room(Partition& partition, const Failure& failure) {
+  partition.refused = true;
+  partition.not_before = Clock::now() + partition.acquire_backoff.next();
+  context_.database_reachable.refused(partition.name(), failure.text);
+}
+
+void Worker::has_room(Partition& partition) {
+  if (!std::exchange(partition.refused, false))
+    return;
+  partition.acquire_backoff.reset();
+  context_.database_reachable.accepted(partition.name());
 }
 
 /// The register refused us: the partition is ours again only once Kafka confirms it.
@@ -130,7 +147,7 @@ bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
     partition.attempts = *attempts;
     return true;
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return false;
   }
 }
@@ -214,7 +231,7 @@ void Worker::set_aside(Partition& partition, const Failure& failure) {
                          {message, partition.source, item.record.leader_epoch(), advance},
                          options.then, burial);
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return;
   }
   context_.breaker.count(burial.handler, failure.way());
@@ -272,7 +289,11 @@ void Worker::retry_end_of_log(Partition& partition, std::int64_t end, const Fail
       return;
     case RefusedStep::kTryAgain:
       emit(Step::kWarning, partition, partition.stored, text);
-      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      if (failure.kind == postgres::FailureClass::kResource) {
+        wait_for_room(partition, failure);
+      } else {
+        partition.not_before = Clock::now() + partition.retry_backoff.next();
+      }
       return;
     case RefusedStep::kHalt:
       halt(partition,
@@ -319,7 +340,7 @@ void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_lat
       return;
     }
   } catch (const std::exception&) {
-    const auto failure = explain(std::current_exception(), session_->alive());
+    const auto failure = why_failed();
     if (failure.kind == postgres::FailureClass::kConnection) {
       lose_session(failure.text);
     } else {

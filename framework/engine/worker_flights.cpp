@@ -58,7 +58,7 @@ bool Worker::fly(Partition& partition) {
     land(partition, landed);
   } catch (...) {
     end_call();
-    crash_flight(partition, explain(std::current_exception(), session_->alive()));
+    crash_flight(partition, why_failed());
   }
   return true;
 }

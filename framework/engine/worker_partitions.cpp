@@ -75,11 +75,14 @@ void Worker::acquire(Partition& partition) {
          fmt::format("cannot position the partition yet: {}", error.what()));
   } catch (const std::exception&) {
     end_call();
-    const auto failure = explain(std::current_exception(), session_->alive());
+    const auto failure = why_failed();
     if (failure.kind == postgres::FailureClass::kConnection) {
       lose_session(failure.text);
       return;
     }
+    // What this session has prepared no longer fits: a new one prepares anew.
+    if (is_stale_statement(failure))
+      renew_session();
     partition.not_before = Clock::now() + partition.acquire_backoff.next();
     emit(Step::kWarning, partition, partition.stored,
          fmt::format("cannot acquire the partition yet: {}", failure.text));
@@ -380,7 +383,7 @@ void Worker::process(Partition& partition, bool more_follows) {
   } catch (...) {
     end_call();
     processor_.settle();
-    fail(partition, explain(std::current_exception(), session_->alive()));
+    fail(partition, why_failed());
   }
   if (suspect)
     end_probation(partition, partition.stored >= offset);
@@ -432,7 +435,9 @@ void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration
 /// What stood at the head is behind: whatever comes next begins anew.
 void Worker::forget_attempts(Partition& partition) {
   partition.row_halted = false;
-  partition.status->halted = false;
+  has_room(partition);
+  if (partition.status->halted.exchange(false))
+    emit(Step::kAcquired, partition, partition.stored, "the cause of its halt is gone");
   partition.attempts = 0;
   partition.lost_in_handler.reset();
   partition.broken_connections = 0;
@@ -457,7 +462,7 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       advance.halted = partition.row_halted;
       context_.offsets.advance_alone(*session_, partition.name(), advance);
     } catch (...) {
-      retry_end_of_log(partition, end, explain(std::current_exception(), session_->alive()));
+      retry_end_of_log(partition, end, why_failed());
       return;
     }
     partition.stored = end - 1;
@@ -465,6 +470,7 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
     // Whatever was halted or being tried again stood before the end and is not there any more.
     forget_attempts(partition);
   }
+  has_room(partition);
   partition.buffer.pop_front();
   // Whatever was in a dead process' hands is behind.
   partition.on_probation = 0;

@@ -50,7 +50,7 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.epoch,
                                      item.record.offset(), context_.owner, most);
   } catch (...) {
-    retry_ledger(partition, explain(std::current_exception(), session_->alive()));
+    retry_ledger(partition, why_failed());
     return false;
   }
   if (!crashes) {
@@ -93,7 +93,7 @@ void Worker::end_probation(Partition& partition, bool passed) {
   } catch (const std::exception&) {
     // A mark of ours that stays is not counted against the message by us; a lost session is noticed
     // at its next use.
-    const auto failure = explain(std::current_exception(), session_->alive());
+    const auto failure = why_failed();
     if (failure.kind != postgres::FailureClass::kConnection) {
       emit(Step::kWarning, partition, partition.stored,
            fmt::format("the mark of a message that ran alone cannot be removed: {}; it counts "

@@ -232,7 +232,9 @@ void LogObserver::handle(const Event& event) {
   switch (event.step) {
     case Step::kAcquired:
       line(spdlog::level::info, event,
-           event.offset < 0
+           !event.detail.empty()
+               ? fmt::format("{}: goes on behind stored offset {}", event.detail, event.offset)
+           : event.offset < 0
                ? "assigned, nothing is processed yet: begins at offset 0"
                : fmt::format("assigned, goes on behind stored offset {}", event.offset));
       break;

@@ -24,19 +24,26 @@ using Result = std::unique_ptr<PGresult, ResultDeleter>;
 class Error : public std::runtime_error {
  public:
   Error(std::string sqlstate, const std::string& message, std::string detail = {})
-      : std::runtime_error(message), sqlstate_(std::move(sqlstate)), detail_(std::move(detail)) {}
+      : std::runtime_error(message),
+        sqlstate_(std::move(sqlstate)),
+        detail_(std::move(detail)),
+        met_{.session_died = sqlstate_.empty()} {}
 
   /// Five characters, or empty when the connection itself failed.
   [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
   /// What else PostgreSQL said; may quote row values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
-  [[nodiscard]] FailureClass failure() const {
-    return last_words_ ? FailureClass::kConnection : classify(sqlstate_);
-  }
+  [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
   /// The same as the last that was heard of a connection that broke.
   [[nodiscard]] Error as_last_words() const {
     auto error = *this;
-    error.last_words_ = true;
+    error.met_.session_died = true;
+    return error;
+  }
+  /// The same of a statement of pawl's own.
+  [[nodiscard]] Error as_own() const {
+    auto error = *this;
+    error.met_.own_statement = true;
     return error;
   }
 
@@ -50,7 +57,7 @@ class Error : public std::runtime_error {
  private:
   std::string sqlstate_;
   std::string detail_;
-  bool last_words_ = false;
+  Circumstances met_;
 };
 
 /// A statement with `expect_rows` affected or returned another number of rows.

@@ -1,5 +1,6 @@
 #include "postgres/flight.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 
 namespace pawl::postgres {
 namespace {
+
+/// So often a connection that is being set up looks whether it is still wanted.
+constexpr std::chrono::milliseconds kLook{50};
 
 /// A COPY of libpqxx's leaves the end of its answer unread.
 void read_rest(PGconn* raw) {
@@ -21,7 +25,8 @@ void read_rest(PGconn* raw) {
 
 }  // namespace
 
-Flight::Flight(Session& session) : session_(session), raw_(session.raw()) {
+Flight::Flight(Session& session, Cargo cargo)
+    : session_(session), raw_(session.raw()), cargo_(cargo) {
   if (PQtransactionStatus(raw_) == PQTRANS_ACTIVE)
     read_rest(raw_);
   // Non-blocking, so that a server which blocks on sending answers cannot deadlock with us.
@@ -82,6 +87,48 @@ void Flight::push() {
   }
 }
 
+/// Without a single byte. Zero: as long as it takes, for who has set no limit to statements either.
+std::chrono::milliseconds Flight::patience() const {
+  const auto one = session_.statement_timeout();
+  const auto own = session_.answer_timeout();
+  const bool unlimited = own.count() == 0 || (cargo_ == Cargo::kHandler && one.count() == 0);
+  if (unlimited)
+    return std::chrono::milliseconds{0};
+  return cargo_ == Cargo::kHandler ? own + one * static_cast<int>(statements_) : own;
+}
+
+/// What is behind the silence nobody can tell: a server process that was stopped, a network that
+/// swallows, a pooler that is paused. The connection is of no more use.
+void Flight::give_up(const std::string& why) {
+  session_.interrupt();
+  // Lets libpq see that it is closed.
+  PQconsumeInput(raw_);
+  throw Error::connection_lost(why);
+}
+
+void Flight::wait_for_socket(short events, std::chrono::steady_clock::time_point until) {
+  using std::chrono::milliseconds;
+  const auto limit = patience();
+  while (true) {
+    if (session_.unwanted())
+      give_up("the connection is not needed any more");
+    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+    if (limit.count() > 0 && left.count() <= 0) {
+      give_up(fmt::format("PostgreSQL has not answered for {:.1f} s; the connection is given up",
+                          std::chrono::duration<double>(limit).count()));
+    }
+    auto pause = limit.count() > 0 ? left : milliseconds{-1};
+    if (session_.may_become_unwanted())
+      pause = pause.count() < 0 ? kLook : std::min(pause, kLook);
+    pollfd descriptor{PQsocket(raw_), events, 0};
+    const int ready = ::poll(&descriptor, 1, static_cast<int>(pause.count()));
+    if (ready > 0)
+      return;
+    if (ready < 0 && errno != EINTR)
+      throw Error::connection_lost("poll failed on the PostgreSQL connection");
+  }
+}
+
 void Flight::wait_for_answer() {
   while (true) {
     const int unsent = PQflush(raw_);
@@ -89,11 +136,8 @@ void Flight::wait_for_answer() {
       throw Error::connection_lost(PQerrorMessage(raw_));
     if (PQisBusy(raw_) == 0)
       return;
-    pollfd descriptor{PQsocket(raw_), static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN),
-                      0};
-    if (::poll(&descriptor, 1, -1) < 0 && errno != EINTR) {
-      throw Error::connection_lost("poll failed on the PostgreSQL connection");
-    }
+    wait_for_socket(static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN),
+                    std::chrono::steady_clock::now() + patience());
     if (PQconsumeInput(raw_) != 1)
       throw Error::connection_lost(PQerrorMessage(raw_));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -19,12 +20,18 @@ struct Answers {
   std::size_t failed_at = 0;     ///< its index in results; meaningless without a failure
 };
 
+/// Whose statements a flight carries, and so how long its answers may take.
+enum class Cargo {
+  kOwn,      ///< pawl's: SessionSettings::answer_timeout
+  kHandler,  ///< a handler's among them: its timeout for each comes on top
+};
+
 /// Statements that travel to the server together and are answered together: one round trip
 /// (PostgreSQL manual, 34.5 "Pipeline Mode"). After the first that fails the server skips the rest.
 /// Lives on the stack of the session's thread; leaves the connection in its usual, blocking mode.
 class Flight {
  public:
-  explicit Flight(Session& session);
+  explicit Flight(Session& session, Cargo cargo = Cargo::kOwn);
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
@@ -46,7 +53,8 @@ class Flight {
   std::vector<Result> run();
 
   /// As run(), but leaves it to the caller what a statement's failure means. Throws Error only when
-  /// the connection breaks.
+  /// the connection breaks, or is given up: because nothing was heard for longer than the answers
+  /// may take, or because whoever was connecting is to stop.
   Answers run_each();
 
  private:
@@ -61,9 +69,13 @@ class Flight {
   void check_sent(int ok);
   PGresult* next_result();
   void wait_for_answer();
+  [[nodiscard]] std::chrono::milliseconds patience() const;
+  void wait_for_socket(short events, std::chrono::steady_clock::time_point until);
+  [[noreturn]] void give_up(const std::string& why);
 
   Session& session_;
   PGconn* raw_;
+  Cargo cargo_;
   std::vector<Expected> expected_;
   std::size_t statements_ = 0;
 };

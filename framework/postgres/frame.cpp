@@ -51,27 +51,38 @@ Frame::~Frame() noexcept {
 Result Frame::begin(const Statement& first, Parameters& parameters) {
   session_.require_statement_timeout(settings_.statement_timeout);
   register_transaction();
-  Flight flight(session_);
+  Flight flight(session_, Cargo::kHandler);
   flight.add(begin_statement(settings_.isolation, session_.pooled()));
   if (session_.pooled()) {
     auto local = local_settings(session_.settings(), settings_);
     flight.add(kLocalSettings, local);
   }
   flight.add(first, parameters);
-  auto results = flight.run();
-  return std::move(results.back());
+  auto answers = flight.run_each();
+  if (answers.failure)
+    throw answers.failure->as_own();
+  return std::move(answers.results.back());
 }
 
 Result Frame::proceed(StartedTransaction started) {
   register_transaction();
   started.session_ = nullptr;
   if (const auto* error = std::get_if<Error>(&started.answer_))
-    throw *error;
+    throw error->as_own();
   return std::get<Result>(std::move(started.answer_));
 }
 
 Result Frame::exec(const Statement& statement, Parameters& parameters) {
-  return session_.exec(statement, parameters);
+  Flight flight(session_, Cargo::kHandler);
+  flight.add(statement, parameters);
+  auto answers = flight.run_each();
+  if (answers.failure)
+    throw answers.failure->as_own();
+  return std::move(answers.results.front());
+}
+
+void Frame::defer_own(const Statement& statement, Parameters parameters) {
+  deferred_.push_back({nullptr, &statement, std::move(parameters), std::nullopt, {}, true});
 }
 
 void Frame::defer(const Statement& statement, Parameters parameters,
@@ -105,7 +116,7 @@ void Frame::flush() {
     return;
   auto statements = std::move(deferred_);
   deferred_.clear();
-  Flight flight(session_);
+  Flight flight(session_, Cargo::kHandler);
   for (auto& deferred : statements)
     flight.add(*deferred.statement, deferred.parameters);
   const auto results = flight.run();
@@ -141,6 +152,14 @@ bool Frame::can_start_next() const {
          session_.is_prepared(begin_statement(next_->settings.isolation, false).name);
 }
 
+/// Whose statement of the last flight failed. What runs at COMMIT is the handler's: deferred
+/// constraints and triggers.
+Error Frame::blame(const Error& error, std::size_t failed_at) const {
+  const bool own =
+      failed_at < deferred_.size() ? deferred_[failed_at].own : failed_at == deferred_.size();
+  return own ? error.as_own() : error;
+}
+
 void Frame::do_commit() {
   if (last_ == nullptr) {
     throw pqxx::usage_error(
@@ -149,7 +168,7 @@ void Frame::do_commit() {
   }
   bool moved = false;
   try {
-    Flight flight(session_);
+    Flight flight(session_, Cargo::kHandler);
     for (auto& deferred : deferred_)
       flight.add(*deferred.statement, deferred.parameters);
     flight.add(*last_, *last_parameters_);
@@ -172,7 +191,7 @@ void Frame::do_commit() {
     auto& results = answers.results;
     const auto commit_at = results.size() - (start_next ? 3 : 1);
     if (answers.failure && answers.failed_at <= commit_at)
-      throw *answers.failure;
+      throw blame(*answers.failure, answers.failed_at);
     if (!has_committed(results[commit_at].get())) {
       throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
     }

@@ -86,6 +86,9 @@ class Frame final : public pqxx::dbtransaction {
   void defer(std::shared_ptr<const Statement> statement, Parameters parameters,
              std::optional<std::uint64_t> expect_rows, std::string label);
 
+  /// Queues a statement of pawl's own, which outlives the frame.
+  void defer_own(const Statement& statement, Parameters parameters);
+
   /// The same for a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 
@@ -106,15 +109,17 @@ class Frame final : public pqxx::dbtransaction {
 
  private:
   struct Deferred {
-    std::shared_ptr<const Statement> owned;  ///< null: ours, which outlive the frame
+    std::shared_ptr<const Statement> owned;  ///< null: one that outlives the frame
     const Statement* statement;
     Parameters parameters;
     std::optional<std::uint64_t> expect_rows;
     std::string label;
+    bool own = false;  ///< pawl's, not the handler's
   };
 
   void do_commit() override;
   void do_abort() override;
+  [[nodiscard]] Error blame(const Error& error, std::size_t failed_at) const;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
   [[nodiscard]] bool can_start_next() const;
 

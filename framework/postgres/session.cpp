@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include "postgres/connection_string.hpp"
 #include "postgres/flight.hpp"
 
 namespace pawl::postgres {
@@ -20,6 +21,8 @@ std::string at_least_on_disk(const std::string& synchronous_commit) {
 }
 
 PGconn* connect(const SessionSettings& settings) {
+  if (const auto problem = problem_of(settings.url))
+    throw Error::connection_lost(fmt::format("postgres.url {}; {}", problem->what, problem->fix));
   // libpq takes whole seconds and reads 1 as 2 (PostgreSQL manual, 34.1.2).
   const auto timeout = std::to_string(std::max<std::int64_t>(
       2, std::chrono::ceil<std::chrono::seconds>(settings.connect_timeout).count()));
@@ -46,7 +49,7 @@ PGconn* connect(const SessionSettings& settings) {
   if (raw == nullptr)
     throw Error::connection_lost("out of memory while connecting to PostgreSQL");
   if (PQstatus(raw) != CONNECTION_OK) {
-    const auto error = Error::connection_lost(PQerrorMessage(raw));
+    const auto error = Error::connection_lost(connect_report(raw));
     PQfinish(raw);
     throw error;
   }
@@ -58,7 +61,8 @@ PGconn* connect(const SessionSettings& settings) {
 Session::Session(const SessionSettings& settings)
     : settings_(settings),
       durable_commit_(at_least_on_disk(settings.durable_commit)),
-      raw_(connect(settings)) {
+      raw_(connect(settings)),
+      statement_timeout_(settings.statement_timeout) {
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.
   PQsetNoticeProcessor(raw_, [](void*, const char*) {}, nullptr);
@@ -78,9 +82,15 @@ Session::~Session() {
 }
 
 void Session::apply_settings() {
+  // The server's half of the connection is watched like ours: it lets go of the locks of a process
+  // that was cut off without a word. Of no effect on a Unix socket.
   static const Statement set{
       "",
       "SELECT current_setting('synchronous_commit'),"
+      "       set_config('tcp_keepalives_idle', '10', false),"
+      "       set_config('tcp_keepalives_interval', '5', false),"
+      "       set_config('tcp_keepalives_count', '3', false),"
+      "       set_config('tcp_user_timeout', '30000', false),"
       "       set_config('lock_timeout', $1, false),"
       "       set_config('statement_timeout', $2, false),"
       "       set_config('idle_in_transaction_session_timeout', $3, false),"
@@ -93,7 +103,6 @@ void Session::apply_settings() {
   parameters.add_text(to_ms(settings_.idle_in_transaction_timeout));
   parameters.add_text_or_null(settings_.synchronous_commit);
   const auto row = exec(set, parameters);
-  statement_timeout_ = settings_.statement_timeout;
   if (durable_commit_.empty())
     durable_commit_ = at_least_on_disk(PQgetvalue(row.get(), 0, 0));
 }
@@ -101,10 +110,12 @@ void Session::apply_settings() {
 void Session::identify_backend() {
   static const Statement who{"",
                              "SELECT pg_backend_pid(), (SELECT backend_start::text FROM "
-                             "pg_stat_get_activity(pg_backend_pid()))"};
+                             "pg_stat_get_activity(pg_backend_pid())),"
+                             "       current_setting('transaction_read_only')"};
   const auto row = exec(who);
   const auto pid = static_cast<std::int32_t>(std::stol(PQgetvalue(row.get(), 0, 0)));
   behind_pooler_ = pid != PQbackendPID(raw_);
+  connected_read_only_ = std::string_view(PQgetvalue(row.get(), 0, 2)) == "on";
   if (!settings_.pooled)
     backend_ = Backend{pid, PQgetvalue(row.get(), 0, 1)};
 }
@@ -114,6 +125,31 @@ Result Session::exec(const Statement& statement, Parameters& parameters) {
   flight.add(statement, parameters);
   auto results = flight.run();
   return std::move(results.front());
+}
+
+std::chrono::milliseconds Session::answer_timeout() const {
+  if (settings_.answer_timeout)
+    return *settings_.answer_timeout;
+  const bool unlimited = statement_timeout_.count() == 0;
+  return unlimited ? statement_timeout_
+                   : statement_timeout_ + settings_.lock_timeout + kAnswerMargin;
+}
+
+bool Session::is_read_only() {
+  static const Statement ask{"pawl_is_read_only",
+                             "SELECT current_setting('transaction_read_only')"};
+  const auto row = exec(ask);
+  return std::string_view(PQgetvalue(row.get(), 0, 0)) == "on";
+}
+
+bool Session::server_is_read_only() {
+  // reset_val: what a handler has set for the session is no property of the server's.
+  static const Statement ask{
+      "",
+      "SELECT pg_is_in_recovery() OR (SELECT reset_val = 'on' FROM pg_settings"
+      "                                WHERE name = 'default_transaction_read_only')"};
+  const auto row = exec(ask);
+  return std::string_view(PQgetvalue(row.get(), 0, 0)) == "t";
 }
 
 Result Session::exec(const Statement& statement) {

@@ -2,6 +2,7 @@
 
 #include <libpq-fe.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,7 +38,18 @@ struct SessionSettings {
   std::chrono::milliseconds statement_timeout{30000};
   /// Ends a session whose process was stopped inside a transaction, with its locks.
   std::chrono::milliseconds idle_in_transaction_timeout{60000};
+  /// How long the server may be silent while statements of ours wait for their answer, before the
+  /// connection is given up. Nullopt: the timeouts above and ten seconds, for none of our
+  /// statements takes longer on a server that answers.
+  std::optional<std::chrono::milliseconds> answer_timeout = std::nullopt;
+  /// Set by another thread when the connection is not wanted any more. Looked at until
+  /// Session::established().
+  const std::atomic<bool>* unwanted = nullptr;
 };
+
+/// On top of the timeouts that PostgreSQL itself keeps: for the way there and back, and a disk
+/// that is busy.
+inline constexpr std::chrono::milliseconds kAnswerMargin{10000};
 
 /// Who a session is for the server; lets others recognise it in pg_stat_activity.
 struct Backend {
@@ -50,7 +62,8 @@ struct Backend {
 /// others.
 class Session {
  public:
-  /// Connects and applies the settings; throws Error. Blocks up to the connect timeout per host.
+  /// Connects and applies the settings; throws Error. Blocks up to the connect timeout per address,
+  /// and then up to the answer timeout.
   explicit Session(const SessionSettings& settings);
   ~Session();
   Session(const Session&) = delete;
@@ -66,6 +79,25 @@ class Session {
   /// The synchronous_commit of what a crash must not take back; empty: the server knows (pooled).
   [[nodiscard]] const std::string& durable_commit() const { return durable_commit_; }
 
+  /// Whoever connected keeps it: SessionSettings::unwanted is not looked at any more.
+  void established() { settings_.unwanted = nullptr; }
+  [[nodiscard]] bool may_become_unwanted() const { return settings_.unwanted != nullptr; }
+  [[nodiscard]] bool unwanted() const {
+    return may_become_unwanted() && settings_.unwanted->load();
+  }
+
+  /// Zero: no limit.
+  [[nodiscard]] std::chrono::milliseconds answer_timeout() const;
+
+  /// The server let nothing be written when we connected: a standby, or
+  /// default_transaction_read_only.
+  [[nodiscard]] bool connected_read_only() const { return connected_read_only_; }
+  /// Asks whether the next transaction of this session could write nothing, by the server's state
+  /// or by what was set in the session. Neither of these inside a transaction; both throw Error.
+  bool is_read_only();
+  /// The same, whatever was set in the session.
+  bool server_is_read_only();
+
   /// Nullopt through a pooler, where server processes are shared.
   [[nodiscard]] const std::optional<Backend>& backend() const { return backend_; }
   /// The server process we talk to is not the one we connected to: there is a pooler in between.
@@ -78,7 +110,7 @@ class Session {
   /// Makes statement_timeout hold for the session's next transactions; costs a round trip only
   /// when it changes. Through a pooler frames carry it instead.
   void require_statement_timeout(std::chrono::milliseconds timeout);
-  /// What holds for the session's next transaction; meaningless through a pooler.
+  /// What holds for the session's next transaction; through a pooler what the settings say.
   [[nodiscard]] std::chrono::milliseconds statement_timeout() const { return statement_timeout_; }
 
   /// Breaks whatever call is waiting on this connection; the session is dead afterwards.
@@ -102,7 +134,8 @@ class Session {
   std::unique_ptr<pqxx::connection> connection_;
   std::optional<Backend> backend_;
   bool behind_pooler_ = false;
-  std::chrono::milliseconds statement_timeout_{0};
+  bool connected_read_only_ = false;
+  std::chrono::milliseconds statement_timeout_;
   std::unordered_set<std::string> prepared_;
   std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 

@@ -2,10 +2,10 @@
 
 namespace pawl::postgres {
 
-FailureClass classify(std::string_view state) {
+FailureClass classify(std::string_view state, Circumstances met) {
   const auto in_class = [state](std::string_view prefix) { return state.starts_with(prefix); };
 
-  if (state.empty())
+  if (met.session_died)
     return FailureClass::kConnection;
   if (state == kFencedState)
     return FailureClass::kFenced;
@@ -20,11 +20,10 @@ FailureClass classify(std::string_view state) {
   // closes the connection is known by the closing.
   if (state == "08P01")
     return FailureClass::kProgram;
-  if (is_goodbye(state))
-    return FailureClass::kConnection;
-  // idle_in_transaction_session_timeout and transaction_timeout: the session is gone.
-  if (state == "25P03" || state == "25P04")
-    return FailureClass::kConnection;
+  if (state == "25006")
+    return FailureClass::kReadOnly;
+  if (state == "57014" && met.own_statement)
+    return FailureClass::kContention;
   // 53400 is a limit that the statement itself ran into (temp_file_limit): the message's.
   if (in_class("53") && state != "53400")
     return FailureClass::kResource;
@@ -43,14 +42,15 @@ FailureClass classify(std::string_view state) {
 
 bool is_goodbye(std::string_view state) {
   // 57P01 admin shutdown ... 57P05 idle session timeout; 57014 (query canceled) is not among them.
-  // A former primary that is now a standby answers 25006 until the connection moves on.
-  return state.starts_with("08") || state.starts_with("57P") || state == "25006";
+  return state.starts_with("08") || state.starts_with("57P");
 }
 
 std::string_view to_string(FailureClass failure) {
   switch (failure) {
     case FailureClass::kConnection:
       return "connection";
+    case FailureClass::kReadOnly:
+      return "read-only";
     case FailureClass::kResource:
       return "resource";
     case FailureClass::kContention:

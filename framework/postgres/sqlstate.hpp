@@ -7,13 +7,14 @@ namespace pawl::postgres {
 /// What a SQLSTATE says about who is to blame; decides what the engine does next
 /// (PostgreSQL manual, Appendix A; docs/design.md, "Failures").
 enum class FailureClass {
-  kConnection,  ///< server gone, starting, stopping or read-only: wait and try again, never counted
-  kResource,    ///< out of memory, disk, connections: wait and try again, never counted
-  kContention,  ///< serialization, deadlock, lock timeout: try again at once, never counted
-  kProgram,     ///< missing table, grant or function: every message would fail alike
-  kMessage,     ///< this message's data: counted, then the failure policy
-  kFenced,      ///< another owner holds the partition
-  kOutOfOrder,  ///< the compare-and-set refused the step from the previous to the new offset
+  kConnection,  ///< server gone, starting or stopping: wait and try again, never counted
+  kReadOnly,  ///< nothing can be written: by the server (as kConnection) or the handler's own doing
+  kResource,  ///< out of memory, disk, connections: wait and try again, never counted
+  kContention,        ///< serialization, deadlock, lock timeout: try again at once, never counted
+  kProgram,           ///< missing table, grant or function: every message would fail alike
+  kMessage,           ///< this message's data: counted, then the failure policy
+  kFenced,            ///< another owner holds the partition
+  kOutOfOrder,        ///< the compare-and-set refused the step from the previous to the new offset
   kTransactionEnded,  ///< the handler ended the transaction itself
   kRowMissing,        ///< the register row is gone
 };
@@ -29,13 +30,22 @@ inline constexpr std::string_view kParkedBehindState = "PW006";  ///< another on
 inline constexpr std::string_view kRefusedClaimState =
     "PW008";  ///< a pipelined message that is a duplicate, or must wait
 
-/// Classifies a five-character SQLSTATE; the empty state (an error of the client library's own) is
-/// a connection failure.
-[[nodiscard]] FailureClass classify(std::string_view sqlstate);
+/// Where an error was met; its code alone says too little.
+struct Circumstances {
+  /// The session did not outlive it. A session that answers afterwards was not lost, whatever the
+  /// code says: dblink, postgres_fdw and RAISE speak of connections of their own.
+  bool session_died = false;
+  /// A statement of pawl's own failed, not one of the handler's: it touches no data of the
+  /// message's that could be wrong, and when it runs into a limit of time it waited for a lock.
+  bool own_statement = false;
+};
 
-/// Whether the server ended the session by its own decision (shutdown, crash of another process,
-/// failover) and said so. What it ends because of the session itself (idle in transaction) is not
-/// that.
+/// Classifies a five-character SQLSTATE.
+[[nodiscard]] FailureClass classify(std::string_view sqlstate, Circumstances met = {});
+
+/// Of a session that died: whether the server ended it by its own decision (shutdown, crash of
+/// another process, failover) and said so. What it ends because of the session itself (idle in
+/// transaction) is not that.
 [[nodiscard]] bool is_goodbye(std::string_view sqlstate);
 
 [[nodiscard]] std::string_view to_string(FailureClass failure);

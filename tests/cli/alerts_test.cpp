@@ -311,6 +311,70 @@ TEST_CASE("PostgreSQL away for longer than the bound is one alert, and its retur
   CHECK(hook.alerts().size() == 2);
 }
 
+TEST_CASE("a database that lets nothing be written is an alert, also when it answers reads") {
+  const auto hook = Hook::recording();
+  PostgresServer server;
+  Site site(2);
+  site.url = server.create_database("read_only");
+  site.sql("CREATE TABLE ledger (event_id text PRIMARY KEY, account text, amount bigint)");
+  site.sql("CREATE TABLE accounts (id text, balance bigint, entries bigint)");
+  site.more = hook.section("notify_channel = \"alerts\"\nunreachable_after = \"2s\"\n");
+  site.pay_many(0, "e", 5);
+  const auto child = site.start();
+  site.wait_for_sql("SELECT count(*) FROM ledger", "5");
+  // One session each: what is not written is not refused.
+  const auto alter = [&](const std::string& command) {
+    pqxx::connection connection(site.url);
+    pqxx::nontransaction tx(connection);
+    tx.exec("SET default_transaction_read_only = off");
+    tx.exec("ALTER SYSTEM " + command);
+    tx.exec("SELECT pg_reload_conf()");
+  };
+  alter("SET default_transaction_read_only = on");
+  CHECK_THAT(hook.wait_for("database-unreachable").at("detail").get<std::string>(),
+             ContainsSubstring("lets nothing be written"));
+  alter("RESET default_transaction_read_only");
+  CHECK(hook.wait_for("database-back").at("seconds").is_number());
+  site.pay_many(1, "later-", 5);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "10");
+  stop(*child);
+}
+
+TEST_CASE("a database without room for a message is an alert, and its retries are an outage's") {
+  const auto hook = Hook::recording();
+  Site site;
+  // A disk that is full, without the disk.
+  site.sql(
+      "CREATE TABLE no_room (); CREATE FUNCTION needs_room() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$BEGIN IF to_regclass('no_room') IS NOT NULL THEN RAISE EXCEPTION 'could not extend file' "
+      "USING ERRCODE = '53100'; END IF; RETURN NEW; END$$; CREATE TRIGGER needs_room BEFORE INSERT "
+      "ON ledger FOR EACH ROW EXECUTE FUNCTION needs_room()");
+  site.more = hook.section("notify_channel = \"alerts\"\nunreachable_after = \"2s\"\n");
+  site.pay_many(0, "e", 5);
+  // The message's own retries would not come back within the time of this test.
+  const auto child =
+      site.start({"--set", "failures.retry_initial=10m", "--set", "failures.retry_max=10m"});
+  CHECK_THAT(hook.wait_for("database-unreachable").at("detail").get<std::string>(),
+             ContainsSubstring("could not extend file"));
+  site.sql("DROP TABLE no_room");
+  CHECK(hook.wait_for("database-back").at("seconds").is_number());
+  site.wait_for_sql("SELECT count(*) FROM ledger", "5");
+  stop(*child);
+}
+
+TEST_CASE("a halt whose cause is gone is said to have ended") {
+  Site site;
+  site.sql("ALTER TABLE ledger RENAME COLUMN amount TO sum");
+  site.pay_many(0, "e", 5);
+  const auto child = site.start({"--set", "failures.program_error_retry=500ms"});
+  child->wait_for_output("HALTED", kDeadline);
+  site.sql("ALTER TABLE ledger RENAME COLUMN sum TO amount");
+  child->wait_for_output("the cause of its halt is gone: goes on behind stored offset 0",
+                         kDeadline);
+  site.wait_for_stored(0, 4);
+  stop(*child);
+}
+
 TEST_CASE("Kafka away for longer than the bound is one alert, and its return another") {
   const auto hook = Hook::recording();
   KafkaBroker broker;

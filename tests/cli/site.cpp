@@ -64,19 +64,20 @@ void hurry(std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Outcome Site::run(std::vector<std::string> arguments) {
+Outcome Site::run(std::vector<std::string> arguments, const Environment& environment) {
   if (arguments.front() == "run")
     hurry(arguments);
   arguments.emplace_back("--config");
   arguments.push_back(config().string());
-  return run_bare(arguments);
+  return run_bare(arguments, environment);
 }
 
-Outcome Site::run_bare(const std::vector<std::string>& arguments) {
+Outcome Site::run_bare(const std::vector<std::string>& arguments, const Environment& environment) {
   const auto out = new_file("out");
   const auto err = new_file("err");
-  ChildProcess child(PAWL_PROGRAM, arguments,
-                     {.environment = {}, .output = out, .errors = err, .working_directory = {}});
+  ChildProcess child(
+      PAWL_PROGRAM, arguments,
+      {.environment = environment, .output = out, .errors = err, .working_directory = {}});
   const auto status = child.wait(kDeadline);
   return {status.code.value_or(-1), read_file(out), read_file(err)};
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <pawl/testing/testing.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +19,9 @@ struct Outcome {
 
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& text);
+
+/// Variables added to a program's environment; nullopt removes one.
+using Environment = std::map<std::string, std::optional<std::string>>;
 
 /// A database with the README's tables, a topic, a consumer group and a configuration, on the
 /// servers that all tests share; and the program to run with them.
@@ -44,9 +49,9 @@ class Site {
   std::filesystem::path config();
 
   /// `pawl ARGUMENTS... --config FILE`, to its end.
-  Outcome run(std::vector<std::string> arguments);
+  Outcome run(std::vector<std::string> arguments, const Environment& environment = {});
   /// The same with the arguments alone.
-  Outcome run_bare(const std::vector<std::string>& arguments);
+  Outcome run_bare(const std::vector<std::string>& arguments, const Environment& environment = {});
   /// `pawl run --config FILE ARGUMENTS...` beside the test.
   std::unique_ptr<ChildProcess> start(const std::vector<std::string>& arguments = {});
 

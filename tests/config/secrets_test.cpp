@@ -68,3 +68,43 @@ TEST_CASE("an error text shows a variable's name in its place") {
         "--set postgres.schema=...: postgres.schema = \"${SECRET}\": not a plain identifier; use a "
         "to z, 0 to 9 and _, at most 63, not a digit first");
 }
+
+TEST_CASE("a connection string that libpq cannot read is told by its kind of mistake alone") {
+  struct Row {
+    const char* url;
+    const char* told;
+  };
+  const Row rows[] = {
+      {"postgresql://app:p%zzhunter2@db/p", "write % itself as %25"},
+      {"postgresql://app:hunter2%00@db/p", "write % itself as %25"},
+      {"postgresql://app:pw@[::1hunter2/p", "write [ as %5B"},
+      {"postgresql://app:pa ss@word:hunter2@db/p", "write @ as %40"},
+      {"postgresql://app:12/hunter2@db/p", "write @ as %40"},
+      {"postgresql://app:pw@db:hunter2/p", "the port is no number from 1 to 65535"},
+      {"postgresql://db/p?hunter2=x", "an option that libpq does not know"},
+      {"postgresql://db/p?password=a=hunter2", "write = within a value as %3D"},
+      {"postgresql://db/p?sslmode=hunter2", "sslmode is none of libpq's; use disable, allow"},
+      {"postgresql://db/p?connect_timeout=hunter2", "connect_timeout is no number"},
+      {"host=db password=pa hunter2", "put values with spaces into single quotes"},
+      {"host=db password='hunter2", "a quote is not closed"},
+      {"host=db pasword=hunter2", "an option that libpq does not know"},
+  };
+  for (const auto& [url, told] : rows) {
+    CAPTURE(url);
+    const auto errors =
+        messages_of(request(kRequired, {std::string("postgres.url=") + "\"" + url + "\""}));
+    CHECK_THAT(errors, ContainsSubstring("postgres.url") && ContainsSubstring(told) &&
+                           !ContainsSubstring("hunter2"));
+  }
+}
+
+TEST_CASE("what libpq reads is no error, with whatever it holds that is encoded") {
+  const auto* url = GENERATE(
+      "", "postgresql://", "postgresql:///p", "postgresql://db1,db2:5433/p",
+      "postgresql://app:a%40b%2Fc@db:5432/p%40q?application_name=x@y", "postgresql://app:a?b@db/p",
+      "postgresql://[::1]:5432/p?sslmode=verify-full", "host=/run/postgresql dbname=p",
+      "host=a,b port=5432, target_session_attrs=any", "user=app password='a b' connect_timeout=-1");
+  CAPTURE(url);
+  CHECK(
+      messages_of(request(kRequired, {std::string("postgres.url=") + "\"" + url + "\""})).empty());
+}

@@ -40,6 +40,14 @@ class Pooler {
   Pooler& operator=(const Pooler&) = delete;
 
   [[nodiscard]] const std::string& url() const { return url_; }
+  /// A command of PgBouncer's console, as PAUSE.
+  void command(const std::string& text) const {
+    pawl::testing::ChildProcess psql(
+        "psql", {"--no-psqlrc", "--quiet", "--dbname",
+                 url_.substr(0, url_.rfind('/')) + "/pgbouncer", "--command", text});
+    if (!psql.wait(60s).success())
+      throw std::runtime_error("PgBouncer refuses " + text);
+  }
 
  private:
   pawl::testing::TempDir folder_;
@@ -162,4 +170,31 @@ TEST_CASE("a pooler is noticed when the configuration does not know of it") {
   direct->wait_for_output("EVENT connected", 30s);
   stop_cleanly(*direct);
   REQUIRE(occurrences(*direct, "pooled") == 0);
+}
+
+TEST_CASE("a consumer that waits for a paused PgBouncer stops on a signal") {
+  PaymentsWorld world(1);
+  const Pooler pooler(world, "transaction");
+  world.set_postgres_options("pooled = true");
+  ProgramOptions options;
+  options.url = pooler.url();
+  world.produce(10);
+  const bool at_start = GENERATE(true, false);
+  CAPTURE(at_start);
+  if (at_start) {
+    // PgBouncer knows the server by now, so that it lets clients in while it is paused.
+    world.drain(options);
+    pooler.command("PAUSE");
+  }
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  if (!at_start) {
+    world.wait_until_all_processed();
+    pooler.command("PAUSE");
+  }
+  process->wait_for_output(at_start ? "waiting for PostgreSQL" : "EVENT database_lost", 120s);
+  process->kill(SIGTERM);
+  // Well below postgres.connect_timeout and the bound of an answer together, a dozen times over.
+  CHECK(process->wait(40s).success());
+  pooler.command("RESUME");
 }

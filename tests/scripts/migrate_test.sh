@@ -505,6 +505,19 @@ case_a_password_arrives_as_it_was_meant() {
     run "$migrate" status --database "host=h password='open" && exits 2 && says_not open
 }
 
+case_what_libpq_cannot_read_is_not_shown() {
+    local form
+    for form in 'postgresql://u:p%zzhidden@127.0.0.1:9/d' 'postgresql://u:pw@[::1hidden/d' \
+        'postgresql://u:pa ss@word:hidden@127.0.0.1:9/d' 'postgresql://u:pa/hidden@127.0.0.1:9/d' \
+        'postgresql://u:12/hidden@127.0.0.1:9/d' 'postgresql://u:pw@127.0.0.1:hidden/d' \
+        'postgresql://127.0.0.1:9/d?hidden=x' 'postgresql://127.0.0.1:9/d?password=a&hidden' \
+        'postgresql://127.0.0.1:9/d?sslmode=hidden' 'host=127.0.0.1 port=9 password=pa hidden=x' \
+        'host=127.0.0.1 port=hidden' 'host=127.0.0.1 port=9 sslmode=hidden' "host=h password='hidden"; do
+        run "$migrate" status --database "$form" && exits 2 && says_not hidden
+    done
+    run "$migrate" status --database 'postgresql://u@127.0.0.1:9/d?pass%77ord=hidden' && exits 1 && says_not hidden
+}
+
 case_the_database_is_found_in_the_environment() {
     write 0001_a.sql <<<'SELECT 1;'
     export DATABASE_URL=$url PGDATABASE=postgresql://nobody@127.0.0.1:1/nothing
