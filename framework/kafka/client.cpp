@@ -25,7 +25,11 @@ void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
   }
 }
 
-ConfHandle make_conf(const KafkaOptions& options) {
+std::size_t kibibytes(std::size_t bytes) {
+  return std::max<std::size_t>(1, bytes / 1024);
+}
+
+ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
   auto handle = common_conf(options);
   auto* conf = handle.get();
   set_group_properties(conf, options);
@@ -39,12 +43,13 @@ ConfHandle make_conf(const KafkaOptions& options) {
   set_property(conf, "check.crcs", "true");
   set_property(conf, "allow.auto.create.topics", "false");
 
-  // A separate queue per partition makes these bounds per partition.
-  const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
-  set_property(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
-  set_property(conf, "queued.min.messages", "10000");
-  set_property(conf, "fetch.message.max.bytes",
-               std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
+  // All partitions' queues forward to one, so that these bound them together (Intake).
+  set_property(conf, "queued.max.messages.kbytes", std::to_string(kibibytes(plan.queue)));
+  set_property(conf, "queued.min.messages", std::to_string(plan.queue_records()));
+  set_property(conf, "fetch.max.bytes", std::to_string(plan.response));
+  set_property(conf, "fetch.message.max.bytes", std::to_string(plan.quantum));
+  // How long librdkafka rests when that queue is full; nothing wakes it.
+  set_property(conf, "fetch.queue.backoff.ms", "20");
 
   set_property(
       conf, "topic.metadata.refresh.interval.ms",
@@ -94,8 +99,9 @@ std::string property_problem(const std::string& name, const std::string& value) 
   }
 }
 
-Client::Client(const KafkaOptions& options, LogFunction log) : log_(std::move(log)) {
-  auto conf = make_conf(options);
+Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partitions)
+    : log_(std::move(log)), plan_(BufferPlan::of(options.buffer, partitions)) {
+  auto conf = make_conf(options, plan_);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);
   rd_kafka_conf_set_events(

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -49,13 +50,15 @@ void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::str
 /// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.
 class Client {
  public:
-  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
-  Client(const KafkaOptions& options, LogFunction log);
+  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet. kafka.buffer is
+  /// divided for so many partitions.
+  Client(const KafkaOptions& options, LogFunction log, std::size_t partitions = 1);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   [[nodiscard]] rd_kafka_t* raw() const { return client_; }
+  [[nodiscard]] const BufferPlan& plan() const { return plan_; }
 
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
@@ -90,6 +93,7 @@ class Client {
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;
+  BufferPlan plan_;
   rd_kafka_t* client_ = nullptr;
 };
 
