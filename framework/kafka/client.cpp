@@ -29,6 +29,14 @@ std::size_t kibibytes(std::size_t bytes) {
   return std::max<std::size_t>(1, bytes / 1024);
 }
 
+std::size_t largest_message(const rd_kafka_conf_t* conf) {
+  char text[32];
+  std::size_t size = sizeof text;
+  if (rd_kafka_conf_get(conf, "message.max.bytes", text, &size) != RD_KAFKA_CONF_OK)
+    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, "librdkafka knows no message.max.bytes");
+  return std::stoull(text);
+}
+
 ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
   auto handle = common_conf(options);
   auto* conf = handle.get();
@@ -46,7 +54,6 @@ ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
   // All partitions' queues forward to one, so that these bound them together (Intake).
   set_property(conf, "queued.max.messages.kbytes", std::to_string(kibibytes(plan.queue)));
   set_property(conf, "queued.min.messages", std::to_string(plan.queue_records()));
-  set_property(conf, "fetch.max.bytes", std::to_string(plan.response));
   set_property(conf, "fetch.message.max.bytes", std::to_string(plan.quantum));
   // How long librdkafka rests when that queue is full; nothing wakes it.
   set_property(conf, "fetch.queue.backoff.ms", "20");
@@ -57,6 +64,11 @@ ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
 
   for (const auto& [name, value] : options.librdkafka)
     set_property(conf, name, value);
+  if (!options.librdkafka.contains("fetch.max.bytes")) {
+    // librdkafka refuses less than a message may be.
+    const auto bytes = std::max(plan.response, largest_message(conf));
+    set_property(conf, "fetch.max.bytes", std::to_string(bytes));
+  }
   return handle;
 }
 
