@@ -7,6 +7,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -24,6 +25,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::int64_t rate = 0;
   std::size_t value_bytes = 0;
+  std::optional<std::int32_t> only_partition;
   std::string books;
   std::string times;
   bool mock_cluster = false;
@@ -86,7 +88,9 @@ void produce(Arguments arguments) {
   const Pace pace(arguments.rate);
   Times times(arguments.times);
   std::int64_t messages = 0;
-  while (const auto event = series.next()) {
+  while (auto event = series.next()) {
+    if (arguments.only_partition)
+      event->partition = arguments.only_partition;
     times.add(*event);
     writer.send(*event, arguments.value_bytes);
     pace.wait(++messages);
@@ -131,6 +135,10 @@ int run(int argc, char** argv) {
                   "Fill shorter values up to this length with a note")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
+  parser
+      .add_option("--only-partition", arguments.only_partition,
+                  "Send everything to this one instead of spreading it by the account")
+      ->check(CLI::Range(0, 9'999));
   parser
       .add_option("--rate", arguments.rate,
                   "Messages per second, each sent by itself; 0: as fast as possible")

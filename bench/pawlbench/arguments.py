@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from .experiments import EXPERIMENTS
+from .modes import MODES
 from .options import Options
 from .site import ROOT
 
@@ -14,6 +15,15 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 999_999_999:
         raise argparse.ArgumentTypeError(f"needs a whole number from 1 on, not '{text}'")
     return int(text)
+
+
+def _modes(text: str) -> list[str]:
+    names = text.split(",")
+    known = [mode.name for mode in MODES]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"knows {', '.join(known)}, not '{name}'")
+    return names
 
 
 def _described() -> str:
@@ -61,6 +71,13 @@ def parse(arguments: list[str]) -> Options:
         metavar="N",
         help="payments (memory); default 10000000",
     )
+    add(
+        "--modes",
+        type=_modes,
+        default=[],
+        metavar="MODE,...",
+        help="only these, and the naive loop; default all",
+    )
     add("--bin", type=Path, metavar="DIR", help="use the programs in DIR; neither set up nor build")
     add(
         "--quick",
@@ -100,6 +117,7 @@ def parse(arguments: list[str]) -> Options:
         seconds=given.seconds or (1 if given.quick else 10),
         keys=given.keys,
         backlog=given.backlog,
+        modes=given.modes,
         programs=given.bin.resolve() if given.bin is not None else None,
         output=WRITTEN if given.write else given.output.resolve(),
         quick=given.quick,

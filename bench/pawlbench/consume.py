@@ -11,7 +11,7 @@ from .modes import ASYNCHRONOUS, Consumer, command
 from .pgbench import part, waits_ms
 from .processes import Child, Failure
 from .records import Labels, Values
-from .site import Database, Site, Topic, wait_for
+from .site import VALUE_BYTES, Database, Site, Topic, wait_for
 
 START_WITHIN = 120.0
 
@@ -27,7 +27,18 @@ class Work:
     keys: int = 0  # that are there before
     random_ids: bool = False
     commit_delay_us: int = 0  # PostgreSQL waits so long for others to share a flush
+    value_bytes: int = VALUE_BYTES
+    one_hot: bool = False  # the first partition has everything, the others wait for something
+    steady: bool = False  # measured once every process has partitions, and only then
     seconds: float = 0.0  # ends after so many, counted from the first payment; 0: all of them
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How far a run has come."""
+
+    at: float  # the database's clock
+    messages: int
 
 
 @dataclass(frozen=True)
@@ -48,13 +59,21 @@ class Consume:
             "round_trip_ms": self.work.round_trip_ms,
             "keys": self.work.keys,
             "commit_delay_us": self.work.commit_delay_us,
+            "value_bytes": self.work.value_bytes,
+            "one_hot": int(self.work.one_hot),
         }
 
     def prepare(self, site: Site) -> None:
-        site.topic(self.work.partitions, self.work.payments, self.work.random_ids)
+        self._topic(site)
+
+    def _topic(self, site: Site) -> Topic:
+        work = self.work
+        return site.topic(
+            work.partitions, work.payments, work.random_ids, work.value_bytes, work.one_hot
+        )
 
     def measure(self, site: Site) -> Values:
-        topic = site.topic(self.work.partitions, self.work.payments, self.work.random_ids)
+        topic = self._topic(site)
         asynchronous = self.consumer.commit == ASYNCHRONOUS
         with ExitStack() as stack:
             database = stack.enter_context(
@@ -63,15 +82,21 @@ class Consume:
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
             # One of several that has no partitions yet would take them for drained.
             follow = self.work.processes > 1
-            line = [*self.under, *command(site, self.consumer, topic, database, url, follow)]
+            line = [
+                *self.under,
+                *command(site, self.consumer, topic, database, url, follow, self.work.one_hot),
+            ]
             before = site.server_cpu_seconds()
             children = [
                 stack.enter_context(Child(line, site.log(f"{database.name}-{i}")))
                 for i in range(self.work.processes)
             ]
+            if self.work.steady:
+                wait_for_owners(children, database)
+            begun = sample(database) if self.work.steady else None
             complete = self._wait(children, database)
             server_cpu = site.server_cpu_seconds() - before
-            return self._values(children, database, topic, complete, server_cpu)
+            return self._values(children, database, topic, complete, server_cpu, begun)
 
     def _wait(self, children: list[Child], database: Database) -> bool:
         """True when the consumers came to the topic's end by themselves."""
@@ -98,6 +123,7 @@ class Consume:
         topic: Topic,
         complete: bool,
         server_cpu: float,
+        begun: Sample | None,
     ) -> Values:
         # From the first payment to the last: what it takes to start is an experiment of its own.
         first, last = database.numbers(
@@ -107,8 +133,13 @@ class Consume:
         if messages == 0 or last <= first:
             raise Failure(f"{self.consumer.mode.name} did not get far enough to be measured")
         require_correct(database, topic if complete else None, self.consumer.mode.is_pawl)
+        rate = messages / (last - first)
+        if begun is not None:
+            if last <= begun.at:
+                raise Failure("all payments were applied before every process had partitions")
+            rate = (messages - begun.messages) / (last - begun.at)
         return {
-            "rate": messages / (last - first),
+            "rate": rate,
             "messages": messages,
             "seconds": last - first,
             "program_cpu_us": sum(child.cpu_seconds for child in children) * 1e6 / messages,
@@ -116,6 +147,30 @@ class Consume:
             "memory_mib": sum(child.peak_kib for child in children) / 1024,
             "start_s": first - children[0].began,
         }
+
+
+def sample(database: Database) -> Sample:
+    at, messages = database.numbers(
+        "SELECT extract(epoch FROM clock_timestamp()), sum(last_processed_offset + 1)"
+        " FROM pawl.processed_kafka_offsets"
+    )
+    return Sample(at, int(messages))
+
+
+def wait_for_owners(children: list[Child], database: Database) -> None:
+    """Each process has taken over partitions: the rebalance that it came with is behind."""
+    wanted = len(children)
+
+    def owned() -> bool:
+        for child in children:
+            if child.poll() is not None:
+                child.require_success()
+        found = database.number(
+            "SELECT count(DISTINCT owner) FROM pawl.processed_kafka_offsets WHERE NOT released"
+        )
+        return found == wanted
+
+    wait_for(f"{wanted} processes with partitions", START_WITHIN, owned)
 
 
 def stop(children: list[Child]) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from .cells import Cells, sizes, skews
 from .consume import RoundTrip
 from .dimension import Dimension
 from .experiment import Experiment
@@ -19,6 +20,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         places=lambda _: [1, 8, 64],
         changed=lambda work, n: replace(work, partitions=int(n)),
     ),
+    Cells(name="size", title="messages per second by the size of messages", places=sizes),
+    Cells(name="skew", title="messages per second of one partition with a backlog", places=skews),
     Dimension(
         name="workers",
         title="messages per second with 1 to 32 workers, from 64 partitions",
@@ -52,7 +55,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         label="processes",
         unit="processes",
         places=lambda _: [1, 2],
-        changed=lambda work, n: replace(work, processes=int(n)),
+        changed=lambda work, n: replace(
+            work, processes=int(n), payments=3 * work.payments, steady=True
+        ),
         to_naive=False,
     ),
     Dimension(

@@ -14,7 +14,7 @@ from .options import Options
 from .plots import HINT, draw
 from .processes import Failure, run, run_in_sight, say, stop_on_signals
 from .records import Outcome, Record
-from .site import ROOT, SCRIPTS, Site
+from .site import ROOT, SCRIPTS, VALUE_BYTES, Site
 from .timing import EndToEnd, Flush, Handover
 
 TARGETS = ("pawl-cli", "payments", "payments-produce", "pawl-bench-naive", "pawl-bench-delay")
@@ -74,7 +74,7 @@ def chosen(options: Options) -> list[Experiment]:
 
 def measure(site: Site, options: Options) -> int:
     """Returns how many measurements failed: they are said, and the others go on."""
-    known = find_known(site)
+    known = find_known(site).only(options.modes)
     earlier = store.load(options.output)
     outcomes: dict[str, Outcome] = {}
     wanted: dict[Task, list[str]] = {}  # and the experiments that need it
@@ -122,6 +122,8 @@ def described(task: Task) -> str:
         "keys": 0,
         "commit_delay_us": 0,
         "batch_size": 0,
+        "value_bytes": VALUE_BYTES,
+        "one_hot": 0,
     }
     return " ".join(
         str(of) if name in ("mode", "commit") else f"{name}={of}"

@@ -18,6 +18,7 @@ class Mode:
     program: str
     handler: str = ""  # what its [[handler]] says beside the topics
     consumer: str = ""  # what its [consumer] says beside the workers
+    kafka: str = ""  # what its [kafka] says beside server and group
     reads: bool = False  # an answer of the database, before it goes on
     batch: bool = False  # many messages in a transaction: held against the limit of batches
 
@@ -102,13 +103,20 @@ class Consumer:
 
 
 def command(
-    site: Site, consumer: Consumer, topic: Topic, database: Database, url: str, follow: bool = False
+    site: Site,
+    consumer: Consumer,
+    topic: Topic,
+    database: Database,
+    url: str,
+    follow: bool = False,
+    one_hot: bool = False,
 ) -> Command:
-    """Consumes to the end of the topic, or on and on. Each call is a group of its own: offsets that a
+    """Consumes to the end of the topic, or on and on. Where one partition is hot the naive loop, which
+    has a thread and a connection for each, looks at that one only. Each call is a group of its own: offsets that a
     group has in Kafka belong to one database, and pawl refuses them in another."""
     program = site.programs / consumer.mode.program
     if not consumer.mode.is_pawl:
-        arguments = [site.bootstrap, topic.name, str(topic.partitions), url]
+        arguments = [site.bootstrap, topic.name, str(1 if one_hot else topic.partitions), url]
         return [program, *arguments, *(["--follow"] if follow else [])]
     config = site.work / f"{database.name}.toml"
     config.write_text(configuration(site, consumer, topic.name, site.unique("group"), url))
@@ -122,6 +130,7 @@ def configuration(site: Site, consumer: Consumer, topic: str, group: str, url: s
 bootstrap_servers = "{site.bootstrap}"
 group = "{group}"
 {timeout}
+{consumer.mode.kafka}
 [postgres]
 url = "{url}"
 [consumer]
@@ -148,6 +157,11 @@ class Known:
 
     def mode(self, name: str) -> Mode:
         return next(mode for mode in self.modes if mode.name == name)
+
+    def only(self, names: list[str]) -> "Known":
+        """Of these modes, and the one that they are held against; all where none is named."""
+        modes = [mode for mode in self.modes if not names or mode.name in names or mode == NAIVE]
+        return Known(tuple(modes), self.replayable)
 
     def commits(self, mode: Mode) -> tuple[str, str]:
         relaxed = REPLAYABLE if mode.is_pawl and self.replayable else ASYNCHRONOUS

@@ -186,15 +186,29 @@ class Site:
 
     # ---- topics ----------------------------------------------------------------------------------
 
-    def topic(self, partitions: int, payments: int, random_ids: bool = False) -> Topic:
-        """A topic with that many payments in it; produced when it is asked for first."""
+    def topic(
+        self,
+        partitions: int,
+        payments: int,
+        random_ids: bool = False,
+        value_bytes: int = VALUE_BYTES,
+        one_hot: bool = False,
+    ) -> Topic:
+        """A topic with that many payments in it, in one partition only where one is hot; produced when
+        it is asked for first."""
         wanted = Topic(
-            f"payments-{partitions}-{payments}" + "-random" * random_ids, partitions, payments
+            f"payments-{partitions}-{payments}-{value_bytes}"
+            + "-random" * random_ids
+            + "-hot" * one_hot,
+            partitions,
+            payments,
         )
         if wanted not in self._topics:
-            say(f"  producing {payments:,} payments into {partitions} partitions")
-            ids = ["--random-ids"] if random_ids else []
-            printed = run(self.producer(wanted, payments, *ids))
+            into = f"one of {partitions} partitions" if one_hot else f"{partitions} partitions"
+            say(f"  producing {payments:,} payments of {value_bytes:,} bytes into {into}")
+            how = ["--random-ids"] if random_ids else []
+            how += ["--only-partition", "0"] if one_hot else []
+            printed = run(self.producer(wanted, payments, *how, value_bytes=value_bytes))
             numbers = dict(line.split("=", 1) for line in printed.splitlines())
             self._topics[wanted] = Topic(
                 wanted.name, partitions, payments, int(numbers["messages"]), int(numbers["sum"])
@@ -206,12 +220,14 @@ class Site:
         run(self.producer(topic, 0))
         return topic
 
-    def producer(self, topic: Topic, payments: int, *options: str) -> Command:
+    def producer(
+        self, topic: Topic, payments: int, *options: str, value_bytes: int = VALUE_BYTES
+    ) -> Command:
         return [
             self.programs / "payments-produce",
             *("--bootstrap-servers", self.bootstrap, "--topic", topic.name),
             *("--partitions", str(topic.partitions), "--payments", str(payments)),
-            *("--accounts", str(ACCOUNTS), "--value-bytes", str(VALUE_BYTES), *options),
+            *("--accounts", str(ACCOUNTS), "--value-bytes", str(value_bytes), *options),
         ]
 
 

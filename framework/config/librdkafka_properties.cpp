@@ -39,9 +39,7 @@ constexpr std::array kRules{
          "",
          {"the way partitions are handed over depends on it", "use kafka.assignor"}},
     Rule{"session.timeout.ms", "", {"pawl sets it", "use kafka.session_timeout"}},
-    Rule{"queued.max.messages.kbytes",
-         "",
-         {"pawl bounds its buffers itself", "use kafka.buffer_per_partition"}},
+    Rule{"queued.max.messages.kbytes", "", {"pawl bounds its buffers itself", "use kafka.buffer"}},
 
     // Positions.
     Rule{"enable.auto.commit", "false", {kPositions, "remove it (pawl sets false)"}},

@@ -124,7 +124,6 @@ void read_kafka(const Reader& reader, const Node& root, Findings& findings, Kafk
   reader.duration("session_timeout", out.session_timeout);
   read_start(reader, findings, out);
   reader.texts("start_beside", out.start_beside);
-  reader.size("buffer_per_partition", out.buffer_per_partition);
   reader.size("buffer", out.buffer);
   reader.duration("topic_check_interval", out.topic_check_interval);
   reader.duration("commit_interval", out.commit_interval);

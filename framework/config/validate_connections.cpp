@@ -176,8 +176,6 @@ void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
     }
     validation.label("kafka.start_beside", name, kLabelBytes + 1 + kKafkaNameBytes);
   }
-  validation.size_range("kafka.buffer_per_partition", kafka.buffer_per_partition,
-                        std::size_t{1} << 10U, std::size_t{1} << 30U);
   validation.size_range("kafka.buffer", kafka.buffer, std::size_t{1} << 20U,
                         std::size_t{64} << 30U);
   validation.range("kafka.topic_check_interval", kafka.topic_check_interval, milliseconds{100},

@@ -223,8 +223,7 @@ void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
   if (renewed_.size() > 0) {
     postgres::Parameters renewal;
     context_.keys.fill_renewal(renewal, scope_, renewed_);
-    frame.defer(context_.keys.renew_statement(), std::move(renewal), std::nullopt,
-                "renewal of keys");
+    frame.defer_own(context_.keys.renew_statement(), std::move(renewal));
   }
   postgres::Parameters parameters;
   step.offsets.fill_batch(parameters, step.partition, step.advance, count());

@@ -252,8 +252,7 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
     keys.add_text(key);
     postgres::Parameters renewal;
     context_.keys.fill_renewal(renewal, scope, keys);
-    frame.defer(context_.keys.renew_statement(), std::move(renewal), std::nullopt,
-                "renewal of the key");
+    frame.defer_own(context_.keys.renew_statement(), std::move(renewal));
   }
   finish(frame, hand, stored->transaction, Outcome::kDuplicate);
   tell_duplicate(context_.observers, *hand.binding, hand.message, stored->response);

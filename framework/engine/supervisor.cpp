@@ -18,7 +18,6 @@ constexpr milliseconds kPoll{100};
 constexpr milliseconds kKafkaTimeout{3000};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
-constexpr std::size_t kLeastBuffer = 1024;
 /// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
 /// again.
 constexpr milliseconds kRelayEnd{2000};
@@ -90,7 +89,7 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       router_(options, registry),
       bell_(options.dead_letters.topic.empty() ? nullptr : std::make_shared<DeadLetterBell>()),
       observers_(with(std::move(observers), bell_)),
-      client_(new_client(options.kafka)) {}
+      client_(new_client(1)) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -106,27 +105,26 @@ void Supervisor::stop() {
   stop_changed_.notify_all();
 }
 
-std::unique_ptr<kafka::Client> Supervisor::new_client(const KafkaOptions& options) const {
+std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) const {
   return std::make_unique<kafka::Client>(
-      options, [this](int level, const std::string& facility, const std::string& text) {
+      options_.kafka,
+      [this](int level, const std::string& facility, const std::string& text) {
         // librdkafka repeats connection failures in its events; its log adds what is only there.
         if (level <= 4)
           emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
-      });
+      },
+      partitions);
 }
 
-/// librdkafka bounds what it fetches by partition, and from the client's start on.
+/// How kafka.buffer is divided depends on the number of partitions, and librdkafka must know it
+/// from the client's start on.
 void Supervisor::share_buffer() {
   std::size_t partitions = 0;
   for (const auto& [topic, found] :
        client_->describe_each(router_.topics(), kKafkaTimeout).described)
     partitions += static_cast<std::size_t>(found.partitions);
-  auto options = options_.kafka;
-  const auto share = std::max(options.buffer / std::max<std::size_t>(partitions, 1), kLeastBuffer);
-  if (share >= options.buffer_per_partition)
-    return;
-  options.buffer_per_partition = share;
-  client_ = new_client(options);
+  if (kafka::BufferPlan::of(options_.kafka.buffer, partitions) != client_->plan())
+    client_ = new_client(partitions);
 }
 
 bool Supervisor::pause_before_retry(milliseconds delay) {

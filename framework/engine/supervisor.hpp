@@ -65,7 +65,7 @@ class Supervisor final : private kafka::MembershipListener {
   [[nodiscard]] bool find_drain_goal();
   void say_drained() const;
   RunResult leave(RunResult result);
-  [[nodiscard]] std::unique_ptr<kafka::Client> new_client(const KafkaOptions& options) const;
+  [[nodiscard]] std::unique_ptr<kafka::Client> new_client(std::size_t partitions) const;
   void share_buffer();
   bool pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;

@@ -221,7 +221,10 @@ void Worker::position(Partition& partition) {
     partition.clear_buffer();
     partition.taken = partition.stored;
     partition.first_pending = true;
-    context_.membership->seek_and_resume(partition.name(), partition.stored + 1, kKafkaTimeout);
+    const auto next = partition.stored + 1;
+    context_.membership->intake().open(*partition.stream, next, [&] {
+      context_.membership->seek_and_resume(partition.name(), next, kKafkaTimeout);
+    });
     partition.acquire_backoff.reset();
     partition.phase = Partition::Phase::kRunning;
     taken_now(partition);
@@ -513,7 +516,8 @@ void Worker::acquire_again(Partition& partition, bool must_prove) {
 }
 
 void Worker::stop_fetching(Partition& partition) {
-  context_.membership->pause(partition.name());
+  context_.membership->intake().shut(*partition.stream,
+                                     [&] { context_.membership->pause(partition.name()); });
 }
 
 }  // namespace pawl::engine

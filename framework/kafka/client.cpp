@@ -25,7 +25,19 @@ void set_group_properties(rd_kafka_conf_t* conf, const KafkaOptions& options) {
   }
 }
 
-ConfHandle make_conf(const KafkaOptions& options) {
+std::size_t kibibytes(std::size_t bytes) {
+  return std::max<std::size_t>(1, bytes / 1024);
+}
+
+std::size_t largest_message(const rd_kafka_conf_t* conf) {
+  char text[32];
+  std::size_t size = sizeof text;
+  if (rd_kafka_conf_get(conf, "message.max.bytes", text, &size) != RD_KAFKA_CONF_OK)
+    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, "librdkafka knows no message.max.bytes");
+  return std::stoull(text);
+}
+
+ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
   auto handle = common_conf(options);
   auto* conf = handle.get();
   set_group_properties(conf, options);
@@ -39,12 +51,12 @@ ConfHandle make_conf(const KafkaOptions& options) {
   set_property(conf, "check.crcs", "true");
   set_property(conf, "allow.auto.create.topics", "false");
 
-  // A separate queue per partition makes these bounds per partition.
-  const auto kilobytes = std::max<std::size_t>(1, options.buffer_per_partition / 1024);
-  set_property(conf, "queued.max.messages.kbytes", std::to_string(kilobytes));
-  set_property(conf, "queued.min.messages", "10000");
-  set_property(conf, "fetch.message.max.bytes",
-               std::to_string(std::max<std::size_t>(1024, kilobytes * 1024 / 2)));
+  // All partitions' queues forward to one, so that these bound them together (Intake).
+  set_property(conf, "queued.max.messages.kbytes", std::to_string(kibibytes(plan.queue)));
+  set_property(conf, "queued.min.messages", std::to_string(plan.queue_records()));
+  set_property(conf, "fetch.message.max.bytes", std::to_string(plan.quantum));
+  // How long librdkafka rests when that queue is full; nothing wakes it.
+  set_property(conf, "fetch.queue.backoff.ms", "20");
 
   set_property(
       conf, "topic.metadata.refresh.interval.ms",
@@ -52,6 +64,11 @@ ConfHandle make_conf(const KafkaOptions& options) {
 
   for (const auto& [name, value] : options.librdkafka)
     set_property(conf, name, value);
+  if (!options.librdkafka.contains("fetch.max.bytes")) {
+    // librdkafka refuses less than a message may be.
+    const auto bytes = std::max(plan.response, largest_message(conf));
+    set_property(conf, "fetch.max.bytes", std::to_string(bytes));
+  }
   return handle;
 }
 
@@ -94,8 +111,9 @@ std::string property_problem(const std::string& name, const std::string& value) 
   }
 }
 
-Client::Client(const KafkaOptions& options, LogFunction log) : log_(std::move(log)) {
-  auto conf = make_conf(options);
+Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partitions)
+    : log_(std::move(log)), plan_(BufferPlan::of(options.buffer, partitions)) {
+  auto conf = make_conf(options, plan_);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);
   rd_kafka_conf_set_events(

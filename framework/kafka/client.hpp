@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -56,13 +57,15 @@ void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::str
 /// bounded by its timeout and throws KafkaError. Subscribing and assignments are Membership's.
 class Client {
  public:
-  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
-  Client(const KafkaOptions& options, LogFunction log);
+  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet. kafka.buffer is
+  /// divided for so many partitions.
+  Client(const KafkaOptions& options, LogFunction log, std::size_t partitions = 1);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   [[nodiscard]] rd_kafka_t* raw() const { return client_; }
+  [[nodiscard]] const BufferPlan& plan() const { return plan_; }
 
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
@@ -105,6 +108,7 @@ class Client {
   LogFunction log_;
   mutable std::mutex trouble_mutex_;
   std::string trouble_;  // guarded by trouble_mutex_
+  BufferPlan plan_;
   rd_kafka_t* client_ = nullptr;
 };
 

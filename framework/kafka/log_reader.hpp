@@ -13,7 +13,7 @@ namespace pawl::kafka {
 /// Reads one partition's log forward, as a consumer of committed data sees it: never joins the
 /// group, never commits. For a client that nobody else uses meanwhile: it assigns the partition,
 /// and unassigns it in the end. Records must go before the client, which waits for them in its
-/// destructor. One thread; librdkafka's buffers (kafka.buffer_per_partition) bound the memory.
+/// destructor. One thread; librdkafka's buffers (kafka.buffer) bound the memory.
 class LogReader {
  public:
   /// Begins at `from`; `patience` bounds the wait for each record. Throws KafkaError.

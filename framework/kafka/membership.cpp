@@ -77,12 +77,13 @@ bool means_not_a_member(rd_kafka_resp_err_t code) {
 Membership::Membership(Client& client, const KafkaOptions& options, MembershipListener& listener)
     : client_(client),
       listener_(listener),
+      intake_(client),
       manual_(options.assignment == Assignment::kManual),
       queue_(rd_kafka_queue_get_consumer(client.raw())) {}
 
 Membership::~Membership() {
   for (const auto& [partition, stream] : streams_)
-    stream->close();
+    intake_.remove(*stream);
 }
 
 void Membership::start(const std::vector<std::string>& topics,
@@ -178,7 +179,7 @@ void Membership::assign(const rd_kafka_topic_partition_list_t* partitions) {
     TopicPartition partition{list->elems[i].topic, list->elems[i].partition};
     list->elems[i].offset = 0;
     auto readable = listener_.readable_callback(partition);
-    auto stream = std::make_shared<PartitionStream>(client_.raw(), partition, std::move(readable));
+    auto stream = intake_.add(partition, std::move(readable));
     streams_[partition] = stream;
     streams.push_back(std::move(stream));
   }
@@ -203,7 +204,7 @@ void Membership::close_streams(const rd_kafka_topic_partition_list_t* partitions
     const auto stream = streams_.find({partitions->elems[i].topic, partitions->elems[i].partition});
     if (stream == streams_.end())
       continue;
-    stream->second->close();
+    intake_.remove(*stream->second);
     streams_.erase(stream);
   }
 }

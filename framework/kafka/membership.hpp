@@ -9,6 +9,7 @@
 
 #include "kafka/client.hpp"
 #include "kafka/handles.hpp"
+#include "kafka/intake.hpp"
 #include "kafka/partition_stream.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -30,7 +31,7 @@ class MembershipListener {
   virtual void on_stray_record(const TopicPartition& partition) = 0;
   /// Kafka did not take some of the offsets of a commit_async().
   virtual void on_commit_refused() = 0;
-  /// Makes the function that librdkafka's threads call when the partition's stream has something.
+  /// Makes the function that the intake's thread calls when the partition's stream has something.
   virtual std::function<void()> readable_callback(const TopicPartition& partition) = 0;
 };
 
@@ -61,11 +62,14 @@ class Membership {
   void close();
   [[nodiscard]] bool closed() const;
 
+  /// Through which partitions are opened and shut; from any thread.
+  [[nodiscard]] Intake& intake() { return intake_; }
+
   /// Positions a paused, assigned partition and lets it deliver. From any thread; waits up to
   /// `timeout`; throws KafkaError (RD_KAFKA_RESP_ERR__STATE: not assigned here, or not fetching).
   void seek_and_resume(const TopicPartition& partition, std::int64_t offset,
                        std::chrono::milliseconds timeout);
-  /// Stops delivery and drops what is buffered. From any thread.
+  /// Stops delivery. From any thread.
   void pause(const TopicPartition& partition);
 
   /// Tells Kafka processed offsets, for others' lag tools; answers are not waited for. Any thread.
@@ -90,6 +94,7 @@ class Membership {
 
   Client& client_;
   MembershipListener& listener_;
+  Intake intake_;
   bool manual_;
   bool not_closing_ = false;  ///< close() was refused
   QueueHandle queue_;

@@ -1,55 +1,140 @@
 #include "kafka/partition_stream.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "kafka/intake.hpp"
+
 namespace pawl::kafka {
 
-PartitionStream::PartitionStream(rd_kafka_t* client, TopicPartition partition,
+PartitionStream::PartitionStream(Intake& intake, TopicPartition partition,
                                  std::function<void()> on_readable)
-    : client_(client), partition_(std::move(partition)), on_readable_(std::move(on_readable)) {
-  queue_.reset(
-      rd_kafka_queue_get_partition(client_, partition_.topic.c_str(), partition_.partition));
-  if (!queue_) {
-    throw KafkaError(
-        RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
-        "no queue for " + partition_.topic + "; the partition is not known to librdkafka");
-  }
-  rd_kafka_queue_forward(queue_.get(), nullptr);
-  rd_kafka_queue_cb_event_enable(queue_.get(), &PartitionStream::on_event, this);
-}
+    : intake_(intake),
+      partition_(std::move(partition)),
+      on_readable_(std::move(on_readable)),
+      share_(intake.buffer()) {}
 
-PartitionStream::~PartitionStream() {
-  close();
-}
-
-void PartitionStream::on_event(rd_kafka_t*, void* opaque) {
-  static_cast<PartitionStream*>(opaque)->on_readable_();
-}
+PartitionStream::~PartitionStream() = default;
 
 std::vector<Record> PartitionStream::take(std::size_t most) {
   std::vector<Record> records;
-  std::vector<rd_kafka_message_t*> raw(most);
-  const std::scoped_lock lock(mutex_);
-  if (!queue_)
-    return records;
-  const auto count = rd_kafka_consume_batch_queue(queue_.get(), 0, raw.data(), most);
-  if (count <= 0)
-    return records;
-  records.reserve(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    records.emplace_back(MessageHandle(raw[i]));
+  bool resume = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto count = std::min(most, inbox_.size());
+    records.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      records.push_back(std::move(inbox_.front()));
+      inbox_.pop_front();
+    }
+    const auto& buffer = intake_.buffer();
+    resume = open_ && throttled_ && !resume_asked_ &&
+             may_resume(buffer.plan(), buffer.total(), share_.held());
+    resume_asked_ = resume_asked_ || resume;
   }
+  if (resume)
+    intake_.ask_resume(shared_from_this());
   return records;
+}
+
+void PartitionStream::open(std::int64_t offset) {
+  const std::scoped_lock lock(mutex_);
+  inbox_.clear();
+  open_ = !closed_;
+  throttled_ = false;
+  resume_asked_ = false;
+  next_ = {offset, std::nullopt};
+  doubt_ = Doubt::kNone;
+}
+
+void PartitionStream::shut() {
+  const std::scoped_lock lock(mutex_);
+  inbox_.clear();
+  open_ = false;
 }
 
 void PartitionStream::close() {
   const std::scoped_lock lock(mutex_);
-  if (!queue_)
-    return;
-  rd_kafka_queue_cb_event_enable(queue_.get(), nullptr, nullptr);
-  // What is still queued goes to the consumer's main queue, where it is dropped.
-  const QueueHandle main(rd_kafka_queue_get_consumer(client_));
-  if (main)
-    rd_kafka_queue_forward(queue_.get(), main.get());
-  queue_.reset();
+  inbox_.clear();
+  open_ = false;
+  closed_ = true;
+}
+
+PartitionStream::Push PartitionStream::push(Record& record) {
+  bool was_empty = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!open_ || throttled_)
+      return Push::kTaken;
+    was_empty = inbox_.empty();
+    switch (record.kind()) {
+      case Record::Kind::kMessage:
+        if (const auto result = push_message(record); result != Push::kTaken)
+          return result;
+        break;
+      case Record::Kind::kEndOfLog:
+        next_.offset = std::max(next_.offset, record.offset());
+        inbox_.push_back(std::move(record));
+        break;
+      case Record::Kind::kError:
+        inbox_.push_back(std::move(record));
+        break;
+    }
+  }
+  if (was_empty)
+    on_readable_();
+  return Push::kTaken;
+}
+
+PartitionStream::Push PartitionStream::push_message(Record& record) {
+  if (doubt_ == Doubt::kFirst && !is_next(record)) {
+    doubt_ = Doubt::kAskedAgain;
+    throttled_ = true;
+    return Push::kUnsure;
+  }
+  const auto& buffer = intake_.buffer();
+  const auto bytes = record.memory();
+  switch (admit(buffer.plan(), buffer.total(), share_.held(), bytes)) {
+    case Admission::kAccept:
+      break;
+    case Admission::kWait:
+      return Push::kWait;
+    case Admission::kThrottle:
+      throttled_ = true;
+      resume_asked_ = false;
+      return Push::kStop;
+  }
+  doubt_ = Doubt::kNone;
+  next_ = {record.offset() + 1, record.leader_epoch()};
+  record.hold(BufferHold(share_, bytes));
+  inbox_.push_back(std::move(record));
+  return Push::kTaken;
+}
+
+/// A record of the same leader epoch as the one before it is of the same log, and what stands
+/// between their offsets was removed from it.
+bool PartitionStream::is_next(const Record& record) const {
+  return record.offset() == next_.offset && record.leader_epoch() == next_.leader_epoch;
+}
+
+std::optional<PartitionStream::Continuation> PartitionStream::continuation() {
+  const std::scoped_lock lock(mutex_);
+  if (!open_ || !throttled_)
+    return std::nullopt;
+  auto from = next_;
+  // librdkafka asks the leader about the epoch, which takes as long as the fetch under way; so only
+  // where something has changed.
+  if (doubt_ != Doubt::kAskedAgain)
+    from.leader_epoch.reset();
+  return from;
+}
+
+void PartitionStream::resumed() {
+  const std::scoped_lock lock(mutex_);
+  throttled_ = false;
+  resume_asked_ = false;
+  if (doubt_ != Doubt::kAskedAgain)
+    doubt_ = Doubt::kFirst;
 }
 
 }  // namespace pawl::kafka

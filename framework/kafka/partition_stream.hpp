@@ -1,25 +1,28 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
-#include "kafka/handles.hpp"
+#include "kafka/fetch_buffer.hpp"
 #include "kafka/record.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
 
-/// One assigned partition's own queue in librdkafka. Made on the group thread before the partition
-/// is assigned, so that no record can reach the consumer's main queue; read by one worker; closed
-/// on the group thread before the partition is unassigned. All streams of a partition read the same
-/// queue, so one that stayed open would steal from its successor.
-class PartitionStream {
+class Intake;
+
+/// The records of one assigned partition that were fetched and not taken yet. Made and closed on
+/// the group thread, filled by the Intake, read by one worker.
+class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
  public:
-  /// `on_readable` is called from librdkafka's threads whenever the queue turns from empty to
+  /// `on_readable` is called from the intake's thread whenever the stream turns from empty to
   /// non-empty; it must be quick and must not call back into this class.
-  PartitionStream(rd_kafka_t* client, TopicPartition partition, std::function<void()> on_readable);
+  PartitionStream(Intake& intake, TopicPartition partition, std::function<void()> on_readable);
   ~PartitionStream();
   PartitionStream(const PartitionStream&) = delete;
   PartitionStream& operator=(const PartitionStream&) = delete;
@@ -27,20 +30,56 @@ class PartitionStream {
   [[nodiscard]] const TopicPartition& partition() const { return partition_; }
 
   /// Takes up to `most` records that are there already; never waits. Nothing once it is closed.
+  /// The records must go before the stream does.
   std::vector<Record> take(std::size_t most);
 
-  /// Lets go of the queue: no more call-backs, forwarding as before (librdkafka #1335, #1792). From
-  /// any thread, any number of times.
-  void close();
-
  private:
-  static void on_event(rd_kafka_t* client, void* opaque);
+  friend class Intake;
 
-  rd_kafka_t* client_;
+  /// Where the intake lets Kafka go on once there is room again.
+  struct Continuation {
+    std::int64_t offset = -1;
+    /// Of the record before it, KIP-320: the log may be cut and grow again meanwhile.
+    std::optional<std::int32_t> leader_epoch;
+  };
+
+  enum class Push {
+    kTaken,   ///< or of no use to anybody
+    kWait,    ///< there is no room; the record is as it was
+    kStop,    ///< Kafka must stop delivering: the record comes again, after a resume
+    kUnsure,  ///< what comes is not what was asked for: Kafka must be asked again
+  };
+
+  // The intake's, which holds its routing mutex meanwhile:
+  /// From now on records are awaited from `offset` on; what was there is dropped.
+  void open(std::int64_t offset);
+  /// Records are dropped until it is opened again.
+  void shut();
+  /// shut() for good.
+  void close();
+  Push push(Record& record);
+  /// The place to go on from, if it has stopped for want of room and may go on now.
+  std::optional<Continuation> continuation();
+  /// It goes on there.
+  void resumed();
+
+  Push push_message(Record& record);
+  [[nodiscard]] bool is_next(const Record& record) const;
+
+  Intake& intake_;
   TopicPartition partition_;
   std::function<void()> on_readable_;
+  BufferShare share_;
   std::mutex mutex_;
-  QueueHandle queue_;  // guarded by mutex_; null once closed
+  // Guarded by mutex_:
+  std::deque<Record> inbox_;
+  bool closed_ = false;
+  bool open_ = false;
+  bool throttled_ = false;
+  bool resume_asked_ = false;
+  Continuation next_;  ///< behind what was accepted last
+  /// The first message after a resume shows whether it is the log that was read before.
+  enum class Doubt { kNone, kFirst, kAskedAgain } doubt_ = Doubt::kNone;
 };
 
 }  // namespace pawl::kafka

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/message.hpp"
 
@@ -27,6 +28,15 @@ class Record {
   /// KIP-320; nullopt where the broker does not tell.
   [[nodiscard]] std::optional<std::int32_t> leader_epoch() const;
   [[nodiscard]] std::size_t bytes() const { return message_->len + message_->key_len; }
+  /// With what librdkafka and pawl need for a record beside its key and value.
+  [[nodiscard]] std::size_t memory() const { return bytes() + kRecordOverhead; }
+  /// Null for what belongs to no topic.
+  [[nodiscard]] const char* topic() const {
+    return message_->rkt != nullptr ? rd_kafka_topic_name(message_->rkt) : nullptr;
+  }
+  [[nodiscard]] std::int32_t partition() const { return message_->partition; }
+  /// It counts in the account of kafka.buffer as long as it lives.
+  void hold(BufferHold hold) { hold_ = std::move(hold); }
 
   /// A view into this record; valid as long as the record lives and is not moved. Throws
   /// std::logic_error unless it is a message.
@@ -35,6 +45,7 @@ class Record {
  private:
   MessageHandle message_;
   std::vector<Header> headers_;
+  BufferHold hold_;
 };
 
 }  // namespace pawl::kafka

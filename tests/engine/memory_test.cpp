@@ -48,7 +48,7 @@ void produce_large(PaymentsWorld& world) {
 
 }  // namespace
 
-// Fails when only buffer_per_partition counts: both processes fetch the same, for as long.
+// Fails when kafka.buffer does not bound: both processes fetch the same, for as long.
 TEST_CASE("kafka.buffer bounds what is fetched from all partitions together") {
   PaymentsWorld world(kPartitions);
   produce_large(world);
@@ -57,7 +57,7 @@ TEST_CASE("kafka.buffer bounds what is fetched from all partitions together") {
   gate.exec("SELECT FROM accounts FOR UPDATE");
   const auto start = [&](const std::string& name, const std::string& buffer) {
     return world.start({{"--set", "kafka.group=" + name + "-" + world.group(), "--set",
-                         "kafka.buffer_per_partition=8MiB", "--set", "kafka.buffer=" + buffer}});
+                         "kafka.buffer=" + buffer}});
   };
   const auto bounded = start("bounded", "8MiB");
   const ShowOnFailure show_bounded("bounded", *bounded);

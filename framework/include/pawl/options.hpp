@@ -54,12 +54,8 @@ struct KafkaOptions {
   /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
   /// begin a topic that they process, because its effects are others than theirs.
   std::vector<std::string> start_beside;
-  /// Upper bound of fetched but unprocessed bytes per partition; a larger single record still
-  /// passes.
-  std::size_t buffer_per_partition = std::size_t{1} << 20U;
-  /// The same for all partitions together: where the topics have so many that buffer_per_partition
-  /// would come to more, each has an equal share instead, of at least 1 KiB. Counted are keys and
-  /// values; what surrounds them takes as much again and more where they are small.
+  /// Upper bound of fetched but unprocessed bytes of all partitions together; each has what it
+  /// needs of it. A larger single record still passes.
   std::size_t buffer = std::size_t{32} << 20U;
   /// How often topic ids (KIP-516) and new partitions are looked for.
   milliseconds topic_check_interval{1000};

@@ -1,0 +1,98 @@
+// How kafka.buffer is shared: decisions over numbers, no Kafka.
+#include <catch2/catch_test_macros.hpp>
+
+#include <vector>
+
+#include "kafka/fetch_buffer.hpp"
+
+using pawl::kafka::Admission;
+using pawl::kafka::admit;
+using pawl::kafka::BufferPlan;
+using pawl::kafka::BufferShare;
+using pawl::kafka::FetchBuffer;
+using pawl::kafka::may_resume;
+
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+constexpr BufferPlan kPlan{.pool = 100, .queue = 10, .response = 10, .quantum = 8};
+
+}  // namespace
+
+TEST_CASE("the parts of kafka.buffer add up to it") {
+  for (const auto partitions :
+       {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{1000}}) {
+    for (const auto buffer : {kMiB, 32 * kMiB, 1024 * kMiB}) {
+      const auto plan = BufferPlan::of(buffer, partitions);
+      CAPTURE(partitions, buffer);
+      CHECK(plan.pool + plan.queue + plan.response == buffer);
+      CHECK(plan.quantum <= plan.response);
+      CHECK(plan.response < plan.queue);
+    }
+  }
+  CHECK(BufferPlan::of(32 * kMiB, 8).quantum == kMiB);
+  CHECK(BufferPlan::of(32 * kMiB, 200).quantum == 32 * kMiB / 200);
+  CHECK(BufferPlan::of(32 * kMiB, 1000).quantum == 64 * kKiB);
+}
+
+TEST_CASE("a record is let into the buffer, waits for room, or stops its partition") {
+  struct Case {
+    std::size_t total, held, bytes;
+    Admission expected;
+    const char* why;
+  };
+  const std::vector<Case> cases{
+      {0, 0, 1, Admission::kAccept, "there is nothing else"},
+      {0, 0, 1000, Admission::kAccept, "larger than all, but alone"},
+      {1, 0, 1000, Admission::kWait, "larger than all, and not alone"},
+      {74, 74, 1, Admission::kAccept, "one alone has three quarters"},
+      {75, 75, 1, Admission::kThrottle, "and no more, so that others find room"},
+      {80, 5, 1, Admission::kAccept, "another one then"},
+      {92, 17, 1, Admission::kAccept, "three times what is left"},
+      {95, 20, 1, Admission::kThrottle, "more than that"},
+      {99, 7, 1, Admission::kAccept, "its quantum, whatever is left"},
+      {99, 8, 1, Admission::kThrottle, "more than its quantum where nothing is left"},
+      {100, 7, 1, Admission::kWait, "within its quantum, but there is no room for anybody"},
+      {100, 0, 1, Admission::kWait, "it has nothing, so it cannot be the one to stop"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.why);
+    CHECK(admit(kPlan, c.total, c.held, c.bytes) == c.expected);
+  }
+}
+
+TEST_CASE("a partition that was stopped goes on before it runs out") {
+  CHECK(may_resume(kPlan, 50, 50));
+  CHECK_FALSE(may_resume(kPlan, 51, 51));
+  CHECK(may_resume(kPlan, 90, 10));
+  CHECK_FALSE(may_resume(kPlan, 90, 11));
+  // Where nothing is left: at half of what it may have whatever others do.
+  CHECK(may_resume(kPlan, 100, 4));
+  CHECK_FALSE(may_resume(kPlan, 100, 5));
+  CHECK(may_resume(kPlan, 1000, 0));
+}
+
+TEST_CASE("who waits for room is called once there is enough") {
+  int called = 0;
+  FetchBuffer buffer({.pool = 640, .queue = 1, .response = 1, .quantum = 1}, [&] { ++called; });
+  BufferShare share(buffer);
+  CHECK_FALSE(buffer.wait_for_room(10));
+  share.take(640);
+  CHECK(buffer.wait_for_room(20));
+  share.give_back(19);
+  CHECK(called == 0);
+  share.give_back(1);
+  CHECK(called == 1);
+  share.give_back(1);
+  CHECK(called == 1);
+  CHECK(share.held() == 619);
+  CHECK(buffer.total() == 619);
+
+  // More than all of the pool: when nothing is left in it.
+  CHECK(buffer.wait_for_room(1000));
+  share.give_back(618);
+  CHECK(called == 1);
+  share.give_back(1);
+  CHECK(called == 2);
+}
