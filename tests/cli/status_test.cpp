@@ -162,14 +162,19 @@ TEST_CASE("status in JSON says null for what only PostgreSQL knows, while that i
 TEST_CASE("status tells when a lag is gone, and a watched screen what time it is") {
   Site site;
   site.handler = "sql = [\"SELECT pg_sleep(0.01)\"]\n";
-  site.pay_many(0, "e", 3000);
+  site.pay_many(0, "e", 30000);
   const auto child =
       site.start({"--set", "log.progress_interval=500ms", "--set", "log.format=json"});
   site.wait_for_sql("SELECT last_processed_offset > 10 FROM pawl.processed_kafka_offsets", "t");
   const auto json = nlohmann::json::parse(site.run({"status", "--json", "--interval", "1s"}).out);
   CHECK(json.at("totals").at("eta_seconds").get<int>() > 0);
   CHECK(json.at("partitions")[0].at("eta_seconds").get<int>() > 0);
-  CHECK_THAT(site.run({"status", "--interval", "1s"}).out, ContainsSubstring("caught up in "));
+  wait_until(
+      [&] {
+        return site.run({"status", "--interval", "1s"}).out.find("caught up in ") !=
+               std::string::npos;
+      },
+      kDeadline, "status to tell when the lag is gone");
   child->wait_for_output("\"eta_seconds\":", kDeadline);
 
   TempDir folder("screen");
