@@ -103,10 +103,6 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   return failure;
 }
 
-bool is_stale_statement(const Failure& failure) {
-  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
-}
-
 RefusedStep after_refused_step(const Failure& failure, bool prepared_anew) {
   switch (failure.kind) {
     case FailureClass::kConnection:

@@ -46,10 +46,6 @@ struct Failure {
 /// anything about the message, and with one no SQLSTATE says that it is lost.
 [[nodiscard]] Failure explain(const std::exception_ptr& error, bool session_alive);
 
-/// A prepared statement no longer fits: "cached plan must not change result type" after a table was
-/// altered, or something has deallocated it. A new session prepares anew.
-[[nodiscard]] bool is_stale_statement(const Failure& failure);
-
 /// What to do when a statement of ours that concerns no message was refused.
 enum class RefusedStep {
   kReconnect,
