@@ -40,7 +40,6 @@ class Monitor {
 
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
-  std::map<std::string, std::string> topic_ids_;
   std::unique_ptr<postgres::Session> session_;
 
   std::mutex mutex_;

@@ -40,6 +40,20 @@ std::vector<Record> PartitionStream::take(std::size_t most) {
   return records;
 }
 
+std::optional<std::int32_t> PartitionStream::leader_epoch_before(std::int64_t end) const {
+  // Control records are not delivered, but they move librdkafka's position, which has their epoch.
+  const auto list = new_list();
+  auto* entry =
+      rd_kafka_topic_partition_list_add(list.get(), partition_.topic.c_str(), partition_.partition);
+  if (rd_kafka_position(client_, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+      entry->err != RD_KAFKA_RESP_ERR_NO_ERROR || entry->offset != end)
+    return std::nullopt;
+  const auto epoch = rd_kafka_topic_partition_get_leader_epoch(entry);
+  if (epoch < 0)
+    return std::nullopt;
+  return epoch;
+}
+
 void PartitionStream::close() {
   const std::scoped_lock lock(mutex_);
   if (!queue_)

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "kafka/handles.hpp"
@@ -28,6 +29,10 @@ class PartitionStream {
 
   /// Takes up to `most` records that are there already; never waits. Nothing once it is closed.
   std::vector<Record> take(std::size_t most);
+
+  /// The leader epoch (KIP-320) of what stands right before `end` in the log, be it a control
+  /// record; nullopt unless the record taken last, seen or unseen, is the one before `end`.
+  [[nodiscard]] std::optional<std::int32_t> leader_epoch_before(std::int64_t end) const;
 
   /// Lets go of the queue: no more call-backs, forwarding as before (librdkafka #1335, #1792). From
   /// any thread, any number of times.

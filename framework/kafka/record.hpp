@@ -11,6 +11,16 @@
 
 namespace pawl::kafka {
 
+/// What an error in place of records means to who reads the partition.
+enum class ErrorKind {
+  kPositionRefused,  ///< the log does not hold the position (any more)
+  /// What comes next cannot be read. librdkafka (2.14.2) asks for it again without end, or goes on
+  /// elsewhere: behind a wrong checksum it loses its place in what it fetched.
+  kUnreadable,
+  kPassing,  ///< librdkafka tries again by itself
+};
+[[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);
+
 /// What came out of a partition's queue: a record, the mark that the log's end was reached, or an
 /// error of that partition. Owns librdkafka's memory; movable. Used by one thread.
 class Record {

@@ -50,6 +50,7 @@ struct FirstContact {
   std::string topic;
   std::string start_policy;
   std::vector<std::int64_t> last_processed;  // by partition
+  std::string topic_id = {};  ///< that the offsets are of; empty: whichever is acquired first
 };
 
 /// pawl.processed_kafka_offsets: a compare-and-set register with a fencing token, one row a
