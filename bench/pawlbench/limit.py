@@ -42,7 +42,7 @@ _ADVANCE = """UPDATE pawl.processed_kafka_offsets r
               ELSE pawl.refuse_advance(r, :epoch::bigint, :offset::bigint, :next::bigint, NULL::xid8)
          END,
        applied_count = r.applied_count + {messages},
-       leader_epoch = coalesce(0, r.leader_epoch),
+       leader_epoch = 0,
        last_timestamp_ms = coalesce(:key::bigint, r.last_timestamp_ms),
        updated_at = clock_timestamp()
  WHERE r.consumer_id = 1 AND r.topic = 'limit' AND r.partition = :client_id::integer;"""

@@ -11,6 +11,7 @@
 #include "engine/backoff.hpp"
 #include "engine/batch_pace.hpp"
 #include "engine/partition_status.hpp"
+#include "engine/positions.hpp"
 #include "kafka/client.hpp"
 #include "kafka/partition_stream.hpp"
 #include "kafka/record.hpp"
@@ -37,6 +38,8 @@ struct AssignedPartition {
   struct Item {
     kafka::Record record;
     std::int64_t previous;
+    /// KIP-320: of the record, or of what stands before the end of the log; nullopt: unknown.
+    std::optional<std::int32_t> leader_epoch;
   };
 
   /// Until when a batch waits, and when it is looked at meanwhile.
@@ -64,6 +67,7 @@ struct AssignedPartition {
   void clear_buffer() {
     buffer.clear();
     linger.reset();
+    unreadable = false;
   }
 
   /// Acquired over the connection that the worker has now. If not, a crash of the database may have
@@ -84,10 +88,10 @@ struct AssignedPartition {
   std::optional<ledger::OwnerEpoch> epoch;
   ledger::SourceId source{};
   std::string topic_id;
-  std::int64_t stored = -1;  ///< as committed by us since
-  bool row_halted = false;   ///< the row's state, until the next message is behind
-  std::optional<std::int32_t> leader_epoch;
-  std::optional<kafka::LogRange> log_hint;  ///< asked for many partitions at once, a moment ago
+  std::int64_t stored = -1;                  ///< as committed by us since
+  bool row_halted = false;                   ///< the row's state, until the next message is behind
+  std::optional<std::int32_t> leader_epoch;  ///< KIP-320: of the record at `stored`, if known
+  std::optional<kafka::LogRange> log_hint;   ///< asked for many partitions at once, a moment ago
   std::optional<postgres::Backend> previous_owner;  ///< another process' session, may hold locks
 
   // The stream since it was positioned.
@@ -96,6 +100,10 @@ struct AssignedPartition {
   bool first_pending = false;
   bool sought_twice = false;
   std::uint32_t failed_seeks = 0;
+  std::optional<PositionRefusal> refusal;
+  /// The last item of the buffer is an error: what comes next cannot be read, and nothing is taken
+  /// from behind it.
+  bool unreadable = false;
   Clock::time_point last_taken_at{};
   std::uint64_t answers_when_taken = 0;  ///< PartitionStatus::log_end_answers at that time
 

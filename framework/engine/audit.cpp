@@ -41,6 +41,7 @@ std::vector<AuditedPartition> Audit::run(const AuditRequest& request, const Prog
   ask_kafka(partitions);
   for (const auto& partition : partitions)
     check_position(partition);
+  check_leader_epochs(partitions);
 
   std::vector<ledger::OffsetRange> counted;
   std::vector<std::string> since;
@@ -189,6 +190,12 @@ bool Audit::read_log(AuditedPartition& partition, AuditRecords& records, const P
           progress(partition, record->offset());
       }
     } catch (const kafka::KafkaError& error) {
+      if (kafka::kind_of_error(error.code()) == kafka::ErrorKind::kUnreadable) {
+        report(partition, audit_kind::kUnreadable,
+               fmt::format("{}; the records from there on were not looked at", error.what()),
+               "the broker's log is damaged there: let a replica lead that has it whole");
+        return false;
+      }
       // Kafka's retention may remove records before they are read here.
       if (error.code() != RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
         throw;

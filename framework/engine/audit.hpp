@@ -60,6 +60,7 @@ class Audit {
   /// Whether all of it was readable.
   bool read_log(AuditedPartition& partition, AuditRecords& records, const Progress& progress);
   void check_position(const AuditedPartition& partition);
+  void check_leader_epochs(const std::vector<AuditedPartition>& partitions);
   void check_counters(const AuditedPartition& partition, const ledger::RecordedCounts& recorded);
   void check_records_counted(const AuditedPartition& partition);
   void check_database(const AuditRequest& request, const ledger::AuditChecks& checks,

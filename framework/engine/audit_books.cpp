@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/audit.hpp"
+#include "kafka/held_positions.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds kTimeout{10000};
 /// BookRow::since of counters that began with first contact.
 constexpr std::string_view kEver = "-infinity";
+/// For the answers about many positions; a broker may be busy with others.
+constexpr std::chrono::milliseconds kPatience{60000};
 
 std::string set_command(const TopicPartition& partition) {
   return fmt::format("`offsets set --topic {} --partition {} --to OFFSET`", partition.topic,
@@ -70,6 +73,31 @@ void Audit::check_position(const AuditedPartition& partition) {
                   "before they were processed",
                   partition.log.start, row.stored),
       "get them elsewhere if you can, then " + set_command(row.partition));
+}
+
+/// A log that lost its end and has grown again is as long as before.
+void Audit::check_leader_epochs(const std::vector<AuditedPartition>& partitions) {
+  std::map<TopicPartition, kafka::LogPosition> positions;
+  for (const auto& [row, log, range, tally] : partitions) {
+    const auto next = row.stored + 1;
+    if (row.leader_epoch && next >= log.start && next <= log.end) {
+      positions[row.partition] = {next, static_cast<std::int32_t>(*row.leader_epoch)};
+    }
+  }
+  const auto refused = kafka::refused_positions(kafka_, positions, kPatience);
+  for (const auto& partition : partitions) {
+    const auto& row = partition.row;
+    const auto found = refused.find(row.partition);
+    if (found == refused.end())
+      continue;
+    report(partition, audit_kind::kOffset,
+           fmt::format("Kafka's log does not hold the record at the stored offset {} (leader epoch "
+                       "{}) any more: {}",
+                       row.stored, *row.leader_epoch, found->second),
+           "the log was truncated, and other records stand there now; find out which were lost, "
+           "then " +
+               set_command(row.partition));
+  }
 }
 
 void Audit::check_counters(const AuditedPartition& partition,

@@ -17,6 +17,7 @@ inline constexpr const char* kMissingKey = "missing-key";
 inline constexpr const char* kMissingRecord = "missing-record";
 inline constexpr const char* kPayload = "payload";
 inline constexpr const char* kConflict = "conflict";
+inline constexpr const char* kUnreadable = "unreadable";
 inline constexpr const char* kPosition = "position";
 inline constexpr const char* kBeyond = "beyond-offset";
 inline constexpr const char* kOffset = "offset";

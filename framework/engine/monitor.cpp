@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "pawl/consumer.hpp"
 
@@ -87,21 +88,38 @@ void Monitor::run() {
   }
 }
 
+/// Compares with the topics under which the partitions were acquired: a first look of our own may
+/// come too late.
 void Monitor::check_topics() {
+  const auto all = context_.board.all();
+  std::vector<PartitionStatus::TopicLook> looks;
+  looks.reserve(all.size());
+  for (const auto& status : all)
+    looks.push_back(status->before_look());
   context_.directory.refresh();
   context_.kafka_reachable.answered();
+  std::set<std::string> refused;
   for (const auto& topic : context_.router.topics()) {
     if (tell_refusal(topic))
+      refused.insert(topic);
+  }
+  std::set<std::string> recreated;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& topic = all[i]->partition.topic;
+    if (refused.contains(topic))
       continue;
     const auto found = context_.directory.find(topic, milliseconds(60000));
-    if (!found || found->id.empty())
+    if (looks[i].topic_id.empty() || !found || found->id.empty() || all[i]->halted)
       continue;
-    auto& known = topic_ids_[topic];
-    if (!known.empty() && known != found->id) {
-      for (const auto& worker : workers_)
-        worker->recheck(topic);
+    if (found->id == looks[i].topic_id) {
+      all[i]->named(looks[i]);
+    } else {
+      recreated.insert(topic);
     }
-    known = found->id;
+  }
+  for (const auto& topic : recreated) {
+    for (const auto& worker : workers_)
+      worker->recheck(topic);
   }
 }
 

@@ -43,7 +43,6 @@ class Monitor {
 
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
-  std::map<std::string, std::string> topic_ids_;
   std::set<std::string> refused_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
   /// The calls whose connection was given up, by when they began: told once each.

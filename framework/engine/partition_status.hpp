@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "pawl/options.hpp"
@@ -32,11 +35,48 @@ struct PartitionStatus {
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
 
+  /// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was
+  /// processed by then came from the topic that Kafka still names.
+  struct TopicLook {
+    std::string topic_id;  ///< KIP-516: of the topic that the position is of; empty: unknown
+    std::int64_t next = -1;
+    std::uint64_t acquired = 0;
+  };
+  [[nodiscard]] TopicLook before_look() const {
+    const std::scoped_lock lock(mutex_);
+    return {topic_id_, position, acquired_};
+  }
+  /// Kafka has named that topic. Nothing when the partition was acquired again meanwhile.
+  void named(const TopicLook& look) {
+    const std::scoped_lock lock(mutex_);
+    if (look.acquired == acquired_)
+      looked_at_ = look.next;
+  }
+  /// Acquired to go on at `next` in this topic, which Kafka names.
+  void acquired_in(const std::string& topic_id, std::int64_t next) {
+    const std::scoped_lock lock(mutex_);
+    ++acquired_;
+    const bool same = looked_at_ && topic_id_ == topic_id;
+    looked_at_ = same ? std::min(*looked_at_, next) : next;
+    topic_id_ = topic_id;
+  }
+  /// The next offset when Kafka last named the topic of the position; nullopt: not acquired yet.
+  [[nodiscard]] std::optional<std::int64_t> looked_at() const {
+    const std::scoped_lock lock(mutex_);
+    return looked_at_;
+  }
+
   /// The offset that Kafka may be told: not what a crash of the database may take back, for that is
   /// fetched again then. -1 before it is known.
   [[nodiscard]] std::int64_t next_for_kafka(Durability durability) const {
     return durability == Durability::kReplayable ? durable : position;
   }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string topic_id_;                   // guarded by mutex_
+  std::uint64_t acquired_ = 0;             // guarded by mutex_
+  std::optional<std::int64_t> looked_at_;  // guarded by mutex_
 };
 
 /// All partitions of this process. Thread-safe.

@@ -37,6 +37,12 @@ const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartiti
       fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
 }
 
+/// librdkafka ends by naming what its own policy does, which is to report it.
+std::string without_policy(const std::string& text) {
+  const auto policy = text.find(". Reset ");
+  return policy == std::string::npos ? text : text.substr(0, policy);
+}
+
 std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_t count) {
   std::vector<TopicPartition> partitions;
   for (std::int32_t p = 0; p < count; ++p)
@@ -46,9 +52,9 @@ std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_
 
 }  // namespace
 
-std::string Positions::set_command(const TopicPartition& partition) const {
-  return fmt::format("pawl offsets set --config FILE --topic {} --partition {} --to OFFSET",
-                     partition.topic, partition.partition);
+std::string Positions::set_command(const TopicPartition& partition, std::string_view to) const {
+  return fmt::format("pawl offsets set --config FILE --topic {} --partition {} --to {}",
+                     partition.topic, partition.partition, to);
 }
 
 std::vector<std::int64_t> Positions::resolve_start(
@@ -85,6 +91,7 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
 
 std::optional<Refused> Positions::first_contact(postgres::Session& session,
                                                 const TopicPartition& partition) const {
+  // Before the offsets: should the topic be created anew in between, its id tells.
   const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(1000));
   if (!topic) {
     throw kafka::KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
@@ -119,14 +126,19 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
   }
   if (auto refused = refuse_beside(session, partition.topic, topic->id))
     return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(refused)};
-  context_.offsets.first_contact(
-      session,
-      {partition.topic, start_name(context_.options.kafka.start), resolve_start(partitions)});
+  ledger::FirstContact contact;
+  contact.topic = partition.topic;
+  contact.start_policy = start_name(context_.options.kafka.start);
+  contact.last_processed = resolve_start(partitions);
+  contact.topic_id = topic->id;
+  context_.offsets.first_contact(session, contact);
   return std::nullopt;
 }
 
 PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartition& partition,
-                                  const std::optional<kafka::LogRange>& hint) const {
+                                  const std::optional<kafka::LogRange>& hint,
+                                  const std::optional<PositionRefusal>& refusal,
+                                  std::optional<std::int64_t> looked_at) const {
   auto source = context_.offsets.find_topic(session, partition.topic);
   if (!source) {
     if (auto refused = first_contact(session, partition))
@@ -162,8 +174,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
                             fmt::format("topic {} does not exist in Kafka", partition.topic));
   }
   const auto& current_id = topic->id;
-  if (const auto reason =
-          other_topic(partition, acquired->topic_id, current_id, acquired->stored_offset)) {
+  if (const auto reason = other_topic(partition, *acquired, current_id, looked_at)) {
     return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
   }
   if (acquired->topic_id.empty() && !current_id.empty()) {
@@ -175,6 +186,10 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
       return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason,
                      acquired->stored_offset};
     }
+  }
+  if (refusal && refusal->next == next && refusal->times > 1) {
+    return Refused{acquired->epoch, ledger::halt_kind::kPosition,
+                   other_log(partition, *acquired, *refusal), acquired->stored_offset};
   }
   return Positioned{*acquired, source->id, current_id};
 }
@@ -204,17 +219,42 @@ std::optional<std::string> Positions::unservable(const TopicPartition& partition
   return std::nullopt;
 }
 
+std::string Positions::other_log(const TopicPartition& partition, const ledger::Acquired& acquired,
+                                 const PositionRefusal& refusal) const {
+  const auto epoch = acquired.leader_epoch ? fmt::format("leader epoch {}", *acquired.leader_epoch)
+                                           : std::string("of an unknown leader epoch");
+  return fmt::format(
+      "{} {} [{}]: stored offset is {} ({}), but Kafka's log does not hold that record any more: "
+      "{}. The log lost its end, and other records stand there now: those from the end that Kafka "
+      "names up to the stored offset are applied nowhere. Nothing was skipped. Find out what was "
+      "lost, then state the position: {}",
+      context_.options.kafka.group, partition.topic, partition.partition, acquired.stored_offset,
+      epoch, without_policy(refusal.text), set_command(partition));
+}
+
 std::optional<std::string> Positions::other_topic(const TopicPartition& partition,
-                                                  const std::string& stored_id,
+                                                  const ledger::Acquired& acquired,
                                                   const std::string& current_id,
-                                                  std::int64_t stored_offset) const {
-  if (stored_id.empty() || current_id.empty() || stored_id == current_id)
+                                                  std::optional<std::int64_t> looked_at) const {
+  if (acquired.topic_id.empty() || current_id.empty() || acquired.topic_id == current_id)
     return std::nullopt;
+  const auto stored = acquired.stored_offset;
+  std::string applied =
+      "What was applied of the new one before this was seen, if anything, is not "
+      "known: `pawl audit` looks";
+  if (looked_at && *looked_at > stored) {
+    applied = "Nothing of the new one was applied";
+  } else if (looked_at) {
+    applied = fmt::format(
+        "Offsets {} to {} were applied after Kafka last named the old one: what was produced after "
+        "the change is of the new topic, and what stands before it there was applied nowhere",
+        *looked_at, stored);
+  }
   return fmt::format(
       "{} {} [{}]: the topic was deleted and created again (topic id was {}, is {}); stored offset "
-      "{} belongs to the old one. Nothing was skipped. To process the new topic from its start: {}",
-      context_.options.kafka.group, partition.topic, partition.partition, stored_id, current_id,
-      stored_offset, set_command(partition));
+      "{} belongs to the old one. {}. To process the new topic from its start: {}",
+      context_.options.kafka.group, partition.topic, partition.partition, acquired.topic_id,
+      current_id, stored, applied, set_command(partition, "earliest"));
 }
 
 }  // namespace pawl::engine

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "engine/context.hpp"
@@ -25,6 +26,13 @@ struct Refused {
   std::int64_t stored_offset = -1;
 };
 
+/// What Kafka said against reading from a position, without a record in between.
+struct PositionRefusal {
+  std::int64_t next = 0;  ///< the offset that was to be read
+  int times = 0;          ///< in a row
+  std::string text;       ///< of the last time
+};
+
 using PositionAnswer = std::variant<Positioned, Refused>;
 
 /// Decides where a partition starts: acquires it in the register, resolves first contact, and holds
@@ -35,23 +43,34 @@ class Positions {
 
   /// Throws postgres::Error, postgres::InDoubt, kafka::KafkaError: try again later.
   /// `hint` is the log's range as asked a moment ago; what it seems to refuse is asked again.
+  /// `refusal`: believed when it came twice for what is the position still, since an error may be
+  /// left over from an older one. `looked_at`: see other_topic().
   PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition,
-                         const std::optional<kafka::LogRange>& hint) const;
+                         const std::optional<kafka::LogRange>& hint,
+                         const std::optional<PositionRefusal>& refusal,
+                         std::optional<std::int64_t> looked_at) const;
 
   /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
   [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,
                                                       std::int64_t next_offset) const;
 
   /// Why the topic in Kafka is not the one that the position belongs to; nullopt when it is.
+  /// `looked_at`: the next offset when Kafka last named the topic of the position; what this
+  /// process applied from there on may be the new topic's. nullopt: it did not look.
   [[nodiscard]] std::optional<std::string> other_topic(const TopicPartition& partition,
-                                                       const std::string& stored_id,
+                                                       const ledger::Acquired& acquired,
                                                        const std::string& current_id,
-                                                       std::int64_t stored_offset) const;
+                                                       std::optional<std::int64_t> looked_at) const;
 
   /// "pawl offsets set ..." for error texts.
-  [[nodiscard]] std::string set_command(const TopicPartition& partition) const;
+  [[nodiscard]] std::string set_command(const TopicPartition& partition,
+                                        std::string_view to = "OFFSET") const;
 
  private:
+  /// Why the log is not the one that the position was reached in.
+  [[nodiscard]] std::string other_log(const TopicPartition& partition,
+                                      const ledger::Acquired& acquired,
+                                      const PositionRefusal& refusal) const;
   std::optional<Refused> first_contact(postgres::Session& session,
                                        const TopicPartition& partition) const;
   [[nodiscard]] std::vector<std::int64_t> resolve_start(

@@ -115,7 +115,11 @@ class Worker {
   void reached_end(Partition& partition, std::int64_t end);
   [[nodiscard]] static bool goes_back(const std::optional<std::int32_t>& before,
                                       const std::optional<std::int32_t>& epoch);
-  void stream_error(Partition& partition, const kafka::Record& record);
+
+  // worker_stream_errors.cpp: errors in place of records
+  void stream_error(Partition& partition, kafka::Record record);
+  void position_refused(Partition& partition, const kafka::Record& record);
+  void halt_unreadable(Partition& partition, const Partition::Item& item);
 
   // worker_flights.cpp: messages that travel to the server together
   bool fly(Partition& partition);

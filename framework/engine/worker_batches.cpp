@@ -114,27 +114,25 @@ std::size_t Worker::collect_batch(const Partition& partition, Clock::time_point 
   std::size_t bytes = 0;
   std::size_t items = 0;
   for (std::size_t i = 0; i < partition.buffer.size() && batches_.size() < most; ++i) {
-    const auto& [record, item_previous] = partition.buffer[i];
+    const auto& [record, item_previous, record_epoch] = partition.buffer[i];
     if (batches_.size() >= 2 && Clock::now() > until)
       break;
     // The register compares with the first one's predecessor only.
     if (item_previous != previous)
       break;
     if (record.kind() != kafka::Record::Kind::kMessage) {
-      if (batches_.size() == 0)
+      if (batches_.size() == 0 || record.kind() == kafka::Record::Kind::kError)
         break;
       previous = std::max(previous, record.offset() - 1);
       continue;
     }
-    const auto record_epoch = record.leader_epoch();
     bytes += record.bytes();
     const bool fits = batches_.size() == 0 || bytes <= context_.options.batch.max_bytes;
     if (!fits || goes_back(epoch, record_epoch) ||
         partition.batch_pace.runs_alone(record.offset()) ||
         !batches_.add(record.view(partition.name().topic, partition.topic_id)))
       break;
-    if (record_epoch)
-      epoch = record_epoch;
+    epoch = record_epoch;
     previous = record.offset();
     items = i + 1;
   }
@@ -146,10 +144,7 @@ void Worker::apply_batch(Partition& partition, std::size_t items, Clock::time_po
   advance.epoch = *partition.epoch;
   advance.previous = partition.buffer.front().previous;
   advance.next = partition.buffer[items - 1].record.offset();
-  for (std::size_t i = 0; i < items; ++i) {
-    if (const auto epoch = partition.buffer[i].record.leader_epoch())
-      advance.leader_epoch = epoch;
-  }
+  advance.leader_epoch = partition.buffer[items - 1].leader_epoch;
   for (const auto& message : batches_.messages()) {
     if (message.timestamp_ms() >= 0)
       advance.timestamp_ms = message.timestamp_ms();

@@ -73,11 +73,9 @@ void Worker::fill_flight(const Partition& partition, Clock::time_point until) {
       return;
     if (flight_.size() >= kShortestFlight && Clock::now() > until)
       return;
-    const auto epoch = item.record.leader_epoch();
-    if (goes_back(leader_epoch, epoch))
+    if (goes_back(leader_epoch, item.leader_epoch))
       return;
-    if (epoch)
-      leader_epoch = epoch;
+    leader_epoch = item.leader_epoch;
     const auto message = item.record.view(partition.name().topic, partition.topic_id);
     if (!flight_.add(message, partition.name(), partition.source,
                      advance_of(partition, item, message)))

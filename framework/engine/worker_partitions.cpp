@@ -61,7 +61,8 @@ bool Worker::step(Partition& partition) {
 void Worker::acquire(Partition& partition) {
   try {
     begin_call(partition, milliseconds(0));
-    const auto answer = positions_.acquire(*session_, partition.name(), partition.log_hint);
+    const auto answer = positions_.acquire(*session_, partition.name(), partition.log_hint,
+                                           partition.refusal, partition.status->looked_at());
     end_call();
     if (const auto* refused = std::get_if<Refused>(&answer)) {
       refuse(partition, *refused);
@@ -167,6 +168,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   }
   partition.previous_owner = context_.previous_owners.session_of(partition.name());
   partition.status->position = acquired.stored_offset + 1;
+  partition.status->acquired_in(positioned.topic_id, acquired.stored_offset + 1);
   // The acquire was a synchronous commit, and so everything before it is on disk.
   partition.status->durable = acquired.stored_offset + 1;
   partition.status->acquired = true;
@@ -199,6 +201,8 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
 void Worker::refuse(Partition& partition, const Refused& refused) {
   partition.epoch = refused.epoch;
   partition.stored = refused.stored_offset;
+  // Who resumes wants Kafka to be asked once more.
+  partition.refusal.reset();
   partition.status->acquired = true;
   if (refused.epoch) {
     const auto next = refused.stored_offset + 1;
@@ -221,8 +225,8 @@ void Worker::position(Partition& partition) {
     partition.clear_buffer();
     partition.taken = partition.stored;
     partition.first_pending = true;
-    const auto next = partition.stored + 1;
-    context_.membership->intake().open(*partition.stream, next, [&] {
+    const kafka::LogPosition next{partition.stored + 1, partition.leader_epoch};
+    context_.membership->intake().open(*partition.stream, next.offset, [&] {
       context_.membership->seek_and_resume(partition.name(), next, kKafkaTimeout);
     });
     partition.acquire_backoff.reset();
@@ -270,6 +274,8 @@ void Worker::taken_now(Partition& partition) {
 }
 
 bool Worker::take_more(Partition& partition, std::size_t most) {
+  if (partition.unreadable)
+    return false;
   auto records = partition.stream->take(most);
   if (records.empty()) {
     const bool behind = partition.status->log_end.load() > partition.status->end_seen.load() &&
@@ -278,7 +284,8 @@ bool Worker::take_more(Partition& partition, std::size_t most) {
     if (behind && answers >= kStuckAnswers &&
         Clock::now() - partition.last_taken_at > kStuckAfter) {
       emit(Step::kWarning, partition, partition.taken,
-           "Kafka has records but delivers none; seeking again");
+           "Kafka has records but delivers none; seeking again. When this comes again and again "
+           "the batch there may be in a format that Kafka's client does not know");
       partition.phase = Partition::Phase::kPositioning;
       taken_now(partition);
     }
@@ -286,27 +293,30 @@ bool Worker::take_more(Partition& partition, std::size_t most) {
   }
   taken_now(partition);
   for (auto& record : records) {
-    if (partition.phase != Partition::Phase::kRunning)
+    if (partition.phase != Partition::Phase::kRunning || partition.unreadable)
       break;
     switch (record.kind()) {
       case kafka::Record::Kind::kError:
-        stream_error(partition, record);
+        stream_error(partition, std::move(record));
         break;
       case kafka::Record::Kind::kEndOfLog: {
         const auto end = record.offset();
         const auto previous = partition.taken;
         partition.first_pending = false;
         partition.sought_twice = false;
+        partition.refusal.reset();
         partition.taken = std::max(partition.taken, end - 1);
-        partition.buffer.push_back({std::move(record), previous});
+        const auto epoch = record.leader_epoch();
+        partition.buffer.push_back({std::move(record), previous, epoch});
         break;
       }
       case kafka::Record::Kind::kMessage: {
         if (!check_first(partition, record))
           break;
         const auto previous = partition.taken;
+        const auto epoch = record.leader_epoch();
         partition.taken = record.offset();
-        partition.buffer.push_back({std::move(record), previous});
+        partition.buffer.push_back({std::move(record), previous, epoch});
         break;
       }
     }
@@ -329,6 +339,7 @@ bool Worker::check_first(Partition& partition, const kafka::Record& record) {
   }
   partition.first_pending = false;
   partition.sought_twice = false;
+  partition.refusal.reset();
   return true;
 }
 
@@ -338,7 +349,12 @@ void Worker::process(Partition& partition, bool more_follows) {
     end_of_log(partition, item);
     return;
   }
-  if (goes_back(partition.leader_epoch, item.record.leader_epoch())) {
+  if (item.record.kind() == kafka::Record::Kind::kError) {
+    processor_.settle();
+    halt_unreadable(partition, item);
+    return;
+  }
+  if (goes_back(partition.leader_epoch, item.leader_epoch)) {
     processor_.settle();
     halt(partition,
          {ledger::halt_kind::kPosition,
@@ -346,7 +362,7 @@ void Worker::process(Partition& partition, bool more_follows) {
                       "under epoch {}: the log was truncated or the topic recreated. Nothing was "
                       "skipped. Find out what was lost, then state the position: {}",
                       context_.options.kafka.group, partition.name().topic,
-                      partition.name().partition, item.record.offset(), *item.record.leader_epoch(),
+                      partition.name().partition, item.record.offset(), *item.leader_epoch,
                       partition.stored, *partition.leader_epoch,
                       positions_.set_command(partition.name())),
           std::nullopt},
@@ -378,7 +394,7 @@ void Worker::process(Partition& partition, bool more_follows) {
     const AdvanceStep advance(context_.offsets, partition.name(),
                               advance_of(partition, item, message));
     const auto outcome = processor_.process(
-        *session_, {message, partition.source, item.record.leader_epoch(), advance}, next);
+        *session_, {message, partition.source, item.leader_epoch, advance}, next);
     end_call();
     if (outcome == ledger::Outcome::kApplied)
       context_.breaker.applied(processor_.last_binding()->label);
@@ -399,7 +415,7 @@ ledger::Advance Worker::advance_of(const Partition& partition, const Partition::
   advance.previous = item.previous;
   advance.next = item.record.offset();
   advance.halted = partition.row_halted;
-  advance.leader_epoch = item.record.leader_epoch();
+  advance.leader_epoch = item.leader_epoch;
   if (message.timestamp_ms() >= 0)
     advance.timestamp_ms = message.timestamp_ms();
   return advance;
@@ -415,13 +431,12 @@ bool Worker::goes_back(const std::optional<std::int32_t>& before,
 void Worker::moved_past(Partition& partition, std::size_t items, Clock::duration took) {
   std::size_t messages = 0;
   for (; items > 0; --items) {
-    const auto& record = partition.buffer.front().record;
+    const auto& [record, previous, epoch] = partition.buffer.front();
     if (record.kind() == kafka::Record::Kind::kEndOfLog) {
       reached_end(partition, record.offset());
     } else {
       ++messages;
-      if (const auto epoch = record.leader_epoch())
-        partition.leader_epoch = epoch;
+      partition.leader_epoch = epoch;
       partition.stored = record.offset();
       partition.status->position = record.offset() + 1;
     }
@@ -463,12 +478,14 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       advance.next = end - 1;
       advance.outcome = ledger::Outcome::kEndOfLog;
       advance.halted = partition.row_halted;
+      advance.leader_epoch = item.leader_epoch;
       context_.offsets.advance_alone(*session_, partition.name(), advance);
     } catch (...) {
       retry_end_of_log(partition, end, why_failed());
       return;
     }
     partition.stored = end - 1;
+    partition.leader_epoch = item.leader_epoch;
     partition.status->position = end;
     // Whatever was halted or being tried again stood before the end and is not there any more.
     forget_attempts(partition);
@@ -484,25 +501,6 @@ void Worker::reached_end(Partition& partition, std::int64_t end) {
   partition.status->end_seen = end;
   partition.status->log_end = std::max(end, partition.status->log_end.load());
   emit(Step::kCaughtUp, partition, end);
-}
-
-void Worker::stream_error(Partition& partition, const kafka::Record& record) {
-  if (record.error() == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
-    // Kafka refused the position. librdkafka has stopped fetching the partition; acquiring again
-    // looks at the log's range and halts, or starts the fetcher anew.
-    context_.restart_fetch(partition.name());
-    acquire_again(partition, false);
-    partition.not_before = Clock::now() + kSeekRetry;
-    return;
-  }
-  // A topic may be described without being read: then only fetching says so.
-  const bool refused = record.error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-  emit(refused ? Step::kTopicRefused : Step::kWarning, partition, partition.taken,
-       refused ? fmt::format("Kafka refuses to let the partition be read: {}; it is tried again by "
-                             "itself. Grant this user READ on the topic",
-                             record.error_text())
-               : fmt::format("Kafka reports: {}", record.error_text()));
-  context_.topics_in_doubt();
 }
 
 void Worker::acquire_again(Partition& partition, bool must_prove) {

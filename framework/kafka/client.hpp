@@ -34,6 +34,13 @@ struct LogRange {
   std::int64_t end = 0;
 };
 
+/// Where to read on.
+struct LogPosition {
+  std::int64_t offset = 0;
+  /// KIP-320: of the record in front of it, as it was read; nullopt: unknown, and not compared.
+  std::optional<std::int32_t> leader_epoch = {};
+};
+
 struct CommittedOffset {
   std::int64_t next = -1;  ///< the next offset to read; -1: none committed
   std::string metadata;

@@ -176,8 +176,11 @@ void Intake::route_all() {
 
 bool Intake::take_from_queue() {
   const auto count = rd_kafka_consume_batch_queue(queue_.get(), 0, taken_.data(), taken_.size());
-  for (ssize_t i = 0; i < count; ++i)
-    in_hand_.emplace_back(MessageHandle(taken_[static_cast<std::size_t>(i)]));
+  for (ssize_t i = 0; i < count; ++i) {
+    auto& record = in_hand_.emplace_back(MessageHandle(taken_[static_cast<std::size_t>(i)]));
+    if (record.kind() == Record::Kind::kEndOfLog && record.topic() != nullptr)
+      record.note_leader_epoch_before_end(client_);
+  }
   return count > 0;
 }
 

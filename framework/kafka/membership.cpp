@@ -261,9 +261,11 @@ bool Membership::closed() const {
   return not_closing_ || rd_kafka_consumer_closed(client_.raw()) != 0;
 }
 
-void Membership::seek_and_resume(const TopicPartition& partition, std::int64_t offset,
+void Membership::seek_and_resume(const TopicPartition& partition, const LogPosition& next,
                                  std::chrono::milliseconds timeout) {
-  const auto list = one(partition, offset);
+  const auto list = one(partition, next.offset);
+  if (next.leader_epoch)
+    rd_kafka_topic_partition_set_leader_epoch(&list->elems[0], *next.leader_epoch);
   check(ErrorHandle(rd_kafka_seek_partitions(client_.raw(), list.get(), to_int(timeout))),
         "seeking");
   check(list->elems[0].err, "seeking");

@@ -65,9 +65,12 @@ class Membership {
   /// Through which partitions are opened and shut; from any thread.
   [[nodiscard]] Intake& intake() { return intake_; }
 
-  /// Positions a paused, assigned partition and lets it deliver. From any thread; waits up to
-  /// `timeout`; throws KafkaError (RD_KAFKA_RESP_ERR__STATE: not assigned here, or not fetching).
-  void seek_and_resume(const TopicPartition& partition, std::int64_t offset,
+  /// Positions a paused, assigned partition and lets it deliver. With the leader epoch of the
+  /// record in front of `next` Kafka is asked first whether its log still holds that record
+  /// (KIP-320); when it does not, an error comes out of the stream in place of records. From any
+  /// thread; waits up to `timeout`; throws KafkaError (RD_KAFKA_RESP_ERR__STATE: not assigned here,
+  /// or not fetching).
+  void seek_and_resume(const TopicPartition& partition, const LogPosition& next,
                        std::chrono::milliseconds timeout);
   /// Stops delivery. From any thread.
   void pause(const TopicPartition& partition);

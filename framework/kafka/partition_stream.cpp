@@ -117,7 +117,7 @@ bool PartitionStream::is_next(const Record& record) const {
   return record.offset() == next_.offset && record.leader_epoch() == next_.leader_epoch;
 }
 
-std::optional<PartitionStream::Continuation> PartitionStream::continuation() {
+std::optional<LogPosition> PartitionStream::continuation() {
   const std::scoped_lock lock(mutex_);
   if (!open_ || !throttled_)
     return std::nullopt;

@@ -36,13 +36,6 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
  private:
   friend class Intake;
 
-  /// Where the intake lets Kafka go on once there is room again.
-  struct Continuation {
-    std::int64_t offset = -1;
-    /// Of the record before it, KIP-320: the log may be cut and grow again meanwhile.
-    std::optional<std::int32_t> leader_epoch;
-  };
-
   enum class Push {
     kTaken,   ///< or of no use to anybody
     kWait,    ///< there is no room; the record is as it was
@@ -58,8 +51,9 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   /// shut() for good.
   void close();
   Push push(Record& record);
-  /// The place to go on from, if it has stopped for want of room and may go on now.
-  std::optional<Continuation> continuation();
+  /// The place to go on from, if it has stopped for want of room and may go on now. With an epoch
+  /// where the log may have been cut and have grown again meanwhile.
+  std::optional<LogPosition> continuation();
   /// It goes on there.
   void resumed();
 
@@ -77,7 +71,7 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   bool open_ = false;
   bool throttled_ = false;
   bool resume_asked_ = false;
-  Continuation next_;  ///< behind what was accepted last
+  LogPosition next_;  ///< behind what was accepted last
   /// The first message after a resume shows whether it is the log that was read before.
   enum class Doubt { kNone, kFirst, kAskedAgain } doubt_ = Doubt::kNone;
 };

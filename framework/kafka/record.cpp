@@ -4,6 +4,25 @@
 
 namespace pawl::kafka {
 
+ErrorKind kind_of_error(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+    case RD_KAFKA_RESP_ERR__LOG_TRUNCATION:
+    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+      return ErrorKind::kPositionRefused;
+    case RD_KAFKA_RESP_ERR__BAD_MSG:          // checksum, or a batch that ends too early
+    case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:  // magic byte, codec
+    case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:  // the broker says so
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:  // beyond receive.message.max.bytes
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE:
+      return ErrorKind::kUnreadable;
+    default:
+      return ErrorKind::kPassing;
+  }
+}
+
 Record::Record(MessageHandle message) : message_(std::move(message)) {
   if (message_->err != RD_KAFKA_RESP_ERR_NO_ERROR)
     return;
@@ -41,10 +60,25 @@ std::string Record::error_text() const {
 }
 
 std::optional<std::int32_t> Record::leader_epoch() const {
+  if (kind() == Kind::kEndOfLog)
+    return epoch_before_end_;
   const auto epoch = rd_kafka_message_leader_epoch(message_.get());
   if (epoch < 0)
     return std::nullopt;
   return epoch;
+}
+
+void Record::note_leader_epoch_before_end(rd_kafka_t* client) {
+  // Control records are not delivered, but they move librdkafka's position, which has their epoch.
+  // It is behind the end where more was delivered since.
+  const auto list = new_list();
+  auto* entry = rd_kafka_topic_partition_list_add(list.get(), topic(), partition());
+  if (rd_kafka_position(client, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+      entry->err != RD_KAFKA_RESP_ERR_NO_ERROR || entry->offset != offset())
+    return;
+  const auto epoch = rd_kafka_topic_partition_get_leader_epoch(entry);
+  if (epoch >= 0)
+    epoch_before_end_ = epoch;
 }
 
 Message Record::view(std::string_view topic, std::string_view topic_id) const {

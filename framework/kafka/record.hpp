@@ -12,6 +12,16 @@
 
 namespace pawl::kafka {
 
+/// What an error in place of records means to who reads the partition.
+enum class ErrorKind {
+  kPositionRefused,  ///< the log does not hold the position (any more)
+  /// What comes next cannot be read. librdkafka (2.14.2) asks for it again without end, or goes on
+  /// elsewhere: behind a wrong checksum it loses its place in what it fetched.
+  kUnreadable,
+  kPassing,  ///< librdkafka tries again by itself
+};
+[[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);
+
 /// What came out of a partition's queue: a record, the mark that the log's end was reached, or an
 /// error of that partition. Owns librdkafka's memory; movable. Used by one thread.
 class Record {
@@ -25,8 +35,11 @@ class Record {
   [[nodiscard]] std::int64_t offset() const { return message_->offset; }
   [[nodiscard]] rd_kafka_resp_err_t error() const { return message_->err; }
   [[nodiscard]] std::string error_text() const;
-  /// KIP-320; nullopt where the broker does not tell.
+  /// KIP-320: of the message; for kEndOfLog of what stands right before the end, be it a control
+  /// record. Nullopt: the broker does not tell, or it is unknown.
   [[nodiscard]] std::optional<std::int32_t> leader_epoch() const;
+  /// What an end of the log does not know by itself. `client`: which has just delivered it.
+  void note_leader_epoch_before_end(rd_kafka_t* client);
   [[nodiscard]] std::size_t bytes() const { return message_->len + message_->key_len; }
   /// With what librdkafka and pawl need for a record beside its key and value.
   [[nodiscard]] std::size_t memory() const { return bytes() + kRecordOverhead; }
@@ -45,6 +58,7 @@ class Record {
  private:
   MessageHandle message_;
   std::vector<Header> headers_;
+  std::optional<std::int32_t> epoch_before_end_;
   BufferHold hold_;
 };
 

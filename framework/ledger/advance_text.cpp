@@ -42,7 +42,8 @@ constexpr const char* kRaiseCounters =
 // One plain UPDATE, since it runs for every message: a function in PL/pgSQL, or a WITH around the
 // UPDATE to look at its row count, is noticeably more work for the server. The row is there while
 // it is owned (trigger keep_owned_rows), so the compare stands in the value instead of in WHERE,
-// where it could only make an UPDATE of no rows.
+// where it could only make an UPDATE of no rows. The leader epoch is that of the record at the new
+// offset or unknown: an older one would end before that offset, as if the log had been truncated.
 std::string text(const std::string& schema, bool claimed, std::string_view changes) {
   return in_schema(
       fmt::format(
@@ -57,7 +58,7 @@ std::string text(const std::string& schema, bool claimed, std::string_view chang
           "                                       $7::xid8)"
           "         END,"
           "{}"
-          "       leader_epoch = coalesce($8::integer, r.leader_epoch),"
+          "       leader_epoch = $8::integer,"
           "       last_timestamp_ms = coalesce($9::bigint, r.last_timestamp_ms),"
           "       updated_at = clock_timestamp()"
           " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer",

@@ -17,7 +17,7 @@ struct AdvanceKind {
 /// The compare-and-set of the offset register, which RAISES PW001 to PW003 unless it moves the row
 /// (docs/design.md, "The offset register"). Parameters: $1 consumer, $2 topic, $3 partition,
 /// $4 epoch, $5 previous offset, $6 new offset, $7 transaction id (NULL when not claimed), $8
-/// leader epoch or NULL, $9 timestamp in ms or NULL.
+/// the leader epoch of the record at the new offset or NULL, $9 timestamp in ms or NULL.
 [[nodiscard]] std::string advance_text(const std::string& schema, const AdvanceKind& kind);
 
 /// The same for a batch, from the first message's predecessor to the last message. It raises the

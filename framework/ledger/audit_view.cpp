@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kRows =
     "SELECT r.topic, r.partition, r.last_processed_offset, r.base_offset, coalesce(r.topic_id, ''),"
     "       r.applied_count, r.duplicate_count, r.skipped_count, r.unchecked_count, r.dead_count,"
-    "       r.parked_count, coalesce(h.moved_at, '-infinity')::text"
+    "       r.parked_count, coalesce(h.moved_at, '-infinity')::text, r.leader_epoch"
     "  FROM pawl.processed_kafka_offsets r"
     "  LEFT JOIN (SELECT topic, partition, max(happened_at) AS moved_at"
     "               FROM pawl.offset_history"
@@ -117,7 +117,8 @@ std::vector<BookRow> AuditView::rows() const {
                       integer(rows, i, 8),
                       integer(rows, i, 9),
                       integer(rows, i, 10),
-                      text(rows, i, 11)});
+                      text(rows, i, 11),
+                      optional_integer(rows, i, 12)});
   }
   return result;
 }

@@ -27,6 +27,7 @@ struct BookRow {
   /// When an operator last moved the position, as PostgreSQL's text; keys and letters that are
   /// older may name offsets of another topic that had this name.
   std::string since;
+  std::optional<std::int64_t> leader_epoch;  ///< KIP-320: of the record at `stored`, if known
 
   /// How many messages the counters know.
   [[nodiscard]] std::int64_t counted() const {

@@ -87,8 +87,8 @@ constexpr const char* kInsertRows =
     "4294967296)::text)"
     "), inserted AS ("
     "  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
-    "last_processed_offset, base_offset)"
-    "  SELECT $1::integer, $2, partition, stored, stored FROM resolved"
+    "last_processed_offset, base_offset, topic_id)"
+    "  SELECT $1::integer, $2, partition, stored, stored, $5 FROM resolved"
     "  ON CONFLICT DO NOTHING"
     "  RETURNING partition, last_processed_offset)"
     "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)"
@@ -321,6 +321,7 @@ MetTopic OffsetRegister::first_contact(postgres::Session& session,
   rows.add_text(contact.topic);
   rows.add_text(fmt::format("{{{}}}", fmt::join(contact.last_processed, ",")));
   rows.add_text(contact.reason.empty() ? contact.start_policy : contact.reason);
+  rows.add_text_or_null(contact.topic_id);
 
   const auto results = postgres::run_transaction(
       session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});

@@ -51,6 +51,7 @@ struct FirstContact {
   std::string start_policy;
   std::vector<std::int64_t> last_processed;  // by partition
   std::string reason = {};                   ///< for the history; empty: the policy
+  std::string topic_id = {};  ///< that the offsets are of; empty: whichever is acquired first
 };
 
 /// What became of a first contact.

@@ -139,6 +139,17 @@ TEST_CASE("a stored offset that was moved is found, forward and back") {
   CHECK(site.audit().at("findings_total") == 0);
 }
 
+TEST_CASE("a stored offset whose record is not in the log any more is found by its leader epoch") {
+  AuditedSite site;
+  site.process_all_kinds();
+  REQUIRE(site.sql("SELECT string_agg(DISTINCT leader_epoch::text, ' ')"
+                   "  FROM pawl.processed_kafka_offsets WHERE applied_count > 0") == "0");
+  // Of an epoch that the log does not know, as after it was put back.
+  check_corruption(site, {change_row("leader_epoch = 5"), {"offset 0 - -"}, {"offset 0 - -"}});
+  // And not compared where it is unknown, as after `offsets set`.
+  check_corruption(site, {change_row("leader_epoch = NULL"), {}, {}});
+}
+
 TEST_CASE("an audit prints as many findings as asked for, and counts all") {
   AuditedSite site;
   site.process_all_kinds();

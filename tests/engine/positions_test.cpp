@@ -45,7 +45,10 @@ class DamagedLog {
         " ({header:event-id}, {/account}, {/amount}::bigint)\"]");
   }
 
-  void start() { process_ = world.start({.extra_config = fmt::format(kHandler, bystander_)}); }
+  void start(const std::vector<std::string>& arguments = {}) {
+    process_ =
+        world.start({.arguments = arguments, .extra_config = fmt::format(kHandler, bystander_)});
+  }
   void stop() {
     process_->kill(SIGTERM);
     const auto status = process_->wait(40s);
@@ -282,6 +285,57 @@ TEST_CASE("a topic deleted and created again halts, however long its new log is"
     log.send("later", p, 5);
   for (int p = 0; p < 2; ++p)
     log.wait_for_entries("later", p, 5);
+  log.stop();
+}
+
+TEST_CASE("a topic recreated soon after the start halts and says what was applied of the new one") {
+  // Frozen at this step, it sees nothing of the change itself; in the second place on processors
+  // that have other things to do.
+  const auto moment = GENERATE("assigned:1", "acquired:1", "acquired:2", "positioned:1",
+                               "positioned:2", "caught_up:1", "caught_up:2");
+  const bool busy = GENERATE(false, true);
+  INFO(moment << (busy ? ", busy" : ""));
+  DamagedLog log(kProtocols.front().config);
+  log.start();
+  for (int p = 0; p < 2; ++p)
+    log.send("old", p, 10);
+  for (int p = 0; p < 2; ++p)
+    log.wait_for_entries("old", p, 10);
+  log.stop();
+  const auto old_id = log.world.broker().topic_id(log.world.topic());
+
+  std::vector<std::unique_ptr<pawl::testing::ChildProcess>> others;
+  for (int i = 0; busy && i < 3; ++i) {
+    others.push_back(std::make_unique<pawl::testing::ChildProcess>(
+        "/bin/sh", std::vector<std::string>{"-c", "while :; do :; done"}));
+  }
+  log.start({"--freeze", moment});
+  pawl::test::wait_until_stopped(log.process(), 60s);
+  log.recreate("new", 200);
+  log.process().kill(SIGCONT);
+
+  for (int p = 0; p < 2; ++p) {
+    log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
+    // All that was applied of the new topic is named.
+    const auto stored = log.world.number(
+        fmt::format("SELECT last_processed_offset FROM pawl.processed_kafka_offsets"
+                    " WHERE topic = '{}' AND partition = {}",
+                    log.world.topic(), p));
+    const auto applied = log.entries("new", p);
+    const auto reason = log.world.in_register(p, "state_reason");
+    INFO(reason);
+    if (applied > 0) {
+      REQUIRE(applied == stored - 9);
+      REQUIRE(reason.find(fmt::format("Offsets 10 to {} were applied", stored)) !=
+              std::string::npos);
+    } else {
+      REQUIRE(stored == 9);
+      REQUIRE(reason.find("ffsets 10 to") == std::string::npos);
+    }
+  }
+  log.require_bystander();
+  for (const auto& other : others)
+    other->kill(SIGKILL);
   log.stop();
 }
 

@@ -1,0 +1,40 @@
+#include "engine/partition_status.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using pawl::engine::PartitionStatus;
+
+TEST_CASE("what is applied before a look at the topic is of the topic that the look still names") {
+  PartitionStatus status({"t", 0});
+  CHECK_FALSE(status.looked_at());
+  status.position = 10;
+  status.acquired_in("A", 10);
+  CHECK(status.looked_at() == 10);
+
+  status.position = 20;
+  const auto look = status.before_look();
+  CHECK(look.topic_id == "A");
+  status.position = 25;
+  status.named(look);
+  CHECK(status.looked_at() == 20);
+
+  // Acquired again, for example over a new connection: nobody looked since.
+  status.acquired_in("A", 25);
+  CHECK(status.looked_at() == 20);
+  // The register may have gone back.
+  status.acquired_in("A", 15);
+  CHECK(status.looked_at() == 15);
+  // An operator's position is of the topic that is there now.
+  status.acquired_in("B", 3);
+  CHECK(status.looked_at() == 3);
+}
+
+TEST_CASE("a look that an acquire overtook says nothing") {
+  PartitionStatus status({"t", 0});
+  status.position = 100;
+  status.acquired_in("A", 100);
+  const auto look = status.before_look();
+  status.acquired_in("A", 50);
+  status.named(look);
+  CHECK(status.looked_at() == 50);
+}
