@@ -167,7 +167,7 @@ class Worker {
   void retry_ledger(Partition& partition, const Failure& failure);
   void retry_end_of_log(Partition& partition, std::int64_t end, const Failure& failure);
   void moved_past(Partition& partition, std::size_t items = 1, Clock::duration took = {});
-  static void forget_attempts(Partition& partition);
+  void forget_attempts(Partition& partition);
   [[nodiscard]] static ledger::Advance advance_of(const Partition& partition,
                                                   const Partition::Item& item,
                                                   const Message& message);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "kafka/client.hpp"
 #include "kafka/fetch_buffer.hpp"
 #include "kafka/record.hpp"
 #include "pawl/topic_partition.hpp"
