@@ -131,7 +131,8 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
     if (answer->err != RD_KAFKA_RESP_ERR_NO_ERROR)
       continue;
     // -1: Kafka has no offset for that time. Below it are librdkafka's own marks, such as "invalid"
-    // (-1001) of a partition that the broker did not answer for: no offsets, whatever the error says.
+    // (-1001) of a partition that the broker did not answer for: no offsets, whatever the error
+    // says.
     if (answer->offset < -1 || (answer->offset < 0 && spec < 0))
       continue;
     offsets[{answer->topic, answer->partition}] = answer->offset;

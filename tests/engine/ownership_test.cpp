@@ -97,7 +97,7 @@ TEST_CASE("an heir that is away for a moment still knows whose locks it waits fo
   heir->wait_for_output("EVENT revoked", 30s);
   // Much sooner than idle_in_transaction_session_timeout, which ends the session at last.
   world.wait_until_all_processed(30s);
-  REQUIRE(occurrences(*heir, "of the partition's previous owner") == 1);
+  REQUIRE(occurrences(*heir, "of an earlier owner of the partition") == 1);
   REQUIRE(world.imbalance() == "");
   zombie->kill(SIGKILL);
   stop_cleanly(*heir);

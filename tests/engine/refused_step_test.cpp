@@ -18,12 +18,11 @@ TEST_CASE("what a refused statement of ours leads to depends on what it did to t
     RefusedStep expected;
   };
   const std::vector<Row> rows{
-      {"", false, RefusedStep::kReconnect},       // the connection broke
-      {"57P01", false, RefusedStep::kReconnect},  // the server goes down
-      {"PW001", false, RefusedStep::kGiveWay},    // fenced
-      {"PW004", false, RefusedStep::kGiveWay},    // no row
-      {"PW002", false, RefusedStep::kAskAgain},   // out of order
-      {"40001", false, RefusedStep::kTryAgain},   // contention
+      {"57P01", false, RefusedStep::kHalt},      // a trigger's words: the session lives
+      {"PW001", false, RefusedStep::kGiveWay},   // fenced
+      {"PW004", false, RefusedStep::kGiveWay},   // no row
+      {"PW002", false, RefusedStep::kAskAgain},  // out of order
+      {"40001", false, RefusedStep::kTryAgain},  // contention
       {"40P01", false, RefusedStep::kTryAgain},    {"55P03", false, RefusedStep::kTryAgain},
       {"57014", false, RefusedStep::kTryAgain},  // a timeout of ours
       {"53100", false, RefusedStep::kTryAgain},  // disk full
@@ -39,5 +38,7 @@ TEST_CASE("what a refused statement of ours leads to depends on what it did to t
     failure.sqlstate = row.sqlstate;
     failure.kind = pawl::postgres::classify(row.sqlstate);
     CHECK(after_refused_step(failure, row.prepared_anew) == row.expected);
+    failure.kind = pawl::postgres::classify(row.sqlstate, {.session_died = true});
+    CHECK(after_refused_step(failure, row.prepared_anew) == RefusedStep::kReconnect);
   }
 }

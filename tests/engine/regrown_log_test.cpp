@@ -202,7 +202,10 @@ TEST_CASE("a log that is truncated and regrows under a running consumer halts in
 TEST_CASE("new leader epochs alone halt nothing, also where a log ends in control records") {
   pawl::testing::KafkaBroker broker;
   PaymentsWorld world(1, nullptr, &broker);
-  KafkaProducer transactions(broker.bootstrap(), world.topic() + "-producer");
+  const auto new_producer = [&] {
+    return std::make_unique<KafkaProducer>(broker.bootstrap(), world.topic() + "-producer");
+  };
+  auto transactions = new_producer();
   const bool running = GENERATE(false, true);
   INFO((running ? "while running" : "between runs"));
   std::unique_ptr<ChildProcess> process;
@@ -224,30 +227,30 @@ TEST_CASE("new leader epochs alone halt nothing, also where a log ends in contro
       REQUIRE(std::stoi(now) > std::stoi(epoch));
     epoch = now;
   };
-  const auto send = [&] {
+  const auto send = [&](const std::string& event_id) {
     pawl::testing::Record record;
     record.value = R"({"account":"acc-1","amount":1})";
-    record.headers = {{"event-id", fmt::format("t-{}", messages++)}};
+    record.headers = {{"event-id", event_id}};
     record.partition = 0;
-    transactions.send(world.topic(), record);
-    transactions.flush();
+    transactions->begin();
+    transactions->send(world.topic(), record);
+    transactions->flush();
     ++end;
   };
   for (int round = 0; round < 2; ++round) {
-    transactions.begin();
-    send();
-    // The message and its control record are of two epochs.
+    // The record and the marker of its transaction's end are of two epochs: the next producer of
+    // this name aborts what the one before left open.
+    send("aborted");
     broker.restart();
-    transactions.commit();
+    transactions = new_producer();
     ++end;
     wait_until([&] { return broker.last_stable_offset(world.topic(), 0) == end; }, 60s,
                "the transaction's marker");
     catch_up();
     // Nothing but a new leader.
     broker.restart();
-    transactions.begin();
-    send();
-    transactions.commit();
+    send(fmt::format("t-{}", messages++));
+    transactions->commit();
     ++end;
     wait_until([&] { return broker.last_stable_offset(world.topic(), 0) == end; }, 60s,
                "the transaction's marker");
