@@ -28,7 +28,7 @@ void produce_padded(PaymentsWorld& world, int partition, int count, std::size_t 
     record.partition = partition;
     producer.send(world.topic(), record);
   }
-  producer.flush();
+  producer.flush(180s);
 }
 
 /// So much slower than Kafka that whatever is fetched into is full, and so much faster than rests
@@ -42,7 +42,7 @@ void take_for_each(PaymentsWorld& world, const char* seconds) {
   world.set("consumer.durability=replayable");
 }
 
-constexpr auto kDeadline = 90s;
+constexpr auto kDeadline = 150s;
 
 }  // namespace
 
