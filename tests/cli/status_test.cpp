@@ -343,10 +343,12 @@ TEST_CASE("status --watch draws over itself on a terminal, and prints blocks els
           const auto count = ::read(terminal, bytes.data(), bytes.size());
           if (count > 0)
             drawn.append(bytes.data(), static_cast<std::size_t>(count));
-          return times("\033[H" + site.group) >= 3;
+          return times("Z, every 100ms") >= 3;
         },
         kDeadline, "the third drawing");
     CHECK(times("\033[2J") == 1);
+    CHECK(times("\033[H20") >= 3);  // each begins with its time
+    CHECK(times(site.group) >= 2);
     child.kill(SIGINT);
     CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   }
@@ -356,7 +358,13 @@ TEST_CASE("status --watch draws over itself on a terminal, and prints blocks els
   ChildProcess child(
       PAWL_PROGRAM, {"status", "--config", site.config().string(), "--watch", "100ms"},
       {.environment = {}, .output = folder.path() / "out", .errors = {}, .working_directory = {}});
-  wait_until([&] { return child.output().find("\n\n" + site.group) != std::string::npos; },
-             kDeadline, "the second block");
+  const auto block = "Z, every 100ms\n" + site.group;
+  wait_until(
+      [&] {
+        const auto first = child.output().find(block);
+        return first != std::string::npos &&
+               child.output().find(block, first + 1) != std::string::npos;
+      },
+      kDeadline, "the second block");
   CHECK_THAT(child.output(), !ContainsSubstring("\033"));
 }
