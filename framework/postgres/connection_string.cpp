@@ -186,6 +186,8 @@ std::string connect_report(PGconn* connection) {
   const Info options(PQconninfo(connection));
   std::string shown;
   std::string_view rest(PQerrorMessage(connection));
+  // A value that an option cannot have may be anything, a secret in the wrong place too.
+  const bool refuses = rest.starts_with("invalid ");
   while (true) {
     const auto open = rest.find('"');
     const auto close = open == std::string_view::npos ? open : rest.find('"', open + 1);
@@ -193,7 +195,9 @@ std::string connect_report(PGconn* connection) {
     if (close == std::string_view::npos)
       return shown;
     const auto quoted = rest.substr(open + 1, close - open - 1);
-    shown.append("\"").append(may_show(quoted, options.get()) ? quoted : "***").append("\"");
+    shown.append("\"")
+        .append(!refuses && may_show(quoted, options.get()) ? quoted : "***")
+        .append("\"");
     rest.remove_prefix(close + 1);
   }
 }
