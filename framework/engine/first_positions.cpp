@@ -6,20 +6,12 @@
 #include <algorithm>
 #include <map>
 
+#include "kafka/answers.hpp"
+
 namespace pawl::engine {
 namespace {
 
 constexpr std::size_t kMostPartitions = 3;
-
-template <typename T>
-const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartition& partition) {
-  const auto found = answers.find(partition);
-  if (found != answers.end())
-    return found->second;
-  throw kafka::KafkaError(
-      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-      fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
-}
 
 }  // namespace
 
@@ -51,14 +43,14 @@ std::vector<FirstPosition> first_positions(const kafka::Client& client, const Ka
     at_time = client.offsets_at(partitions, options.start_timestamp_ms, timeout);
   std::vector<FirstPosition> positions;
   for (const auto& partition : partitions) {
-    const auto& range = answered(ranges, partition);
+    const auto& range = kafka::answered(ranges, partition);
     FirstPosition position{partition, range.start, FirstPositionReason::kEarliest};
     if (options.start == Start::kLatest) {
       position = {partition, range.end, FirstPositionReason::kLatest};
     } else if (options.start == Start::kTimestamp) {
-      position = {partition, answered(at_time, partition), FirstPositionReason::kTimestamp};
+      position = {partition, kafka::answered(at_time, partition), FirstPositionReason::kTimestamp};
     } else if (options.start == Start::kCommitted) {
-      const auto next = answered(committed, partition).next;
+      const auto next = kafka::answered(committed, partition).next;
       position.reason =
           next >= 0 ? FirstPositionReason::kCommitted : FirstPositionReason::kNothingCommitted;
       if (next >= 0)

@@ -98,15 +98,12 @@ void Monitor::check_topics() {
     looks.push_back(status->before_look());
   context_.directory.refresh();
   context_.kafka_reachable.answered();
-  std::set<std::string> refused;
-  for (const auto& topic : context_.router.topics()) {
-    if (tell_refusal(topic))
-      refused.insert(topic);
-  }
+  for (const auto& topic : context_.router.topics())
+    tell_refusal(topic);
   std::set<std::string> recreated;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& topic = all[i]->partition.topic;
-    if (refused.contains(topic))
+    if (refused_.contains(topic))
       continue;
     const auto found = context_.directory.find(topic, milliseconds(60000));
     if (looks[i].topic_id.empty() || !found || found->id.empty() || all[i]->halted)
@@ -123,11 +120,11 @@ void Monitor::check_topics() {
   }
 }
 
-/// True: Kafka refuses the topic. Said when that begins, and when it ends.
-bool Monitor::tell_refusal(const std::string& topic) {
+/// Said when Kafka begins to refuse the topic, and when that ends.
+void Monitor::tell_refusal(const std::string& topic) {
   const auto refusal = context_.directory.refusal(topic);
   if (refusal.has_value() == refused_.contains(topic))
-    return refusal.has_value();
+    return;
   Event event{refusal ? Step::kTopicRefused : Step::kTopicServed};
   event.topic = topic;
   const auto detail =
@@ -144,7 +141,6 @@ bool Monitor::tell_refusal(const std::string& topic) {
   } else {
     refused_.erase(topic);
   }
-  return refusal.has_value();
 }
 
 void Monitor::ask_log_ends() {

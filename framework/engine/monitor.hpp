@@ -34,7 +34,7 @@ class Monitor {
 
   void run();
   void check_topics();
-  bool tell_refusal(const std::string& topic);
+  void tell_refusal(const std::string& topic);
   void ask_log_ends();
   void check_calls();
   [[nodiscard]] std::vector<postgres::Backend> suspects(const WorkerCall& call);

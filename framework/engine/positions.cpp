@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/first_positions.hpp"
+#include "kafka/answers.hpp"
 #include "ledger/register_view.hpp"
 
 namespace pawl::engine {
@@ -25,16 +26,6 @@ const char* start_name(Start start) {
       return "halt";
   }
   return "unknown";
-}
-
-template <typename T>
-const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartition& partition) {
-  const auto found = answers.find(partition);
-  if (found != answers.end())
-    return found->second;
-  throw kafka::KafkaError(
-      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-      fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
 }
 
 /// librdkafka ends by naming what its own policy does, which is to report it.
@@ -197,7 +188,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
 std::optional<std::string> Positions::unservable(const TopicPartition& partition,
                                                  std::int64_t next_offset) const {
   const auto ranges = context_.kafka.log_ranges({partition}, kTimeout);
-  const auto& range = answered(ranges, partition);
+  const auto& range = kafka::answered(ranges, partition);
   const auto& group = context_.options.kafka.group;
   if (next_offset < range.start) {
     return fmt::format(
