@@ -20,7 +20,7 @@ const std::vector<std::vector<std::string>> kCommands{
     {"dlq", "list"},
     {"dlq", "show", "1"},
     {"dlq", "replay", "1"},
-    {"dlq", "discard", "1", "--reason", "error"},
+    {"dlq", "discard", "1", "--because", "never paid"},
     {"dlq", "export"},
     {"offsets", "show"},
     {"offsets", "set", "--topic", "t", "--partition", "0", "--to", "1"},
