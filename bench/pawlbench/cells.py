@@ -14,7 +14,7 @@ from .tables import Table, cell, ratio
 
 KB = 1000
 # Of one topic: what more payments would cost is time to produce them.
-MOST_BYTES = 400_000 * KB
+MOST_BYTES = 1_200_000 * KB
 QUICK_BYTES = 20_000 * KB
 SECONDS = 4.0
 # What a mode would do if memory were no matter.
