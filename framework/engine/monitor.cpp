@@ -215,7 +215,9 @@ std::vector<postgres::Backend> Monitor::suspects(const WorkerCall& call) {
 void Monitor::end_stalled_owner(const WorkerCall& call) {
   try {
     if (!session_ || !session_->alive()) {
-      session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
+      auto settings = session_settings(context_.options);
+      settings.unwanted = &stopping_;
+      session_ = std::make_unique<postgres::Session>(settings);
     }
     for (const auto& suspect : suspects(call)) {
       postgres::Parameters parameters;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -50,8 +51,8 @@ class Monitor {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
-  bool in_doubt_ = false;  // guarded by mutex_
+  std::atomic<bool> stopping_{false};  // changes under mutex_
+  bool in_doubt_ = false;              // guarded by mutex_
   std::thread thread_;
 };
 

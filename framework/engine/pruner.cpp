@@ -40,7 +40,7 @@ void Pruner::stop() {
 
 bool Pruner::pause(milliseconds time) {
   std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, time, [this] { return stopping_; });
+  return !changed_.wait_for(lock, time, [this] { return stopping_.load(); });
 }
 
 void Pruner::emit(Step step, const std::string& text) const {
@@ -78,7 +78,9 @@ void Pruner::run() {
 void Pruner::pass() {
   const auto& options = context_.options;
   if (!session_ || !session_->alive()) {
-    session_ = std::make_unique<postgres::Session>(pruning_settings(options));
+    auto settings = pruning_settings(options);
+    settings.unwanted = &stopping_;
+    session_ = std::make_unique<postgres::Session>(settings);
     if (!ledger::still_registered(*session_, options.postgres.schema, options.kafka.cluster,
                                   options.kafka.group, context_.registration)) {
       // Another database than the one we began with; the workers deal with that.

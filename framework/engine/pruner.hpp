@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -43,7 +44,7 @@ class Pruner {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
+  std::atomic<bool> stopping_{false};  // changes under mutex_
   std::thread thread_;
 };
 

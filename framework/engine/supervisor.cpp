@@ -520,8 +520,9 @@ RunResult Supervisor::leave(RunResult result) {
     membership_->poll(milliseconds(20));
     finish_revocation();
   }
-  workers_.clear();
+  // Its intake wakes workers. They have let go of all partitions.
   membership_.reset();
+  workers_.clear();
   context_.reset();
   // librdkafka's own threads end here; the watch bounds that too.
   client_.reset();

@@ -175,6 +175,7 @@ class Worker {
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);
   void halt(Partition& partition, const ledger::Halt& halt, bool retry_later);
+  void rest(Partition& partition, Clock::duration time);
   void stop_fetching(Partition& partition);
   void emit(Step step, const Partition& partition, std::int64_t offset,
             std::string_view detail = {},

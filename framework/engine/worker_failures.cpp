@@ -113,7 +113,7 @@ void Worker::fail(Partition& partition, const Failure& failure) {
 /// The server has no disk, memory or connection to spare: waited for as for a server that is away.
 void Worker::wait_for_room(Partition& partition, const Failure& failure) {
   partition.refused = true;
-  partition.not_before = Clock::now() + partition.acquire_backoff.next();
+  rest(partition, partition.acquire_backoff.next());
   context_.database_reachable.refused(partition.name(), failure.text);
 }
 
@@ -180,7 +180,7 @@ void Worker::fail_message(Partition& partition, const Failure& failure) {
   const bool exhausted = failure.permanent || ended || partition.one_try_only ||
                          partition.attempts >= attempts_allowed(options);
   if (!exhausted) {
-    partition.not_before = Clock::now() + wait_before_retry(options, partition.attempts);
+    rest(partition, wait_before_retry(options, partition.attempts));
     return;
   }
   if (ended || options.then == FailurePolicy::kHalt) {
@@ -357,7 +357,7 @@ void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_lat
     emit(Step::kHalted, partition, partition.stored, halt.reason, halt.message_offset);
   }
   if (retry_later) {
-    partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
+    rest(partition, context_.options.failures.program_error_retry);
     return;
   }
   tried_halts_.insert({partition.name(), partition.stored});

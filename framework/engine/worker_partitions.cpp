@@ -20,6 +20,8 @@ constexpr milliseconds kSeekRetry{50};
 /// stuck, seek again.
 constexpr milliseconds kStuckAfter{15000};
 constexpr std::uint64_t kStuckAnswers = 3;
+/// A message that is tried again after less time stays in hand, with what is behind it.
+constexpr milliseconds kKeepsFetched{1000};
 
 }  // namespace
 
@@ -111,20 +113,22 @@ void Worker::prepare_acquires() {
     return;
   try {
     if (!to_prove.empty()) {
-      const bool member =
+      const auto proof =
           context_.membership->prove(to_prove, context_.commit_metadata(), kKafkaTimeout);
       for (auto* partition : due) {
         if (!partition->must_prove)
           continue;
-        partition->must_prove = !member;
+        const auto unproven = proof.unproven.find(partition->name().topic);
+        partition->must_prove = !proof.member || unproven != proof.unproven.end();
+        if (!partition->must_prove)
+          continue;
+        partition->not_before = Clock::now() + partition->acquire_backoff.next();
         // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-        if (!member) {
-          partition->not_before = Clock::now() + partition->acquire_backoff.next();
-          emit(
-              Step::kWarning, *partition, partition->stored,
-              "Kafka does not take this process for the member that has the partition: waiting for "
-              "a revocation or a new assignment");
-        }
+        emit(Step::kWarning, *partition, partition->stored,
+             !proof.member
+                 ? "Kafka does not take this process for the member that has the partition: "
+                   "waiting for a revocation or a new assignment"
+                 : fmt::format("cannot position the partition yet: {}", unproven->second));
       }
     }
     const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
@@ -168,6 +172,8 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
   }
   partition.previous_owner = context_.previous_owners.session_of(partition.name());
   partition.status->position = acquired.stored_offset + 1;
+  // The register may have gone back: an end that was reached before is not behind it any more.
+  partition.status->end_seen = -1;
   partition.status->acquired_in(positioned.topic_id, acquired.stored_offset + 1);
   // The acquire was a synchronous commit, and so everything before it is on disk.
   partition.status->durable = acquired.stored_offset + 1;
@@ -511,6 +517,17 @@ void Worker::acquire_again(Partition& partition, bool must_prove) {
   partition.must_prove = partition.must_prove || must_prove;
   partition.not_before =
       Clock::now() + (must_prove ? partition.acquire_backoff.next() : milliseconds(0));
+}
+
+/// Nothing is tried for so long. What was fetched would only keep room in kafka.buffer from others
+/// meanwhile, so where it is long it is fetched again.
+void Worker::rest(Partition& partition, Clock::duration time) {
+  partition.not_before = Clock::now() + time;
+  if (time < kKeepsFetched)
+    return;
+  stop_fetching(partition);
+  partition.clear_buffer();
+  partition.phase = Partition::Phase::kPositioning;
 }
 
 void Worker::stop_fetching(Partition& partition) {

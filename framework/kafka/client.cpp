@@ -57,6 +57,9 @@ ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
   set_property(conf, "fetch.message.max.bytes", std::to_string(plan.quantum));
   // How long librdkafka rests when that queue is full; nothing wakes it.
   set_property(conf, "fetch.queue.backoff.ms", "20");
+  // A partition that is sought or resumed while a request for others is under way waits for its
+  // answer, and where these have nothing the broker keeps it for so long.
+  set_property(conf, "fetch.wait.max.ms", "100");
 
   set_property(
       conf, "topic.metadata.refresh.interval.ms",

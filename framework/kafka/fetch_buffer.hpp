@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,8 +19,8 @@ struct BufferPlan {
   std::size_t pool;      ///< taken out of librdkafka's queue and not processed yet
   std::size_t queue;     ///< librdkafka's queue: it fetches nothing while that holds so much
   std::size_t response;  ///< most of one answer of a broker
-  /// Most of one partition in one answer, and what a partition may hold whatever others do.
-  std::size_t quantum;
+  std::size_t quantum;   ///< most of one partition in one answer
+  std::size_t least;     ///< what a partition may hold whatever others do; all together half a pool
 
   [[nodiscard]] static BufferPlan of(std::size_t buffer, std::size_t partitions);
 
@@ -38,12 +39,31 @@ enum class Admission {
   kWait,
 };
 
-/// What to do with a record of `bytes` for a partition that holds `held` of the `total` in use.
+/// What to do with a record of `bytes` for a partition that holds `held` of the `total` in use and
+/// has a FetchWindow of `window`.
 [[nodiscard]] Admission admit(const BufferPlan& plan, std::size_t total, std::size_t held,
-                              std::size_t bytes);
+                              std::size_t bytes, std::size_t window);
 
 /// Whether a partition that was throttled is fetched again.
-[[nodiscard]] bool may_resume(const BufferPlan& plan, std::size_t total, std::size_t held);
+[[nodiscard]] bool may_resume(const BufferPlan& plan, std::size_t total, std::size_t held,
+                              std::size_t window);
+
+/// How much of the pool one partition may hold because its worker is quick enough to need it: who
+/// is slow would only keep it from others. Not thread-safe.
+class FetchWindow {
+ public:
+  explicit FetchWindow(const BufferPlan& plan) : plan_(&plan), bytes_(plan.quantum) {}
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// It was throttled, and its worker had nothing to do before more came.
+  void ran_dry();
+  /// Its worker took so long from the throttling until it could go on.
+  void lasted(std::chrono::steady_clock::duration time);
+
+ private:
+  const BufferPlan* plan_;
+  std::size_t bytes_;
+};
 
 /// The pool's account. Thread-safe.
 class FetchBuffer {

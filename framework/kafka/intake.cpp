@@ -237,6 +237,8 @@ bool Intake::resume(PartitionStream& stream) {
   const ErrorHandle error(rd_kafka_seek_partitions(client_, list.get(), kSeekTimeoutMs));
   if (error || entry.err != RD_KAFKA_RESP_ERR_NO_ERROR)
     return false;
+  // What librdkafka has queued it drops by its version; what is out of its queue, nobody but we.
+  forget(stream);
   stream.resumed();
   return true;
 }

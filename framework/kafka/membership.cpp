@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace pawl::kafka {
@@ -55,6 +56,15 @@ bool refused(const EventHandle& commit) {
       return true;
   }
   return false;
+}
+
+/// The first error of an offset commit, of the request or of one of its partitions.
+rd_kafka_resp_err_t commit_error(rd_kafka_event_t* event) {
+  auto code = rd_kafka_event_error(event);
+  const auto* list = rd_kafka_event_topic_partition_list(event);
+  for (int i = 0; list != nullptr && code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; ++i)
+    code = list->elems[i].err;
+  return code;
 }
 
 bool means_not_a_member(rd_kafka_resp_err_t code) {
@@ -284,25 +294,39 @@ void Membership::commit_async(const std::vector<Progress>& progress, const std::
   rd_kafka_commit(client_.raw(), list.get(), 1);
 }
 
-bool Membership::prove(const std::vector<Progress>& progress, const std::string& metadata,
-                       std::chrono::milliseconds timeout) {
-  const auto list = with_metadata(progress, metadata);
+Membership::Proof Membership::prove(const std::vector<Progress>& progress,
+                                    const std::string& metadata,
+                                    std::chrono::milliseconds timeout) {
+  std::map<std::string, std::vector<Progress>> by_topic;
+  for (const auto& one : progress)
+    by_topic[one.partition.topic].push_back(one);
+  Proof proof;
   const QueueHandle answers(rd_kafka_queue_new(client_.raw()));
-  check(rd_kafka_commit_queue(client_.raw(), list.get(), answers.get(), nullptr, nullptr),
-        "proving membership");
-  const EventHandle event(rd_kafka_queue_poll(answers.get(), to_int(timeout)));
-  if (!event) {
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "proving membership: no answer from Kafka");
+  for (const auto& [topic, its] : by_topic) {
+    proof.unproven[topic] = "Kafka does not answer";
+    const auto list = with_metadata(its, metadata);
+    check(rd_kafka_commit_queue(client_.raw(), list.get(), answers.get(), nullptr,
+                                const_cast<std::string*>(&topic)),
+          "proving membership");
   }
-  auto code = rd_kafka_event_error(event.get());
-  const auto* answers_list = rd_kafka_event_topic_partition_list(event.get());
-  for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < answers_list->cnt; ++i) {
-    code = answers_list->elems[i].err;
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  for (std::size_t answered = 0; answered < by_topic.size(); ++answered) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const EventHandle event(rd_kafka_queue_poll(answers.get(), std::max(to_int(left), 0)));
+    if (!event)
+      break;
+    const auto code = commit_error(event.get());
+    if (means_not_a_member(code))
+      return {false, {}};
+    const auto& topic = *static_cast<const std::string*>(rd_kafka_event_opaque(event.get()));
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      proof.unproven.erase(topic);
+    } else {
+      proof.unproven[topic] = rd_kafka_err2str(code);
+    }
   }
-  if (means_not_a_member(code))
-    return false;
-  check(code, "proving membership");
-  return true;
+  return proof;
 }
 
 }  // namespace pawl::kafka

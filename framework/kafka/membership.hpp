@@ -82,10 +82,17 @@ class Membership {
   };
   void commit_async(const std::vector<Progress>& progress, const std::string& metadata);
 
-  /// A synchronous offset commit, which the broker accepts only from a current member of the group:
-  /// true when we are. From any thread; throws KafkaError when Kafka cannot be asked.
-  bool prove(const std::vector<Progress>& progress, const std::string& metadata,
-             std::chrono::milliseconds timeout);
+  /// Whether the broker takes this process for a current member of the group.
+  struct Proof {
+    bool member = true;
+    /// Topics of which Kafka did not say so, and why: it may know one no more, or permit it no
+    /// more, while the others are well.
+    std::map<std::string, std::string> unproven;
+  };
+  /// Synchronous offset commits, which only a member may make, one for each topic at once. From any
+  /// thread; throws KafkaError.
+  Proof prove(const std::vector<Progress>& progress, const std::string& metadata,
+              std::chrono::milliseconds timeout);
 
  private:
   void serve(const EventHandle& event);

@@ -12,7 +12,8 @@ PartitionStream::PartitionStream(Intake& intake, TopicPartition partition,
     : intake_(intake),
       partition_(std::move(partition)),
       on_readable_(std::move(on_readable)),
-      share_(intake.buffer()) {}
+      share_(intake.buffer()),
+      window_(intake.buffer().plan()) {}
 
 PartitionStream::~PartitionStream() = default;
 
@@ -27,14 +28,31 @@ std::vector<Record> PartitionStream::take(std::size_t most) {
       records.push_back(std::move(inbox_.front()));
       inbox_.pop_front();
     }
-    const auto& buffer = intake_.buffer();
-    resume = open_ && throttled_ && !resume_asked_ &&
-             may_resume(buffer.plan(), buffer.total(), share_.held());
-    resume_asked_ = resume_asked_ || resume;
+    if (open_ && throttled_)
+      resume = note_taken(count);
   }
   if (resume)
     intake_.ask_resume(shared_from_this());
   return records;
+}
+
+/// True: it is to go on. The caller holds the mutex.
+bool PartitionStream::note_taken(std::size_t count) {
+  if (count == 0 && !std::exchange(ran_dry_, true))
+    window_.ran_dry();
+  const auto& buffer = intake_.buffer();
+  if (resume_asked_ || !may_resume(buffer.plan(), buffer.total(), share_.held(), window_.bytes()))
+    return false;
+  window_.lasted(std::chrono::steady_clock::now() - throttled_at_);
+  resume_asked_ = true;
+  return true;
+}
+
+void PartitionStream::throttle() {
+  throttled_ = true;
+  resume_asked_ = false;
+  ran_dry_ = false;
+  throttled_at_ = std::chrono::steady_clock::now();
 }
 
 void PartitionStream::open(std::int64_t offset) {
@@ -73,6 +91,9 @@ PartitionStream::Push PartitionStream::push(Record& record) {
           return result;
         break;
       case Record::Kind::kEndOfLog:
+        if (is_unexpected(record.offset() == next_.offset))
+          return Push::kUnsure;
+        doubt_ = Doubt::kNone;
         next_.offset = std::max(next_.offset, record.offset());
         inbox_.push_back(std::move(record));
         break;
@@ -87,21 +108,17 @@ PartitionStream::Push PartitionStream::push(Record& record) {
 }
 
 PartitionStream::Push PartitionStream::push_message(Record& record) {
-  if (doubt_ == Doubt::kFirst && !is_next(record)) {
-    doubt_ = Doubt::kAskedAgain;
-    throttled_ = true;
+  if (is_unexpected(is_next(record)))
     return Push::kUnsure;
-  }
   const auto& buffer = intake_.buffer();
   const auto bytes = record.memory();
-  switch (admit(buffer.plan(), buffer.total(), share_.held(), bytes)) {
+  switch (admit(buffer.plan(), buffer.total(), share_.held(), bytes, window_.bytes())) {
     case Admission::kAccept:
       break;
     case Admission::kWait:
       return Push::kWait;
     case Admission::kThrottle:
-      throttled_ = true;
-      resume_asked_ = false;
+      throttle();
       return Push::kStop;
   }
   doubt_ = Doubt::kNone;
@@ -109,6 +126,17 @@ PartitionStream::Push PartitionStream::push_message(Record& record) {
   record.hold(BufferHold(share_, bytes));
   inbox_.push_back(std::move(record));
   return Push::kTaken;
+}
+
+/// What comes first after a resume is not what was awaited: Kafka is asked once more, then
+/// believed.
+bool PartitionStream::is_unexpected(bool is_what_was_awaited) {
+  if (doubt_ != Doubt::kFirst || is_what_was_awaited)
+    return false;
+  doubt_ = Doubt::kAskedAgain;
+  throttle();
+  resume_asked_ = true;
+  return true;
 }
 
 /// A record of the same leader epoch as the one before it is of the same log, and what stands

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -60,6 +61,9 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
 
   Push push_message(Record& record);
   [[nodiscard]] bool is_next(const Record& record) const;
+  void throttle();
+  bool note_taken(std::size_t count);
+  bool is_unexpected(bool is_what_was_awaited);
 
   Intake& intake_;
   TopicPartition partition_;
@@ -72,6 +76,9 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   bool open_ = false;
   bool throttled_ = false;
   bool resume_asked_ = false;
+  bool ran_dry_ = false;
+  FetchWindow window_;
+  std::chrono::steady_clock::time_point throttled_at_{};
   LogPosition next_;  ///< behind what was accepted last
   /// The first message after a resume shows whether it is the log that was read before.
   enum class Doubt { kNone, kFirst, kAskedAgain } doubt_ = Doubt::kNone;

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 /// Alerts wait for each other: none may wait long for a database that does not answer.
 constexpr milliseconds kPatience{2000};
 
-postgres::SessionSettings settings_of(const Options& options) {
+postgres::SessionSettings settings_of(const Options& options, const std::atomic<bool>& unwanted) {
   postgres::SessionSettings settings;
   settings.url = options.postgres.url;
   settings.application_name = "pawl alerts";
@@ -19,13 +19,14 @@ postgres::SessionSettings settings_of(const Options& options) {
   settings.connect_timeout = std::min(options.postgres.connect_timeout, kPatience);
   settings.statement_timeout = kPatience;
   settings.lock_timeout = kPatience;
+  settings.unwanted = &unwanted;
   return settings;
 }
 
 }  // namespace
 
 AlertNotify::AlertNotify(const Options& options)
-    : channel_(options.alerts.notify_channel), settings_(settings_of(options)) {}
+    : channel_(options.alerts.notify_channel), settings_(settings_of(options, interrupted_)) {}
 
 std::string AlertNotify::send(const std::string& payload) {
   static const postgres::Statement notify{"", "SELECT pg_notify($1, $2)"};
@@ -57,6 +58,7 @@ std::string AlertNotify::send(const std::string& payload) {
 }
 
 void AlertNotify::interrupt() {
+  interrupted_ = true;
   const std::scoped_lock lock(mutex_);
   if (session_)
     session_->interrupt();

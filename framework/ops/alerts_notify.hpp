@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,11 +19,12 @@ class AlertNotify {
   /// Returns what went wrong, for people; empty: it is sent.
   std::string send(const std::string& payload);
 
-  /// Breaks a call that waits; connecting cannot be broken, it waits up to 2 s per host.
+  /// Breaks a call that waits, and all that come.
   void interrupt();
 
  private:
   const std::string channel_;
+  std::atomic<bool> interrupted_{false};
   const postgres::SessionSettings settings_;
   std::mutex mutex_;
   std::unique_ptr<postgres::Session> session_;  // replaced under mutex_

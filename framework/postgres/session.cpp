@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include "postgres/connection_string.hpp"
+#include "postgres/connecting.hpp"
 #include "postgres/flight.hpp"
 
 namespace pawl::postgres {
@@ -20,48 +20,13 @@ std::string at_least_on_disk(const std::string& synchronous_commit) {
   return synchronous_commit == "off" ? "on" : synchronous_commit;
 }
 
-PGconn* connect(const SessionSettings& settings) {
-  if (const auto problem = problem_of(settings.url))
-    throw Error::connection_lost(fmt::format("postgres.url {}; {}", problem->what, problem->fix));
-  // libpq takes whole seconds and reads 1 as 2 (PostgreSQL manual, 34.1.2).
-  const auto timeout = std::to_string(std::max<std::int64_t>(
-      2, std::chrono::ceil<std::chrono::seconds>(settings.connect_timeout).count()));
-  // Before "dbname" stands what the user's string may override; after it what must hold.
-  const char* const keywords[] = {"connect_timeout",
-                                  "fallback_application_name",
-                                  "keepalives_idle",
-                                  "keepalives_interval",
-                                  "keepalives_count",
-                                  "tcp_user_timeout",
-                                  "dbname",
-                                  "client_encoding",
-                                  nullptr};
-  const char* const values[] = {timeout.c_str(),
-                                settings.application_name.c_str(),
-                                "10",
-                                "5",
-                                "3",
-                                "30000",
-                                settings.url.c_str(),
-                                "UTF8",
-                                nullptr};
-  PGconn* raw = PQconnectdbParams(keywords, values, 1);
-  if (raw == nullptr)
-    throw Error::connection_lost("out of memory while connecting to PostgreSQL");
-  if (PQstatus(raw) != CONNECTION_OK) {
-    const auto error = Error::connection_lost(connect_report(raw));
-    PQfinish(raw);
-    throw error;
-  }
-  return raw;
-}
-
 }  // namespace
 
 Session::Session(const SessionSettings& settings)
     : settings_(settings),
       durable_commit_(at_least_on_disk(settings.durable_commit)),
-      raw_(connect(settings)),
+      raw_(connect(
+          {settings.url, settings.application_name, settings.connect_timeout, settings.unwanted})),
       statement_timeout_(settings.statement_timeout) {
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.

@@ -62,8 +62,8 @@ struct Backend {
 /// others.
 class Session {
  public:
-  /// Connects and applies the settings; throws Error. Blocks up to the connect timeout per address,
-  /// and then up to the answer timeout.
+  /// Connects (postgres/connecting.hpp) and applies the settings; throws Error. Blocks up to the
+  /// connect timeout per address, and then up to the answer timeout, unless it becomes unwanted.
   explicit Session(const SessionSettings& settings);
   ~Session();
   Session(const Session&) = delete;

@@ -263,12 +263,13 @@ void KafkaBroker::set_topic_config(const std::string& topic, const Config& confi
   }
 }
 
-void KafkaBroker::deny_topic(const std::string& topic) {
-  const std::string what = "denying topic " + topic;
+void KafkaBroker::add_acl(const std::string& topic, int operation, int permission) {
+  const std::string what = "an ACL of topic " + topic;
   std::array<char, 256> reason{};
   const Handle<rd_kafka_AclBinding_t, rd_kafka_AclBinding_destroy> denial{rd_kafka_AclBinding_new(
       RD_KAFKA_RESOURCE_TOPIC, topic.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
-      RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, reason.data(), reason.size())};
+      static_cast<rd_kafka_AclOperation_t>(operation),
+      static_cast<rd_kafka_AclPermissionType_t>(permission), reason.data(), reason.size())};
   if (!denial) {
     throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
   }
@@ -284,11 +285,20 @@ void KafkaBroker::deny_topic(const std::string& topic) {
     if (const auto* error = rd_kafka_acl_result_error(results[i]); error != nullptr)
       require(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
   }
+}
+
+void KafkaBroker::deny_topic(const std::string& topic) {
+  add_acl(topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
   wait_until(
       [&] {
         return client().describe(topic).error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
       },
       kChangeDeadline, "the denial of topic " + topic);
+}
+
+void KafkaBroker::deny_reading(const std::string& topic) {
+  // What is not allowed is denied as soon as a topic has any.
+  add_acl(topic, RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
 }
 
 void KafkaBroker::permit_topic(const std::string& topic) {

@@ -128,3 +128,28 @@ TEST_CASE("a topic that is denied while it is consumed is named, and goes on onc
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
+
+// Membership is proven by commits, which Kafka refuses for a topic that may not be read.
+TEST_CASE("a session that is lost beside a topic that may not be read comes back for the others") {
+  TwoTopics two;
+  auto& site = two.site;
+  site.pay_many(0, "e", 3);
+  two.pay_other("o", 3);
+  // Both topics in the hands of one.
+  const auto child = site.start({"--set", "consumer.workers=1"});
+  site.wait_for_sql("SELECT count(*) FROM ledger", "6");
+
+  two.broker.deny_reading(TwoTopics::kOther);
+  child->wait_for_output("Grant this user READ", kDeadline);
+  site.sql(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+      " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+  site.pay_many(0, "later", 3);
+  site.wait_for_stored(0, 5);
+
+  two.broker.permit_topic(TwoTopics::kOther);
+  two.pay_other("o-later", 3);
+  site.wait_for_sql("SELECT count(*) FROM ledger", "12");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}

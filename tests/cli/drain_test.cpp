@@ -59,3 +59,39 @@ TEST_CASE("run --drain ends although a partition is added and filled meanwhile")
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   CHECK(site.stored(0) == 2);
 }
+
+// What was behind before it was set back is not behind any more.
+TEST_CASE("run --drain does not end before a partition that was set back meanwhile is done again") {
+  Site site(2);
+  site.sql(R"sql(
+    CREATE TABLE broken (yes boolean);
+    CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF NEW.event_id LIKE 'b%' THEN PERFORM pg_advisory_xact_lock(1); END IF;
+        IF NEW.event_id LIKE 'a%' AND EXISTS (SELECT FROM broken) THEN RAISE 'broken'; END IF;
+        RETURN NEW;
+      END $$;
+    CREATE TRIGGER judge BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION judge())sql");
+  site.pay_many(0, "a", 3);
+  site.pay_many(1, "b", 3);
+  pqxx::connection connection(site.url);
+  pqxx::work holder(connection);
+  holder.exec("SELECT pg_advisory_xact_lock(1)");
+  const auto child = site.start({"--drain"});
+  site.wait_for_stored(0, 2);
+
+  site.sql("INSERT INTO broken VALUES (true)");
+  site.sql("DELETE FROM ledger WHERE event_id LIKE 'a%'");
+  site.sql("DELETE FROM pawl.idempotency_keys WHERE key LIKE 'a%'");
+  REQUIRE(
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "earliest"})
+          .code == 0);
+  site.wait_for_sql("SELECT attempts > 0 FROM pawl.processed_kafka_offsets WHERE partition = 0",
+                    "t");
+  holder.commit();
+  site.wait_for_stored(1, 2);
+  site.sql("DELETE FROM broken");
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  CHECK(site.stored(0) == 2);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "6");
+}

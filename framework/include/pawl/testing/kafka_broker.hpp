@@ -72,6 +72,8 @@ class KafkaBroker {
   /// Denies everybody everything about the topic, or no longer. For a broker with an authorizer
   /// that lets all else pass (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
   void deny_topic(const std::string& topic);
+  /// Lets everybody describe the topic and do nothing else; returns before every request is refused.
+  void deny_reading(const std::string& topic);
   void permit_topic(const std::string& topic);
 
   /// KIP-516, as base64. A topic that was deleted and created again has another one.
@@ -98,6 +100,8 @@ class KafkaBroker {
 
   void service(const std::string& command, const std::vector<std::string>& more = {});
   Client& client();
+  /// For everybody; of rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.
+  void add_acl(const std::string& topic, int operation, int permission);
 
   KafkaOptions options_;
   TempDir folder_;
