@@ -1,6 +1,9 @@
 -- Dead letters where an offset is used again: a topic was made anew, a log was cut and has grown again,
 -- or an operator has set a partition back. docs/failures.md says what is kept, docs/design.md why.
 
+-- pawl: stop-programs
+-- Programs of before store dead letters with an ON CONFLICT that finds no index any more.
+
 ALTER TABLE pawl.dead_letters ADD COLUMN message_digest bytea;
 COMMENT ON COLUMN pawl.dead_letters.message_digest IS
     'SHA-256 over time, key, value and headers of the message. NULL: stored by an older version, or erased.';

@@ -2,6 +2,9 @@
 -- renews it that came to Kafka after created_at. So a message that is younger than pruned_to was not
 -- processed if its key is not there. docs/retention.md says who relies on that.
 
+-- pawl: stop-programs
+-- Programs of before renew no keys, and renewed_since below says that from now on all are.
+
 COMMENT ON COLUMN pawl.idempotency_keys.created_at IS
     'When the key was claimed, or found again by a message that came to Kafka later than that.';
 

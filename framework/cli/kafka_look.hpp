@@ -21,12 +21,12 @@ struct KafkaLook {
   [[nodiscard]] std::optional<std::int64_t> end_of(const TopicPartition& partition) const;
 };
 
-/// Asks for the logs of `partitions`, or of all partitions of `topics` where that is empty. Makes
-/// the client when there is none. Waits for each answer up to kKafkaTimeout; throws nothing.
+/// Asks for the logs of `partitions`, and of all partitions of `whole_topics`. Makes the client
+/// when there is none. Waits for each answer up to kKafkaTimeout; throws nothing.
 [[nodiscard]] KafkaLook look_at_kafka(const Options& options,
                                       std::unique_ptr<kafka::Client>& client,
-                                      const std::vector<std::string>& topics,
-                                      const std::vector<TopicPartition>& partitions);
+                                      const std::vector<TopicPartition>& partitions,
+                                      const std::vector<std::string>& whole_topics = {});
 
 /// Messages behind the stored offset; a log that was cut below it has none.
 [[nodiscard]] std::int64_t lag_of(std::int64_t stored_offset, std::int64_t end);

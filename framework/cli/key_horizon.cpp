@@ -3,14 +3,21 @@
 #include <fmt/format.h>
 
 #include "cli/connections.hpp"
+#include "kafka/answers.hpp"
 
 namespace pawl::cli {
 
 void KeyHorizon::ask(const kafka::Client& client, const std::vector<TopicPartition>& partitions) {
   if (pruned_to_ && !partitions.empty()) {
-    recognised_from_ =
-        client.offsets_at(partitions, pruned_to_->time_since_epoch().count(), kKafkaTimeout);
+    learn(partitions,
+          client.offsets_at(partitions, pruned_to_->time_since_epoch().count(), kKafkaTimeout));
   }
+}
+
+void KeyHorizon::learn(const std::vector<TopicPartition>& partitions,
+                       const std::map<TopicPartition, std::int64_t>& answers) {
+  for (const auto& partition : partitions)
+    recognised_from_[partition] = kafka::answered(answers, partition);
 }
 
 std::optional<std::string> KeyHorizon::refusal(const TopicPartition& partition,

@@ -17,8 +17,13 @@ class KeyHorizon {
   KeyHorizon() = default;
   explicit KeyHorizon(std::optional<ledger::Instant> pruned_to) : pruned_to_(pruned_to) {}
 
-  /// Finds the first records that are younger. Throws kafka::KafkaError.
+  /// Finds the first records that are younger. Throws kafka::KafkaError, also where Kafka does not
+  /// tell it of one of them: nobody knows then whether that may go back.
   void ask(const kafka::Client& client, const std::vector<TopicPartition>& partitions);
+
+  /// The same with what Kafka answered about them.
+  void learn(const std::vector<TopicPartition>& partitions,
+             const std::map<TopicPartition, std::int64_t>& answers);
 
   /// Keys of messages from before may be gone; nullopt: none are.
   [[nodiscard]] const std::optional<ledger::Instant>& pruned_to() const { return pruned_to_; }

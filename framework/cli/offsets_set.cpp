@@ -179,7 +179,8 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   }
   std::vector<TopicPartition> back;
   for (const auto& move : plan_.moves) {
-    if (move.goes_back())
+    // With --force nobody looks at it, and it must not fail for what Kafka cannot tell now.
+    if (move.goes_back() && !arguments_.force)
       back.push_back(move.partition);
   }
   plan_.horizon.ask(client, back);
@@ -219,6 +220,7 @@ void OffsetChange::plan_without_kafka(const std::string& problem) {
                     "it when Kafka is back, or give an offset and --force to store it unchecked",
                     problem));
   }
+  plan_.moves.clear();  // Kafka may have gone while it was asked
   for (const auto& [partition, row] : rows_) {
     if (chosen(partition))
       plan_.moves.push_back({row.partition, row, std::nullopt, target_.number});

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
@@ -27,16 +26,13 @@ struct Picture {
 };
 
 void ask_kafka(const Options& options, Picture& picture) {
-  std::set<std::string> topics;
   std::vector<TopicPartition> partitions;
-  for (const auto& row : picture.rows) {
-    topics.insert(row.partition.topic);
+  for (const auto& row : picture.rows)
     partitions.push_back(row.partition);
-  }
   if (partitions.empty())
     return;
   std::unique_ptr<kafka::Client> client;
-  picture.kafka = look_at_kafka(options, client, {topics.begin(), topics.end()}, partitions);
+  picture.kafka = look_at_kafka(options, client, partitions);
 }
 
 void print_json(const Options& options, const Picture& picture) {

@@ -56,9 +56,7 @@ bool needs_somebody(const Status& status, const Arguments& arguments) {
   };
   const bool any = arguments.exit_code || !arguments.fail_on.empty();
   const auto some = [](const auto& number) { return number.value_or(0) > 0; };
-  const bool nothing_stored =
-      std::none_of(status.partitions.begin(), status.partitions.end(),
-                   [](const auto& partition) { return partition.row.has_value(); });
+  const bool nothing_stored = status.partitions.empty() || !unstored_topics(status).empty();
   return (any && (some(totals.halted) || nothing_stored)) ||
          (asked("dead-letters") && (some(totals.dead_letters) || some(totals.parked_messages))) ||
          (asked("unowned") && some(totals.unowned)) || (asked("paused") && some(totals.paused)) ||
@@ -143,7 +141,8 @@ void add_status(CLI::App& parser, Commands& commands) {
       ->add_option("--interval", arguments->interval,
                    "Look twice, this far apart, so that rates are known: 1s")
       ->type_name("TIME");
-  command->add_flag("--exit-code", arguments->exit_code, "End with 3 when a partition is halted");
+  command->add_flag("--exit-code", arguments->exit_code,
+                    "End with 3 when a partition is halted, or nothing is stored of a topic");
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "The same, and with 3 also for: dead-letters, unowned, paused, stalled")

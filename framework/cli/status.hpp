@@ -69,6 +69,8 @@ struct StatusTotals {
   std::optional<std::int64_t> parked_messages;
 };
 [[nodiscard]] StatusTotals totals_of(const Status& status);
+/// Topics that Kafka has, and of which no partition has a row.
+[[nodiscard]] std::vector<std::string> unstored_topics(const Status& status);
 
 /// The screen. `all`: every partition, reason and group of dead letters, however many.
 [[nodiscard]] std::string status_text(const Status& status, bool all);

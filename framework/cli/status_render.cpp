@@ -48,7 +48,7 @@ std::string rate_text(std::optional<double> rate) {
 
 std::string state_text(const StatusPartition& partition) {
   if (!partition.row)
-    return "?";
+    return partition.concern ? "-" : "?";
   if (partition.concern == Concern::kStalled)
     return "stalled";
   return ledger::to_string(partition.row->state);
@@ -56,7 +56,7 @@ std::string state_text(const StatusPartition& partition) {
 
 std::string owner_text(const StatusPartition& partition) {
   if (!partition.row)
-    return "?";
+    return partition.concern ? "nobody" : "?";
   const auto& row = *partition.row;
   if (row.owned())
     return row.owner;
@@ -102,9 +102,11 @@ std::string partitions_text(const Status& status, bool all) {
   for (const auto* partition : shown) {
     const auto& row = partition->row;
     const auto lag = partition->lag();
-    const auto stored = row ? std::to_string(row->stored_offset) : "?";
+    std::string stored = row || partition->concern ? "-" : "?";
+    if (row && row->stored_offset >= 0)
+      stored = std::to_string(row->stored_offset);
     table.add({partition->partition.topic, std::to_string(partition->partition.partition),
-               state_text(*partition), row && row->stored_offset < 0 ? "-" : stored,
+               state_text(*partition), stored,
                partition->end ? std::to_string(*partition->end) : "?",
                lag ? std::to_string(*lag) : "?", rate_text(partition->rate),
                partition->eta_seconds ? ops::span_text(*partition->eta_seconds) : "?",
@@ -233,7 +235,7 @@ std::string verdict_of(const Status& status) {
     return "PostgreSQL DOES NOT ANSWER";
   if (!status.known)
     return "this consumer has never run against this database";
-  if (status.partitions.empty() || !status.partitions.front().row)
+  if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))
     return "no partition is stored yet";
   std::vector<std::string> parts;
   const auto part = [&](const std::optional<std::size_t>& number, const char* what) {
@@ -287,6 +289,13 @@ std::string status_text(const Status& status, bool all) {
     text += fmt::format("\n{} without owner: nothing is processed there until a `run` takes {}.\n",
                         counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
                         unowned == 1 ? "it" : "them");
+  }
+  for (const auto& topic : unstored_topics(status)) {
+    if (status.postgres_problem.empty())
+      text += fmt::format(
+          "\nNothing is stored of topic {}: no `run` has begun it. Where one runs, its log says "
+          "why; see also `check`.\n",
+          topic);
   }
   for (const auto& topic : status.differing)
     text += differing_text(topic);

@@ -1,6 +1,7 @@
 // What `status` asks PostgreSQL and Kafka.
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "cli/connections.hpp"
 #include "cli/status_source.hpp"
@@ -82,6 +83,18 @@ StatusTotals totals_of(const Status& status) {
   return totals;
 }
 
+std::vector<std::string> unstored_topics(const Status& status) {
+  std::map<std::string, bool> stored;
+  for (const auto& partition : status.partitions)
+    stored[partition.partition.topic] |= partition.row.has_value();
+  std::vector<std::string> topics;
+  for (const auto& [topic, any] : stored) {
+    if (!any)
+      topics.push_back(topic);
+  }
+  return topics;
+}
+
 Status StatusSource::look() {
   Status status;
   status.cluster = options_.kafka.cluster;
@@ -139,34 +152,31 @@ void StatusSource::ask_postgres(Status& status) {
 }
 
 void StatusSource::ask_kafka(Status& status) {
-  auto topics = topics_of(options_);
-  std::vector<TopicPartition> wanted;
-  for (const auto& partition : status.partitions) {
-    const auto& name = partition.partition;
-    wanted.push_back(name);
-    if (std::find(topics.begin(), topics.end(), name.topic) == topics.end())
-      topics.push_back(name.topic);
-  }
-  const auto look = look_at_kafka(options_, client_, topics, wanted);
+  const auto topics = topics_of(options_);
+  std::set<TopicPartition> stored;
+  for (const auto& partition : status.partitions)
+    stored.insert(partition.partition);
+  const auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, topics);
   status.kafka_problem = look.problem;
   status.refused_topics = look.refused;
   if (!look.problem.empty())
     return;
-  for (const auto& topic : topics_of(options_)) {
+  for (const auto& topic : topics) {
     if (!look.topics.contains(topic) && !look.refused.contains(topic))
       status.missing_topics.push_back(topic);
   }
+  // Those that have no row as well: nobody has met them, or the one who did refused them.
+  for (const auto& topic : topics) {
+    const auto found = look.topics.find(topic);
+    for (std::int32_t p = 0; found != look.topics.end() && p < found->second; ++p) {
+      const TopicPartition name{topic, p};
+      if (!stored.contains(name))
+        status.partitions.emplace_back().partition = name;
+    }
+  }
+  std::ranges::sort(status.partitions, {}, &StatusPartition::partition);
   for (auto& partition : status.partitions)
     partition.end = look.end_of(partition.partition);
-  if (!status.partitions.empty())
-    return;
-  // Kafka's half alone.
-  for (const auto& [name, range] : look.ranges) {
-    StatusPartition partition;
-    partition.partition = name;
-    partition.end = range.end;
-    status.partitions.push_back(std::move(partition));
-  }
 }
 
 /// By how much the lag has shrunk since the last look tells when it is gone: what producers add

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 
 #include "kafka/handles.hpp"
@@ -19,6 +20,17 @@ const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartiti
   throw KafkaError(
       RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
       fmt::format("Kafka tells no offsets of {} [{}] now", partition.topic, partition.partition));
+}
+
+/// The first offsets at or after a time: where Kafka has none for it (below 0) the log's end, which
+/// is in `ends`; absent where Kafka did not tell that either, since a leader moved meanwhile.
+inline std::map<TopicPartition, std::int64_t> or_ends(
+    std::map<TopicPartition, std::int64_t> offsets,
+    const std::map<TopicPartition, std::int64_t>& ends) {
+  for (const auto& [partition, end] : ends)
+    offsets[partition] = end;
+  std::erase_if(offsets, [](const auto& entry) { return entry.second < 0; });
+  return offsets;
 }
 
 }  // namespace pawl::kafka

@@ -1,6 +1,7 @@
 // The questions of kafka/client.hpp, answered through librdkafka's admin API.
 #include <fmt/format.h>
 
+#include "kafka/answers.hpp"
 #include "kafka/client.hpp"
 
 namespace pawl::kafka {
@@ -178,11 +179,8 @@ std::map<TopicPartition, std::int64_t> Client::offsets_at(
     if (offset < 0)
       beyond.push_back(partition);
   }
-  for (const auto& [partition, end] :
-       list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout)) {
-    offsets[partition] = end;
-  }
-  return offsets;
+  return or_ends(std::move(offsets),
+                 list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout));
 }
 
 std::map<TopicPartition, CommittedOffset> Client::committed(

@@ -100,6 +100,70 @@ TEST_CASE("several consumers of one topic are said to be meant, or begin where t
   }
 }
 
+TEST_CASE("status tells of a topic that was refused at first contact beside one that goes on") {
+  Twice site(2);
+  auto& broker = KafkaBroker::shared();
+  const auto own = broker.new_topic("own", 2);
+  KafkaProducer producer(site.bootstrap);
+  producer.send(own, {.key = "a",
+                      .value = R"({"account": "a", "amount": 1})",
+                      .headers = {{"event-id", "own-0"}},
+                      .partition = 0});
+  producer.flush();
+  site.handler = "sql = [\"SELECT 1\"]\n\n[[handler]]\ntopics = [\"" + own + "\"]\n" + site.handler;
+
+  const auto as_other = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--set", "kafka.group=other-" + site.group});
+    return site.run(std::move(arguments));
+  };
+  const auto child = site.start({"--set", "kafka.group=other-" + site.group});
+  site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE topic = '" + own +
+                        "' AND NOT released",
+                    "2");
+  site.wait_for_sql(
+      "SELECT sum(applied_count) FROM pawl.processed_kafka_offsets WHERE topic = '" + own + "'",
+      "1");
+  child->wait_for_output("start_beside", kDeadline);
+
+  const auto json = nlohmann::json::parse(as_other({"status", "--json"}).out);
+  CHECK(json.at("totals").at("partitions") == 4);
+  CHECK(json.at("totals").at("unowned") == 2);
+  CHECK(json.at("totals").at("lag").is_null());
+  std::size_t refused = 0;
+  for (const auto& partition : json.at("partitions")) {
+    INFO(partition.dump());
+    const bool is_refused = partition.at("topic") == site.topic;
+    CHECK(partition.at("concern") == (is_refused ? "unowned" : "none"));
+    CHECK(partition.contains("stored") == !is_refused);
+    CHECK(partition.at("end").is_number());
+    refused += is_refused ? 1 : 0;
+  }
+  CHECK(refused == 2);
+  CHECK(as_other({"status", "--exit-code"}).code == 3);
+  CHECK(as_other({"status", "--fail-on", "unowned,stalled"}).code == 3);
+  CHECK_THAT(as_other({"status"}).out,
+             ContainsSubstring("2 WITHOUT OWNER") &&
+                 ContainsSubstring("Nothing is stored of topic " + site.topic) &&
+                 !ContainsSubstring("Nothing is stored of topic " + own));
+
+  // A partition that was added, and that nobody has met, is not the whole topic.
+  child->kill(SIGTERM);
+  REQUIRE(child->wait(kDeadline).code == 0);
+  site.handler = "sql = [\"SELECT 1\"]\n";
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  broker.add_partitions(site.topic, 3);
+  wait_until(
+      [&] {
+        const auto grown = nlohmann::json::parse(site.run({"status", "--json"}).out);
+        return grown.at("partitions").size() == 3;
+      },
+      kDeadline, "the partition that nobody has met");
+  const auto grown = nlohmann::json::parse(site.run({"status", "--json"}).out);
+  CHECK(grown.at("partitions")[2].at("concern") == "unowned");
+  CHECK(grown.at("totals").at("unowned") == 3);  // it has drained and gone
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+}
+
 TEST_CASE("check says where each partition would begin, and why") {
   Site site(3);
   for (int p = 0; p < 3; ++p)

@@ -113,6 +113,27 @@ TEST_CASE("status tells nobody for what has no owner, and who was the last") {
              ContainsSubstring("nobody\n") && ContainsSubstring("nobody (host:1:ab is gone)\n"));
 }
 
+TEST_CASE(
+    "partitions that nobody has met stand beside the others, and a topic without any is named") {
+  const auto unmet = [](const std::string& topic, int number) {
+    StatusPartition partition;
+    partition.partition = {topic, number};
+    partition.end = 5;
+    partition.concern = Concern::kUnowned;
+    return partition;
+  };
+  const auto added = with({running(0, 0), unmet("payments", 1)});
+  CHECK(unstored_topics(added).empty());
+  CHECK_THAT(verdict_of(added), ContainsSubstring("no partition of 2 halted, 1 WITHOUT OWNER"));
+
+  const auto refused = with({unmet("orders", 0), unmet("orders", 1), running(0, 0)});
+  CHECK(unstored_topics(refused) == std::vector<std::string>{"orders"});
+  CHECK_THAT(verdict_of(refused), ContainsSubstring("2 WITHOUT OWNER, lag unknown"));
+  CHECK_THAT(status_text(refused, false), ContainsSubstring("Nothing is stored of topic orders:") &&
+                                              !ContainsSubstring("of topic payments"));
+  CHECK(verdict_of(with({unmet("orders", 0)})) == "no partition is stored yet");
+}
+
 TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
   auto partition = halted(0);
   partition.row->reason = "key \"\033[2J\a\"";

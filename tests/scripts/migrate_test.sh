@@ -425,6 +425,72 @@ case_a_server_that_stops_meanwhile_is_reported() {
     grep -q 'terminating connection' "$work/out 1" || fail "does not say why: $(<"$work/out 1")"
 }
 
+# Sessions of programs that stay until they are ended; as a role that the one who migrates sees little of.
+connect_as() { # APPLICATION_NAME [URL]
+    local seen="SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '$1' AND query LIKE '%pg_sleep(600)%')"
+    PGAPPNAME=$1 psql -X -q -d "${2:-${url/postgres@/consumer@}}" -c 'SELECT pg_sleep(600)' >/dev/null 2>&1 &
+    await "the session of $1" sql "$seen"
+}
+disconnect_all() {
+    local sleeping="FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%' AND pid <> pg_backend_pid()"
+    sql "SELECT pg_terminate_backend(pid) $sleeping" >/dev/null
+    await 'the end of the sessions' sql "SELECT NOT EXISTS (SELECT $sleeping)"
+}
+as_migrator() { # COMMAND OPTIONS...: on pawl's own set
+    local command=$1
+    shift
+    "$migrate" "$command" --database "${url/postgres@/migrator@}" "$@"
+}
+
+case_what_needs_stopped_programs_is_not_applied_beside_them() {
+    local application other=$url
+    new_database
+    sql 'CREATE ROLE consumer LOGIN; CREATE ROLE migrator LOGIN' 2>/dev/null || true
+    sql 'CREATE SCHEMA pawl AUTHORIZATION migrator'
+    mkdir "$work/older"
+    cp -- "$home"/migrations/000[1-6]_*.sql "$work/older/"
+    # Where nothing is applied nobody works.
+    connect_as 'pawl early'
+    run as_migrator up --name pawl --dir "$work/older" && exits 0
+    disconnect_all
+
+    run as_migrator plan && exits 0 && says '0007_letters_of_reused_offsets.sql (stop all programs first)'
+    says_not '0009_processes.sql (stop'
+    run as_migrator plan --sql && exits 0 && says '-- Stop all programs of pawl first'
+    for application in 'pawl payments' 'pawl dead letters' 'pawl retention' 'pawl alerts'; do
+        connect_as "$application"
+        run as_migrator up && exits 6
+        says 0007_letters_of_reused_offsets.sql
+        says "\"$application\" of consumer"
+        says "$(sql "SELECT pid FROM pg_stat_activity WHERE application_name = '$application'")"
+        says 'run this again: scripts/migrate up'
+        is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" 6
+        disconnect_all
+    done
+    # A name that the URL of the configuration gives: the register knows whose session it is.
+    connect_as renamed
+    sql "INSERT INTO pawl.consumers (cluster, group_id) VALUES ('c', 'g');
+         INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset, released, owner_pid, owner_backend_start)
+         SELECT 1, 't', 0, -1, -1, false, pid, backend_start FROM pg_stat_activity WHERE application_name = 'renamed'"
+    run as_migrator up && exits 6 && says '"renamed" of consumer'
+    disconnect_all
+
+    # Not in the way: other databases' programs, a short command, what only looks alike, and files
+    # that need nobody to stop.
+    connect_as 'pawl payments' "$other"
+    connect_as 'pawl command'
+    connect_as pawling
+    run as_migrator up && exits 0 && says 'applied 0007_letters_of_reused_offsets.sql'
+    connect_as 'pawl beside'
+    write 0001_a.sql <<<'CREATE TABLE a (n int);'
+    run app up && exits 0
+    write 0002_b.sql <<<$'-- pawl: stop-programs\nCREATE TABLE b (n int);'
+    run app up && exits 6 && says 0002_b.sql
+    is "$(exists b)" f
+    disconnect_all
+    run app up && exits 0
+}
+
 case_another_schema_gets_the_same_tables() {
     local first=$url
     run "$migrate" up --database "$url" && exits 0
