@@ -35,21 +35,39 @@ class FromKafka {
  public:
   explicit FromKafka(const Options& options) : options_(options) {}
 
+  /// Nullopt: the message is not there (any more). Throws kafka::KafkaError when Kafka does not
+  /// say.
   std::optional<kafka::Record> operator()(const ledger::DeadLetter& letter) {
     if (!client_)
       client_ = make_client(options_);
+    if (!exists(letter.partition))
+      return std::nullopt;
     try {
       auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
       const bool same = record && record->offset() == letter.offset &&
                         is_of(letter, record->view(letter.partition.topic, ""));
       return same ? std::move(record) : std::nullopt;
-    } catch (const kafka::KafkaError&) {
-      // Removed by retention, or the topic is gone.
-      return std::nullopt;
+    } catch (const kafka::KafkaError& error) {
+      // Removed by retention, or the log was cut.
+      if (kafka::kind_of_error(error.code()) == kafka::ErrorKind::kPositionRefused)
+        return std::nullopt;
+      throw;
     }
   }
 
  private:
+  /// Asked before: who reads from a topic that is gone waits for nothing until the time is over.
+  bool exists(const TopicPartition& partition) {
+    auto known = partitions_.find(partition.topic);
+    if (known == partitions_.end()) {
+      const auto described = client_->describe({partition.topic}, kKafkaTimeout);
+      const auto found = described.find(partition.topic);
+      const auto count = found == described.end() ? 0 : found->second.partitions;
+      known = partitions_.emplace(partition.topic, count).first;
+    }
+    return partition.partition < known->second;
+  }
+
   /// Not another message that has its offset now.
   static bool is_of(const ledger::DeadLetter& letter, const Message& message) {
     return letter.message_digest ? message::message_digest(message) == letter.message_digest
@@ -58,6 +76,7 @@ class FromKafka {
 
   const Options& options_;
   std::unique_ptr<kafka::Client> client_;
+  std::map<std::string, std::int32_t> partitions_;  ///< by topic; 0: it does not exist
 };
 
 class Pace {
@@ -187,6 +206,7 @@ class ReplayRun {
         return false;
       case Kind::kFailed:
       case Kind::kUnreadable:
+      case Kind::kNotRead:
         ++tried_;
         ++counts_[result.kind];
         failed_.insert(letter.id);
@@ -209,6 +229,7 @@ class ReplayRun {
     add(counts_[Kind::kDuplicate], "had been processed already");
     add(counts_[Kind::kFailed], "failed again");
     add(counts_[Kind::kUnreadable], "whose bytes are gone");
+    add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
     add(waits_, "wait behind an earlier one of their record key");
     std::cout << '\n';
