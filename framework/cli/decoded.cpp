@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/printable.hpp"
+
 namespace pawl::cli {
 namespace {
 
@@ -23,16 +25,6 @@ bool is_text(std::string_view bytes) {
     return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F;
   });
   return !steers && is_utf8(bytes);
-}
-
-/// At most so many bytes, not ending within a character of UTF-8.
-std::string_view head(std::string_view bytes, std::size_t most) {
-  if (bytes.size() <= most)
-    return bytes;
-  auto end = most;
-  while (end > 0 && most - end < 4 && (static_cast<unsigned char>(bytes[end]) & 0xC0U) == 0x80U)
-    --end;
-  return bytes.substr(0, end);
 }
 
 std::string hex(std::string_view bytes) {
@@ -73,7 +65,7 @@ std::string to_text(const Decoded& decoded) {
   if (decoded.form == "null")
     return "null";
   return fmt::format(
-      "{}, {} bytes: {}{}", decoded.form, decoded.bytes, decoded.text,
+      "{}, {} bytes: {}{}", decoded.form, decoded.bytes, printable_lines(decoded.text),
       decoded.cut ? fmt::format("... (cut; --max-bytes {} shows all)", decoded.bytes) : "");
 }
 

@@ -12,6 +12,7 @@
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
 #include "ledger/dead_letters.hpp"
@@ -145,21 +146,14 @@ std::string key_text(const std::optional<std::string>& key,
                      const std::optional<std::string>& hash) {
   if (!key)
     return hash ? "sha256:" + hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
-  std::string text;
-  for (const char byte : ledger::storable_text(*key, kLongestKey)) {
-    if (byte >= 0 && byte < ' ') {
-      fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
-    } else {
-      text += byte;
-    }
-  }
-  return key->size() > kLongestKey ? text + "..." : text;
+  const std::string text(head(*key, kLongestKey));
+  return text.size() < key->size() ? text + "..." : text;
 }
 
 std::string first_line(const std::string& text) {
   auto line = text.substr(0, text.find('\n'));
   if (line.size() > kLongestError)
-    line = line.substr(0, kLongestError - 3) + "...";
+    line = std::string(head(line, kLongestError - 3)) + "...";
   return line;
 }
 

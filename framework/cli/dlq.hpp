@@ -50,7 +50,7 @@ Json describe(const ledger::DeadLetter& letter);
 Json readable(const std::optional<std::string>& bytes);
 /// Lower-case digits.
 std::string hexadecimal(const std::string& bytes);
-/// A record key in a table: cut, what cannot be printed as \xNN; its hash where it is not stored.
+/// A record key in a table: cut; its hash where it is not stored.
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table: cut.
 std::string first_line(const std::string& text);

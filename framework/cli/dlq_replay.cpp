@@ -12,6 +12,7 @@
 #include "cli/connections.hpp"
 #include "cli/dlq.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "engine/replay.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/retention.hpp"
@@ -202,7 +203,8 @@ class ReplayRun {
       case Kind::kWaits:
         ++waits_;
         if (!arguments_.letters->all)
-          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                   printable_lines(result.why));
         return false;
       case Kind::kFailed:
       case Kind::kUnreadable:
@@ -210,7 +212,8 @@ class ReplayRun {
         ++tried_;
         ++counts_[result.kind];
         failed_.insert(letter.id);
-        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
+        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                 printable_lines(result.why));
         return false;
     }
     return false;

@@ -9,6 +9,7 @@
 #include "cli/connections.hpp"
 #include "cli/decoded.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "kafka/fetch_one.hpp"
 
 namespace pawl::cli {
@@ -60,7 +61,7 @@ void print(const Message& message, const Arguments& arguments) {
       "{} [{}] offset {}, timestamp {}\n", message.topic(), message.partition(), message.offset(),
       message.timestamp_ms() < 0 ? "none" : std::to_string(message.timestamp_ms()));
   for (const auto& header : message.headers()) {
-    std::cout << fmt::format("header {}: {}\n", shown(header.name).text,
+    std::cout << fmt::format("header {}: {}\n", printable(shown(header.name).text),
                              to_text(shown(header.value)));
   }
   std::cout << fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())), to_text(value));

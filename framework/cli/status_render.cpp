@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/printable.hpp"
 #include "cli/status.hpp"
 #include "cli/table.hpp"
 #include "config/document.hpp"
@@ -216,15 +217,6 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
       topic.topic, topic.difference, fmt::join(groups, " | "));
 }
 
-/// Names and reasons come from elsewhere: none of it may steer a terminal.
-std::string printable(std::string text) {
-  for (auto& c : text) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
-      c = ' ';
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string verdict_of(const Status& status) {
@@ -294,7 +286,8 @@ std::string status_text(const Status& status, bool all) {
   text += letters_text(status, all);
   if (status.postgres_problem.empty())
     text += server_text(status);
-  return printable(std::move(text));
+  // Reasons are of several lines.
+  return printable_lines(text);
 }
 
 }  // namespace pawl::cli
