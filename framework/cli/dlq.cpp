@@ -11,12 +11,13 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/decoded.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/printable.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
 #include "ledger/dead_letters.hpp"
-#include "ledger/payload.hpp"
+#include "message/hexadecimal.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -123,29 +124,10 @@ int list(const Options& options, const ListArguments& arguments) {
 
 }  // namespace
 
-std::string hexadecimal(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-Json readable(const std::optional<std::string>& bytes) {
-  if (!bytes)
-    return nullptr;
-  auto text = Json(*bytes);
-  try {
-    static_cast<void>(text.dump());
-    return text;
-  } catch (const nlohmann::json::exception&) {
-    return {{"base64", ledger::base64(*bytes)}};
-  }
-}
-
 std::string key_text(const std::optional<std::string>& key,
                      const std::optional<std::string>& hash) {
   if (!key)
-    return hash ? "sha256:" + hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
+    return hash ? "sha256:" + message::hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
   const std::string text(head(*key, kLongestKey));
   return text.size() < key->size() ? text + "..." : text;
 }
@@ -174,7 +156,7 @@ Json describe(const DeadLetter& letter) {
   entry["died_at"] = letter.died_at;
   entry["key"] = readable(letter.record_key);
   entry["key_sha256"] =
-      letter.record_key_hash ? Json(hexadecimal(*letter.record_key_hash)) : Json(nullptr);
+      letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);
   entry["idempotency_key"] = or_null(letter.idempotency_key);
   entry["payload"] = letter.payload;
   entry["value_bytes"] = or_null(letter.value_bytes);

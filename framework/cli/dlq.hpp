@@ -46,10 +46,6 @@ int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& 
 
 /// A letter for machines, without what it carried.
 Json describe(const ledger::DeadLetter& letter);
-/// Bytes as text where they are text, else {"base64": ...}.
-Json readable(const std::optional<std::string>& bytes);
-/// Lower-case digits.
-std::string hexadecimal(const std::string& bytes);
 /// A record key in a table: cut; its hash where it is not stored.
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table: cut.

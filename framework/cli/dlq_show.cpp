@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/decoded.hpp"
 #include "cli/dlq.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/printable.hpp"
