@@ -32,7 +32,7 @@ std::int64_t offset_of(const Options& options, const Arguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, *arguments.partition).front();
-  return row.halted_at.value_or(row.stored_offset + 1);
+  return row.halt_offset.value_or(row.stored_offset + 1);
 }
 
 void print(const Message& message, const Arguments& arguments) {

@@ -57,7 +57,7 @@ Json partition_json(const StatusPartition& partition) {
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
   json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.halted_at);
+  json["message_offset"] = or_null(row.halt_offset);
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
