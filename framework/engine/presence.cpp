@@ -7,8 +7,7 @@
 namespace pawl::engine {
 namespace {
 
-/// A quarter of what ledger::live_processes() takes for alive.
-constexpr std::chrono::milliseconds kInterval{5000};
+constexpr std::chrono::milliseconds kInterval = std::chrono::milliseconds(ledger::kLiveProcess) / 4;
 
 }  // namespace
 
