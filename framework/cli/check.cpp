@@ -10,6 +10,7 @@
 #include "config/redact.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
+#include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
 #include "kafka/producer.hpp"
@@ -256,9 +257,7 @@ void Check::check_topics(const kafka::Client& client) {
   const auto answers = client.describe_each(topics, kKafkaTimeout);
   for (const auto& topic : topics) {
     if (const auto refused = answers.refused.find(topic); refused != answers.refused.end()) {
-      findings_.wrong(fmt::format(
-          "topic {}: Kafka refuses it: {}; grant this user READ and DESCRIBE on the topic", topic,
-          refused->second.what()));
+      findings_.wrong(engine::topic_refused_text(topic, refused->second.what()));
       continue;
     }
     const auto found = answers.described.find(topic);

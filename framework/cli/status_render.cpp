@@ -8,6 +8,7 @@
 #include "cli/status.hpp"
 #include "cli/table.hpp"
 #include "config/document.hpp"
+#include "engine/topic_directory.hpp"
 #include "ledger/rows.hpp"
 #include "ops/catching_up.hpp"
 
@@ -269,12 +270,8 @@ std::string status_text(const Status& status, bool all) {
   }
   for (const auto& topic : status.missing_topics)
     text += fmt::format("Topic {} does not exist in Kafka.\n", topic);
-  for (const auto& [topic, why] : status.refused_topics) {
-    text += fmt::format(
-        "Kafka refuses topic {}: {}. Nothing of it is processed; grant this user READ and DESCRIBE "
-        "on it.\n",
-        topic, why);
-  }
+  for (const auto& [topic, why] : status.refused_topics)
+    text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
   const auto unowned = totals_of(status).counts.value_or(StatusCounts{}).unowned;
   if (unowned > 0) {
