@@ -221,30 +221,30 @@ std::vector<std::string> letter_statuses(const std::string& word) {
   return {word};
 }
 
-int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                      const std::string& wanted) {
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted) {
   ledger::DeadLetterFilter filter;
   filter.statuses = letter_statuses("all");
   std::ranges::copy_if(arguments.ids, std::back_inserter(filter.ids),
                        [&](std::int64_t id) { return !matched.contains(id); });
   if (filter.ids.empty())
-    return 0;
+    return false;
   std::set<std::int64_t> unknown(filter.ids.begin(), filter.ids.end());
-  int unfulfilled = 0;
+  bool unfulfilled = false;
   view.for_each(session, filter, false, [&](const DeadLetter& letter) {
     unknown.erase(letter.id);
     std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
                              letter.unresolved() ? "the filters leave it out"
                                                  : fmt::format("is {} already", letter.status));
-    unfulfilled += letter.status == wanted ? 0 : 1;
+    unfulfilled = unfulfilled || letter.status != wanted;
     return true;
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
         "{}: there is no such dead letter; `dlq list --status all` lists them\n", id);
   }
-  return unfulfilled + static_cast<int>(unknown.size());
+  return unfulfilled || !unknown.empty();
 }
 
 std::string place_of(const DeadLetter& letter) {

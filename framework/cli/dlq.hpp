@@ -38,11 +38,11 @@ void add_status_argument(CLI::App& command, std::string& status);
 /// The stored statuses that such a word means.
 std::vector<std::string> letter_statuses(const std::string& word);
 
-/// Says on stderr why ids that the command line names are not among those that were `matched`, and
-/// returns how many of them are no letter that has the `wanted` status already.
-int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                      const std::string& wanted);
+/// Says on stderr why ids that the command line names are not among those that were `matched`.
+/// Whether one of them is no letter that has the `wanted` status already.
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted);
 
 /// A letter for machines, without what it carried.
 Json describe(const ledger::DeadLetter& letter);

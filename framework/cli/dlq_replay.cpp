@@ -123,12 +123,10 @@ class ReplayRun {
     replay_chosen();
     const auto& letters = *arguments_.letters;
     // A letter that --limit left for another time was not looked for.
-    const int unmatched =
-        full() ? 0 : explain_unmatched(*session_, view_, letters, matched_, "replayed");
-    const int code = report();
-    if (code != kDone || unmatched == 0)
-      return code;
-    return tried_ == 0 ? kBadCall : kFailed;
+    const bool unmatched =
+        !full() && explain_unmatched(*session_, view_, letters, matched_, "replayed");
+    report();
+    return exit_code(unmatched);
   }
 
  private:
@@ -219,10 +217,10 @@ class ReplayRun {
     return false;
   }
 
-  int report() {
+  void report() {
     if (arguments_.dry_run) {
       std::cout << fmt::format("would replay {} dead letters\n", tried_);
-      return refused_.empty() ? kDone : kFailed;
+      return;
     }
     std::cout << fmt::format("replayed {}", counts_[Kind::kApplied]);
     const auto add = [](std::int64_t count, const char* what) {
@@ -236,12 +234,16 @@ class ReplayRun {
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
     add(waits_, "wait behind an earlier one of their record key");
     std::cout << '\n';
-    // Nothing was tried: nothing was changed.
-    if (!refused_.empty() && tried_ == 0)
-      return kBadCall;
+  }
+
+  /// `unmatched`: an id was named that is no letter to replay.
+  [[nodiscard]] int exit_code(bool unmatched) const {
     // With --all the first of the key has been told to have failed, or another command has it.
     const bool named_waits = waits_ > 0 && !arguments_.letters->all;
-    return failed_.empty() && refused_.empty() && !named_waits ? kDone : kFailed;
+    if (failed_.empty() && refused_.empty() && !named_waits && !unmatched)
+      return kDone;
+    // Nothing was tried: nothing was changed.
+    return tried_ == 0 && !named_waits ? kBadCall : kFailed;
   }
 
   const Options& options_;
