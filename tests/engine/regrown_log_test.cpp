@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <pawl/consumer.hpp>
 #include <vector>
 
 #include "payments_world.hpp"
@@ -24,9 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kHaltedPartitions = 4;  // RunResult
-constexpr int kKept = 91;             // records that the log still has when it is put back
-constexpr int kLost = 10;             // and those that it has not
+constexpr int kKept = 91;  // records that the log still has when it is put back
+constexpr int kLost = 10;  // and those that it has not
 constexpr int kRegrown = 60;
 
 /// One consumer in each mode, with a topic of its own, and one broker for all of them whose disk
@@ -172,7 +172,7 @@ TEST_CASE("a log that was truncated and has regrown while nobody ran halts in ev
     const auto process = world->start({.arguments = {"--drain"}});
     const auto status = process->wait(120s);
     INFO(process->output());
-    REQUIRE(status.code == kHaltedPartitions);
+    REQUIRE(status.code == static_cast<int>(pawl::RunResult::kHaltedPartitions));
   }
   consumers.require_halts(false);
   consumers.require_recovery();
