@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <filesystem>
 #include <memory>
 #include <pawl/consumer.hpp>
 #include <vector>
@@ -22,8 +21,6 @@ using pawl::testing::KafkaProducer;
 using pawl::testing::wait_until;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kKept = 91;  // records that the log still has when it is put back
 constexpr int kLost = 10;  // and those that it has not
@@ -81,15 +78,13 @@ class Consumers {
   void keep_disks() {
     broker.stop();
     for (const auto& world : worlds)
-      fs::copy(data(*world), saved_.path() / world->topic(), fs::copy_options::recursive);
+      broker.save_log(world->topic(), 0);
     broker.start();
   }
   void put_back_disks() {
     broker.stop();
-    for (const auto& world : worlds) {
-      fs::remove_all(data(*world));
-      fs::copy(saved_.path() / world->topic(), data(*world), fs::copy_options::recursive);
-    }
+    for (const auto& world : worlds)
+      broker.restore_log(world->topic(), 0);
     broker.start();
     produce(kRegrown);
   }
@@ -149,11 +144,6 @@ class Consumers {
   std::vector<std::unique_ptr<PaymentsWorld>> worlds;
 
  private:
-  [[nodiscard]] fs::path data(const PaymentsWorld& world) const {
-    return broker.folder() / "data" / (world.topic() + "-0");
-  }
-
-  pawl::testing::TempDir saved_{"disks"};
   std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 
