@@ -213,8 +213,7 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
     groups.push_back(fmt::format("{}", fmt::join(owners, ", ")));
   return fmt::format(
       "\n{} is handled in different ways ({}) by {}: normal during a deployment; else give them "
-      "one "
-      "configuration and program.\n",
+      "one configuration and program.\n",
       topic.topic, topic.difference, fmt::join(groups, " | "));
 }
 

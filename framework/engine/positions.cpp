@@ -74,8 +74,8 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
     return std::nullopt;
   return fmt::format(
       "the database has lost consumer {}/{} itself: it was restored from before this consumer's "
-      "first "
-      "start. Restart this program, and it begins as kafka.start says; or restore a later state",
+      "first start. Restart this program, and it begins as kafka.start says; or restore a later "
+      "state",
       options.kafka.cluster, options.kafka.group);
 }
 
