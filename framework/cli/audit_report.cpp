@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/json.hpp"
+#include "cli/printable.hpp"
 #include "cli/table.hpp"
 
 namespace pawl::cli {
@@ -12,19 +13,6 @@ namespace {
 using engine::AuditedPartition;
 
 constexpr std::size_t kShownColumns = 8;
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
 
 Table::Column right(const char* heading) {
   return {heading, Table::Align::kRight};

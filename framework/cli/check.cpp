@@ -8,7 +8,9 @@
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
 #include "config/redact.hpp"
+#include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
+#include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
 #include "kafka/producer.hpp"
@@ -25,7 +27,6 @@ namespace {
 
 /// PostgreSQL 13 brought xid8, which the frame needs.
 constexpr int kOldestServer = 130000;
-constexpr std::string_view kOurMetadata = "pawl:";
 /// Of one topic; the rest is counted.
 constexpr std::size_t kMostPositions = 64;
 
@@ -256,9 +257,7 @@ void Check::check_topics(const kafka::Client& client) {
   const auto answers = client.describe_each(topics, kKafkaTimeout);
   for (const auto& topic : topics) {
     if (const auto refused = answers.refused.find(topic); refused != answers.refused.end()) {
-      findings_.wrong(fmt::format(
-          "topic {}: Kafka refuses it: {}; grant this user READ and DESCRIBE on the topic", topic,
-          refused->second.what()));
+      findings_.wrong(engine::topic_refused_text(topic, refused->second.what()));
       continue;
     }
     const auto found = answers.described.find(topic);
@@ -315,13 +314,11 @@ void Check::check_first_contacts(const kafka::Client& client, const std::string&
 
 bool Check::check_committed(const kafka::Client& client, const std::string& topic,
                             const std::vector<TopicPartition>& partitions) {
-  for (const auto& [partition, committed] : client.committed(partitions, kKafkaTimeout)) {
-    if (!committed.metadata.starts_with(kOurMetadata))
-      continue;
+  if (const auto committed = engine::committed_by_pawl(client, partitions, kKafkaTimeout)) {
     findings_.wrong(fmt::format(
         "group {} has processed {} into database {}, but this one ({}) has no offset of it: "
         "correct postgres.url, restore the database, or state positions with `offsets set`",
-        options_.kafka.group, topic, committed.metadata.substr(kOurMetadata.size()), database_id_));
+        options_.kafka.group, topic, committed->database_id, database_id_));
     return false;
   }
   return true;

@@ -20,9 +20,12 @@ struct Decoded {
 /// Shows at most `most` of the bytes. What is cut is not checked for being JSON.
 [[nodiscard]] Decoded decode(std::optional<std::string_view> bytes, std::size_t most);
 
-[[nodiscard]] Json to_json(const Decoded& decoded);
-
 /// "text, 12 bytes: hello", without anything that steers a terminal.
 [[nodiscard]] std::string to_text(const Decoded& decoded);
+
+/// The same for machines: a string that is the text, {"base64": ...} for what is no UTF-8, null for
+/// Kafka's null. What is cut says so: {"text": ..., "cut": true}, {"base64": ..., "cut": true}.
+[[nodiscard]] Json readable(std::optional<std::string_view> bytes,
+                            std::size_t most = std::string_view::npos);
 
 }  // namespace pawl::cli

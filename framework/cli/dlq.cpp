@@ -11,11 +11,13 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/decoded.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "cli/table.hpp"
 #include "config/units.hpp"
 #include "ledger/dead_letters.hpp"
-#include "ledger/payload.hpp"
+#include "message/hexadecimal.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -122,44 +124,18 @@ int list(const Options& options, const ListArguments& arguments) {
 
 }  // namespace
 
-std::string hexadecimal(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-Json readable(const std::optional<std::string>& bytes) {
-  if (!bytes)
-    return nullptr;
-  auto text = Json(*bytes);
-  try {
-    static_cast<void>(text.dump());
-    return text;
-  } catch (const nlohmann::json::exception&) {
-    return {{"base64", ledger::base64(*bytes)}};
-  }
-}
-
 std::string key_text(const std::optional<std::string>& key,
                      const std::optional<std::string>& hash) {
   if (!key)
-    return hash ? "sha256:" + hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
-  std::string text;
-  for (const char byte : ledger::storable_text(*key, kLongestKey)) {
-    if (byte >= 0 && byte < ' ') {
-      fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
-    } else {
-      text += byte;
-    }
-  }
-  return key->size() > kLongestKey ? text + "..." : text;
+    return hash ? "sha256:" + message::hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
+  const std::string text(head(*key, kLongestKey));
+  return text.size() < key->size() ? text + "..." : text;
 }
 
 std::string first_line(const std::string& text) {
   auto line = text.substr(0, text.find('\n'));
   if (line.size() > kLongestError)
-    line = line.substr(0, kLongestError - 3) + "...";
+    line = std::string(head(line, kLongestError - 3)) + "...";
   return line;
 }
 
@@ -180,7 +156,7 @@ Json describe(const DeadLetter& letter) {
   entry["died_at"] = letter.died_at;
   entry["key"] = readable(letter.record_key);
   entry["key_sha256"] =
-      letter.record_key_hash ? Json(hexadecimal(*letter.record_key_hash)) : Json(nullptr);
+      letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);
   entry["idempotency_key"] = or_null(letter.idempotency_key);
   entry["payload"] = letter.payload;
   entry["value_bytes"] = or_null(letter.value_bytes);
@@ -245,30 +221,30 @@ std::vector<std::string> letter_statuses(const std::string& word) {
   return {word};
 }
 
-int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                      const std::string& wanted) {
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted) {
   ledger::DeadLetterFilter filter;
   filter.statuses = letter_statuses("all");
   std::ranges::copy_if(arguments.ids, std::back_inserter(filter.ids),
                        [&](std::int64_t id) { return !matched.contains(id); });
   if (filter.ids.empty())
-    return 0;
+    return false;
   std::set<std::int64_t> unknown(filter.ids.begin(), filter.ids.end());
-  int unfulfilled = 0;
+  bool unfulfilled = false;
   view.for_each(session, filter, false, [&](const DeadLetter& letter) {
     unknown.erase(letter.id);
     std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
                              letter.unresolved() ? "the filters leave it out"
                                                  : fmt::format("is {} already", letter.status));
-    unfulfilled += letter.status == wanted ? 0 : 1;
+    unfulfilled = unfulfilled || letter.status != wanted;
     return true;
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
         "{}: there is no such dead letter; `dlq list --status all` lists them\n", id);
   }
-  return unfulfilled + static_cast<int>(unknown.size());
+  return unfulfilled || !unknown.empty();
 }
 
 std::string place_of(const DeadLetter& letter) {

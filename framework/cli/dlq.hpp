@@ -38,19 +38,15 @@ void add_status_argument(CLI::App& command, std::string& status);
 /// The stored statuses that such a word means.
 std::vector<std::string> letter_statuses(const std::string& word);
 
-/// Says on stderr why ids that the command line names are not among those that were `matched`, and
-/// returns how many of them are no letter that has the `wanted` status already.
-int explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                      const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                      const std::string& wanted);
+/// Says on stderr why ids that the command line names are not among those that were `matched`.
+/// Whether one of them is no letter that has the `wanted` status already.
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted);
 
 /// A letter for machines, without what it carried.
 Json describe(const ledger::DeadLetter& letter);
-/// Bytes as text where they are text, else {"base64": ...}.
-Json readable(const std::optional<std::string>& bytes);
-/// Lower-case digits.
-std::string hexadecimal(const std::string& bytes);
-/// A record key in a table: cut, what cannot be printed as \xNN; its hash where it is not stored.
+/// A record key in a table: cut; its hash where it is not stored.
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table: cut.
 std::string first_line(const std::string& text);

@@ -43,7 +43,7 @@ int discard(const Options& options, const Arguments& arguments) {
   std::cout << fmt::format("{}{} dead letter{}\n",
                            arguments.dry_run ? "would discard " : "discarded ", done,
                            done == 1 ? "" : "s");
-  if (explain_unmatched(*session, view, *arguments.letters, matched, "discarded") > 0)
+  if (explain_unmatched(*session, view, *arguments.letters, matched, "discarded"))
     return done == 0 ? kBadCall : kFailed;
   return kDone;
 }

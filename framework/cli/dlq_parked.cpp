@@ -6,9 +6,11 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/decoded.hpp"
 #include "cli/dlq.hpp"
 #include "cli/operator_change.hpp"
 #include "cli/table.hpp"
+#include "message/hexadecimal.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -24,7 +26,7 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
   for (const auto& key : keys) {
     array.push_back({{"topic", key.topic},
                      {"key", readable(key.record_key)},
-                     {"key_sha256", hexadecimal(key.record_key_hash)},
+                     {"key_sha256", message::hexadecimal(key.record_key_hash)},
                      {"letters", key.letters},
                      {"oldest", key.oldest},
                      {"first",

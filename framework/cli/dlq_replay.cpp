@@ -12,6 +12,7 @@
 #include "cli/connections.hpp"
 #include "cli/dlq.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "engine/replay.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/retention.hpp"
@@ -35,21 +36,39 @@ class FromKafka {
  public:
   explicit FromKafka(const Options& options) : options_(options) {}
 
+  /// Nullopt: the message is not there (any more). Throws kafka::KafkaError when Kafka does not
+  /// say.
   std::optional<kafka::Record> operator()(const ledger::DeadLetter& letter) {
     if (!client_)
       client_ = make_client(options_);
+    if (!exists(letter.partition))
+      return std::nullopt;
     try {
       auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
       const bool same = record && record->offset() == letter.offset &&
                         is_of(letter, record->view(letter.partition.topic, ""));
       return same ? std::move(record) : std::nullopt;
-    } catch (const kafka::KafkaError&) {
-      // Removed by retention, or the topic is gone.
-      return std::nullopt;
+    } catch (const kafka::KafkaError& error) {
+      // Removed by retention, or the log was cut.
+      if (kafka::kind_of_error(error.code()) == kafka::ErrorKind::kPositionRefused)
+        return std::nullopt;
+      throw;
     }
   }
 
  private:
+  /// Asked before: who reads from a topic that is gone waits for nothing until the time is over.
+  bool exists(const TopicPartition& partition) {
+    auto known = partitions_.find(partition.topic);
+    if (known == partitions_.end()) {
+      const auto described = client_->describe({partition.topic}, kKafkaTimeout);
+      const auto found = described.find(partition.topic);
+      const auto count = found == described.end() ? 0 : found->second.partitions;
+      known = partitions_.emplace(partition.topic, count).first;
+    }
+    return partition.partition < known->second;
+  }
+
   /// Not another message that has its offset now.
   static bool is_of(const ledger::DeadLetter& letter, const Message& message) {
     return letter.message_digest ? message::message_digest(message) == letter.message_digest
@@ -58,6 +77,7 @@ class FromKafka {
 
   const Options& options_;
   std::unique_ptr<kafka::Client> client_;
+  std::map<std::string, std::int32_t> partitions_;  ///< by topic; 0: it does not exist
 };
 
 class Pace {
@@ -103,12 +123,10 @@ class ReplayRun {
     replay_chosen();
     const auto& letters = *arguments_.letters;
     // A letter that --limit left for another time was not looked for.
-    const int unmatched =
-        full() ? 0 : explain_unmatched(*session_, view_, letters, matched_, "replayed");
-    const int code = report();
-    if (code != kDone || unmatched == 0)
-      return code;
-    return tried_ == 0 ? kBadCall : kFailed;
+    const bool unmatched =
+        !full() && explain_unmatched(*session_, view_, letters, matched_, "replayed");
+    report();
+    return exit_code(unmatched);
   }
 
  private:
@@ -183,23 +201,26 @@ class ReplayRun {
       case Kind::kWaits:
         ++waits_;
         if (!arguments_.letters->all)
-          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                   printable_lines(result.why));
         return false;
       case Kind::kFailed:
       case Kind::kUnreadable:
+      case Kind::kNotRead:
         ++tried_;
         ++counts_[result.kind];
         failed_.insert(letter.id);
-        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), result.why);
+        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                 printable_lines(result.why));
         return false;
     }
     return false;
   }
 
-  int report() {
+  void report() {
     if (arguments_.dry_run) {
       std::cout << fmt::format("would replay {} dead letters\n", tried_);
-      return refused_.empty() ? kDone : kFailed;
+      return;
     }
     std::cout << fmt::format("replayed {}", counts_[Kind::kApplied]);
     const auto add = [](std::int64_t count, const char* what) {
@@ -209,15 +230,20 @@ class ReplayRun {
     add(counts_[Kind::kDuplicate], "had been processed already");
     add(counts_[Kind::kFailed], "failed again");
     add(counts_[Kind::kUnreadable], "whose bytes are gone");
+    add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
     add(waits_, "wait behind an earlier one of their record key");
     std::cout << '\n';
-    // Nothing was tried: nothing was changed.
-    if (!refused_.empty() && tried_ == 0)
-      return kBadCall;
+  }
+
+  /// `unmatched`: an id was named that is no letter to replay.
+  [[nodiscard]] int exit_code(bool unmatched) const {
     // With --all the first of the key has been told to have failed, or another command has it.
     const bool named_waits = waits_ > 0 && !arguments_.letters->all;
-    return failed_.empty() && refused_.empty() && !named_waits ? kDone : kFailed;
+    if (failed_.empty() && refused_.empty() && !named_waits && !unmatched)
+      return kDone;
+    // Nothing was tried: nothing was changed.
+    return tried_ == 0 && !named_waits ? kBadCall : kFailed;
   }
 
   const Options& options_;

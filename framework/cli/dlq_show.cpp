@@ -9,8 +9,10 @@
 #include "cli/commands.hpp"
 #include "cli/config_arguments.hpp"
 #include "cli/connections.hpp"
+#include "cli/decoded.hpp"
 #include "cli/dlq.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -72,8 +74,10 @@ int show(const Options& options, const ShowArguments& arguments) {
   for (const auto& [name, value] : entry.items()) {
     if (value.is_null() || (value.is_array() && value.empty()))
       continue;
-    std::cout << fmt::format("{:<{}}  {}\n", name, width,
-                             value.is_string() ? value.get<std::string>() : indented(value));
+    // A value and an error may be of several lines.
+    std::cout << fmt::format(
+        "{:<{}}  {}\n", name, width,
+        printable_lines(value.is_string() ? value.get<std::string>() : indented(value)));
   }
   return kDone;
 }

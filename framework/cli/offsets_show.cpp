@@ -7,6 +7,7 @@
 #include "cli/connections.hpp"
 #include "cli/json.hpp"
 #include "cli/kafka_look.hpp"
+#include "cli/printable.hpp"
 #include "cli/table.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
@@ -99,7 +100,7 @@ void print_table(const Options& options, const Picture& picture) {
       continue;
     std::cout << fmt::format("\n{} [{}] is {} since {}:\n  {}\n", row.partition.topic,
                              row.partition.partition, ledger::to_string(row.state), row.state_since,
-                             row.reason);
+                             printable_lines(row.reason));
   }
 }
 

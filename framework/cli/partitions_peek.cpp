@@ -9,6 +9,7 @@
 #include "cli/connections.hpp"
 #include "cli/decoded.hpp"
 #include "cli/operator_change.hpp"
+#include "cli/printable.hpp"
 #include "kafka/fetch_one.hpp"
 
 namespace pawl::cli {
@@ -31,15 +32,18 @@ std::int64_t offset_of(const Options& options, const Arguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, *arguments.partition).front();
-  return row.halted_at.value_or(row.stored_offset + 1);
+  return row.halt_offset.value_or(row.stored_offset + 1);
 }
 
 void print(const Message& message, const Arguments& arguments) {
   const auto shown = [&](std::optional<std::string_view> bytes) {
     return decode(bytes, arguments.max_bytes);
   };
-  const auto value = shown(message.has_value() ? std::optional(message.value()) : std::nullopt);
+  const auto value = message.has_value() ? std::optional(message.value()) : std::nullopt;
   if (arguments.json) {
+    const auto as_json = [&](std::optional<std::string_view> bytes) {
+      return readable(bytes, arguments.max_bytes);
+    };
     Json json;
     json["topic"] = std::string(message.topic());
     json["partition"] = message.partition();
@@ -48,11 +52,11 @@ void print(const Message& message, const Arguments& arguments) {
         message.timestamp_ms() < 0 ? Json(nullptr) : Json(message.timestamp_ms());
     auto& headers = json["headers"] = Json::array();
     for (const auto& header : message.headers()) {
-      headers.push_back(
-          {{"name", std::string(header.name)}, {"value", to_json(shown(header.value))}});
+      headers.push_back({{"name", std::string(header.name)}, {"value", as_json(header.value)}});
     }
-    json["key"] = to_json(shown(message.key()));
-    json["value"] = to_json(value);
+    json["key"] = as_json(message.key());
+    json["value"] = as_json(value);
+    json["value_bytes"] = value ? Json(value->size()) : Json(nullptr);
     std::cout << indented(json) << '\n';
     return;
   }
@@ -60,10 +64,11 @@ void print(const Message& message, const Arguments& arguments) {
       "{} [{}] offset {}, timestamp {}\n", message.topic(), message.partition(), message.offset(),
       message.timestamp_ms() < 0 ? "none" : std::to_string(message.timestamp_ms()));
   for (const auto& header : message.headers()) {
-    std::cout << fmt::format("header {}: {}\n", shown(header.name).text,
+    std::cout << fmt::format("header {}: {}\n", printable(shown(header.name).text),
                              to_text(shown(header.value)));
   }
-  std::cout << fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())), to_text(value));
+  std::cout << fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())),
+                           to_text(shown(value)));
 }
 
 int peek(const Options& options, const Arguments& arguments) {

@@ -49,18 +49,17 @@ milliseconds interval_of(const std::string& option, const std::string& text) {
 
 /// Whether the look has something that --exit-code and --fail-on ask for.
 bool needs_somebody(const Status& status, const Arguments& arguments) {
-  const auto totals = totals_of(status);
+  const auto counts = totals_of(status).counts.value_or(StatusCounts{});
   const auto asked = [&](const char* what) {
     return std::find(arguments.fail_on.begin(), arguments.fail_on.end(), what) !=
            arguments.fail_on.end();
   };
   const bool any = arguments.exit_code || !arguments.fail_on.empty();
-  const auto some = [](const auto& number) { return number.value_or(0) > 0; };
   const bool nothing_stored = status.partitions.empty() || !unstored_topics(status).empty();
-  return (any && (some(totals.halted) || nothing_stored)) ||
-         (asked("dead-letters") && (some(totals.dead_letters) || some(totals.parked_messages))) ||
-         (asked("unowned") && some(totals.unowned)) || (asked("paused") && some(totals.paused)) ||
-         (asked("stalled") && some(totals.stalled));
+  return (any && (counts.halted > 0 || nothing_stored)) ||
+         (asked("dead-letters") && (counts.dead_letters > 0 || counts.parked_messages > 0)) ||
+         (asked("unowned") && counts.unowned > 0) || (asked("paused") && counts.paused > 0) ||
+         (asked("stalled") && counts.stalled > 0);
 }
 
 int look_once(const Options& options, const Arguments& arguments) {

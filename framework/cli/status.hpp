@@ -55,18 +55,23 @@ struct Status {
   ledger::ServerView server;
 };
 
-/// Of all partitions. What PostgreSQL knows alone is nullopt where it could not be asked.
+/// What PostgreSQL alone knows.
+struct StatusCounts {
+  std::size_t halted = 0;
+  std::size_t paused = 0;
+  std::size_t unowned = 0;
+  std::size_t stalled = 0;
+  std::int64_t dead_letters = 0;
+  std::int64_t parked_messages = 0;
+};
+
+/// Of all partitions.
 struct StatusTotals {
-  std::optional<std::size_t> partitions;  ///< nullopt: neither server could be asked
-  std::optional<std::size_t> halted;
-  std::optional<std::size_t> paused;
-  std::optional<std::size_t> unowned;
-  std::optional<std::size_t> stalled;
+  std::optional<std::size_t> partitions;    ///< nullopt: neither server could be asked
+  std::optional<StatusCounts> counts;       ///< nullopt: PostgreSQL could not be asked
   std::optional<std::int64_t> lag;          ///< nullopt: not known of each
   std::optional<double> rate;               ///< nullopt: not known of any
   std::optional<std::int64_t> eta_seconds;  ///< as of a partition
-  std::optional<std::int64_t> dead_letters;
-  std::optional<std::int64_t> parked_messages;
 };
 [[nodiscard]] StatusTotals totals_of(const Status& status);
 /// Topics that Kafka has, and of which no partition has a row.

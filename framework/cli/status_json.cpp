@@ -6,10 +6,8 @@
 namespace pawl::cli {
 namespace {
 
-const char* to_string(const std::optional<Concern>& concern) {
-  if (!concern)
-    return "";
-  switch (*concern) {
+const char* to_string(Concern concern) {
+  switch (concern) {
     case Concern::kNone:
       return "none";
     case Concern::kStalled:
@@ -27,15 +25,18 @@ const char* to_string(const std::optional<Concern>& concern) {
 Json totals_json(const StatusTotals& totals) {
   Json json;
   json["partitions"] = or_null(totals.partitions);
-  json["halted"] = or_null(totals.halted);
-  json["paused"] = or_null(totals.paused);
-  json["unowned"] = or_null(totals.unowned);
-  json["stalled"] = or_null(totals.stalled);
+  const auto count = [&totals](auto StatusCounts::* what) {
+    return totals.counts ? Json((*totals.counts).*what) : Json(nullptr);
+  };
+  json["halted"] = count(&StatusCounts::halted);
+  json["paused"] = count(&StatusCounts::paused);
+  json["unowned"] = count(&StatusCounts::unowned);
+  json["stalled"] = count(&StatusCounts::stalled);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
   json["eta_seconds"] = or_null(totals.eta_seconds);
-  json["dead_letters"] = or_null(totals.dead_letters);
-  json["parked_messages"] = or_null(totals.parked_messages);
+  json["dead_letters"] = count(&StatusCounts::dead_letters);
+  json["parked_messages"] = count(&StatusCounts::parked_messages);
   return json;
 }
 
@@ -43,7 +44,7 @@ Json partition_json(const StatusPartition& partition) {
   Json json;
   json["topic"] = partition.partition.topic;
   json["partition"] = partition.partition.partition;
-  json["concern"] = or_null(std::string(to_string(partition.concern)));
+  json["concern"] = partition.concern ? Json(to_string(*partition.concern)) : Json(nullptr);
   json["end"] = or_null(partition.end);
   json["lag"] = or_null(partition.lag());
   json["per_second"] = or_null(partition.rate);
@@ -56,7 +57,7 @@ Json partition_json(const StatusPartition& partition) {
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
   json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.halted_at);
+  json["message_offset"] = or_null(row.halt_offset);
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "cli/printable.hpp"
 #include "cli/status.hpp"
 #include "cli/table.hpp"
 #include "config/document.hpp"
+#include "engine/topic_directory.hpp"
 #include "ledger/rows.hpp"
 #include "ops/catching_up.hpp"
 
@@ -213,18 +215,8 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
     groups.push_back(fmt::format("{}", fmt::join(owners, ", ")));
   return fmt::format(
       "\n{} is handled in different ways ({}) by {}: normal during a deployment; else give them "
-      "one "
-      "configuration and program.\n",
+      "one configuration and program.\n",
       topic.topic, topic.difference, fmt::join(groups, " | "));
-}
-
-/// Names and reasons come from elsewhere: none of it may steer a terminal.
-std::string printable(std::string text) {
-  for (auto& c : text) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
-      c = ' ';
-  }
-  return text;
 }
 
 }  // namespace
@@ -238,29 +230,30 @@ std::string verdict_of(const Status& status) {
   if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))
     return "no partition is stored yet";
   std::vector<std::string> parts;
-  const auto part = [&](const std::optional<std::size_t>& number, const char* what) {
-    if (number.value_or(0) > 0)
-      parts.push_back(fmt::format("{} {}", *number, what));
+  const auto part = [&](std::size_t number, const char* what) {
+    if (number > 0)
+      parts.push_back(fmt::format("{} {}", number, what));
   };
-  const auto partitions = totals.partitions.value_or(0);
-  if (totals.halted.value_or(0) > 0) {
-    parts.push_back(fmt::format("{} of {} partitions HALTED", *totals.halted, partitions));
+  const auto counts = totals.counts.value_or(StatusCounts{});
+  const auto partitions = status.partitions.size();
+  if (counts.halted > 0) {
+    parts.push_back(fmt::format("{} of {} partitions HALTED", counts.halted, partitions));
   } else {
     parts.push_back(fmt::format("no partition of {} halted", partitions));
   }
-  part(totals.unowned, "WITHOUT OWNER");
-  part(totals.paused, "paused");
-  part(totals.stalled, "stalled");
+  part(counts.unowned, "WITHOUT OWNER");
+  part(counts.paused, "paused");
+  part(counts.stalled, "stalled");
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
   if (totals.eta_seconds.value_or(0) > 0)
     parts.push_back(fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
-  const auto letters = totals.dead_letters.value_or(0);
-  parts.push_back(letters == 0 ? "no dead letters"
-                               : counted(letters, "dead letter", "dead letters"));
-  if (const auto parked = totals.parked_messages.value_or(0); parked > 0)
-    parts.push_back(counted(parked, "parked message", "parked messages"));
+  parts.push_back(counts.dead_letters == 0
+                      ? "no dead letters"
+                      : counted(counts.dead_letters, "dead letter", "dead letters"));
+  if (counts.parked_messages > 0)
+    parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
   if (!status.refused_topics.empty())
     parts.emplace_back("Kafka REFUSES TOPICS");
   if (!status.kafka_problem.empty())
@@ -278,14 +271,11 @@ std::string status_text(const Status& status, bool all) {
   }
   for (const auto& topic : status.missing_topics)
     text += fmt::format("Topic {} does not exist in Kafka.\n", topic);
-  for (const auto& [topic, why] : status.refused_topics) {
-    text += fmt::format(
-        "Kafka refuses topic {}: {}. Nothing of it is processed; grant this user READ and DESCRIBE "
-        "on it.\n",
-        topic, why);
-  }
+  for (const auto& [topic, why] : status.refused_topics)
+    text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
-  if (const auto unowned = totals_of(status).unowned.value_or(0); unowned > 0) {
+  const auto unowned = totals_of(status).counts.value_or(StatusCounts{}).unowned;
+  if (unowned > 0) {
     text += fmt::format("\n{} without owner: nothing is processed there until a `run` takes {}.\n",
                         counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
                         unowned == 1 ? "it" : "them");
@@ -303,7 +293,8 @@ std::string status_text(const Status& status, bool all) {
   text += letters_text(status, all);
   if (status.postgres_problem.empty())
     text += server_text(status);
-  return printable(std::move(text));
+  // Reasons are of several lines.
+  return printable_lines(text);
 }
 
 }  // namespace pawl::cli

@@ -35,6 +35,21 @@ Concern concern_of(const StatusPartition& partition, std::int64_t now_ms) {
   return Concern::kNone;
 }
 
+StatusCounts counts_of(const Status& status) {
+  StatusCounts counts;
+  for (const auto& partition : status.partitions) {
+    const auto& row = partition.row;
+    counts.halted += partition.concern == Concern::kHalted ? 1 : 0;
+    counts.stalled += partition.concern == Concern::kStalled ? 1 : 0;
+    // Of two matters with one partition both count.
+    counts.unowned += !row || !row->owned() ? 1 : 0;
+    counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
+  }
+  for (const auto& count : status.letters)
+    (count.status == "parked" ? counts.parked_messages : counts.dead_letters) += count.letters;
+  return counts;
+}
+
 std::int64_t own_clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -55,18 +70,10 @@ StatusTotals totals_of(const Status& status) {
   if (asked || !status.partitions.empty())
     totals.partitions = status.partitions.size();
   if (asked)
-    totals.halted = totals.paused = totals.unowned = totals.stalled = 0;
+    totals.counts = counts_of(status);
   std::int64_t lag = 0;
   bool lag_known = !status.partitions.empty();
   for (const auto& partition : status.partitions) {
-    if (asked) {
-      const auto& row = partition.row;
-      *totals.halted += partition.concern == Concern::kHalted ? 1 : 0;
-      *totals.stalled += partition.concern == Concern::kStalled ? 1 : 0;
-      // Of two matters with one partition both count.
-      *totals.unowned += !row || !row->owned() ? 1 : 0;
-      *totals.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
-    }
     lag_known = lag_known && partition.lag().has_value();
     lag += partition.lag().value_or(0);
     if (partition.rate)
@@ -75,11 +82,6 @@ StatusTotals totals_of(const Status& status) {
   if (lag_known)
     totals.lag = lag;
   totals.eta_seconds = status.eta_seconds;
-  if (!asked)
-    return totals;
-  totals.dead_letters = totals.parked_messages = 0;
-  for (const auto& count : status.letters)
-    *(count.status == "parked" ? totals.parked_messages : totals.dead_letters) += count.letters;
   return totals;
 }
 

@@ -4,7 +4,16 @@
 
 #include <algorithm>
 
+#include "cli/printable.hpp"
+
 namespace pawl::cli {
+
+void Table::add(const std::vector<std::string>& cells) {
+  auto& row = rows_.emplace_back();
+  row.reserve(cells.size());
+  for (const auto& cell : cells)
+    row.push_back(printable(cell));
+}
 
 std::string Table::text() const {
   std::vector<std::vector<std::string>> lines;

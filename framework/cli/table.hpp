@@ -16,8 +16,8 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell a column.
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// One cell a column. They may come from elsewhere: shown as printable() does.
+  void add(const std::vector<std::string>& cells);
   [[nodiscard]] std::string text() const;
 
  private:

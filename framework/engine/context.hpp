@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/breaker.hpp"
+#include "engine/commit_metadata.hpp"
 #include "engine/frame_context.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
@@ -62,7 +63,9 @@ struct Context {
   /// Null in tests that apply messages by hand.
   std::unique_ptr<Presence> presence = {};
 
-  [[nodiscard]] std::string commit_metadata() const { return "pawl:" + registration.database_id; }
+  [[nodiscard]] std::string commit_metadata() const {
+    return engine::commit_metadata(registration.database_id);
+  }
 };
 
 /// The session settings of a worker.

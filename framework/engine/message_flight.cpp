@@ -3,29 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <span>
-#include <string_view>
 
 #include "engine/message_key.hpp"
+#include "message/hexadecimal.hpp"
 #include "message/idempotency_key.hpp"
 #include "postgres/transaction_statements.hpp"
 
 namespace pawl::engine {
 
 using ledger::Outcome;
-
-namespace {
-
-/// In PostgreSQL's form of bytea.
-std::string hexadecimal(std::string_view bytes) {
-  std::string text = "\\x";
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-}  // namespace
 
 MessageFlight::MessageFlight(const FrameContext& context, const ledger::OffsetRegister& offsets,
                              ScopeCache& scopes)
@@ -113,7 +100,8 @@ void MessageFlight::find_duplicates(postgres::Session& session) {
     keys_.add_text(entries_[i].key);
     if (entries_[i].binding->may_park(entries_[i].message)) {
       parks = true;
-      record_keys_.add_text(hexadecimal(entries_[i].message.key().value()));
+      // PostgreSQL's form of bytea.
+      record_keys_.add_text("\\x" + message::hexadecimal(entries_[i].message.key().value()));
     } else {
       record_keys_.add_null();
     }

@@ -128,12 +128,7 @@ void Monitor::tell_refusal(const std::string& topic) {
   Event event{refusal ? Step::kTopicRefused : Step::kTopicServed};
   event.topic = topic;
   const auto detail =
-      refusal ? fmt::format(
-                    "Kafka refuses the topic: {}. Nothing of it is processed, other topics "
-                    "go on; it is tried again by itself. Grant this user READ and DESCRIBE "
-                    "on the topic",
-                    *refusal)
-              : std::string("Kafka serves the topic again");
+      refusal ? topic_refused_text(topic, *refusal) : std::string("Kafka serves the topic again");
   event.detail = detail;
   context_.observers.emit(event);
   if (refusal) {

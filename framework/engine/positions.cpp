@@ -10,7 +10,6 @@ namespace pawl::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{3000};
-constexpr std::string_view kOurMetadata = "pawl:";
 
 const char* start_name(Start start) {
   switch (start) {
@@ -75,8 +74,8 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
     return std::nullopt;
   return fmt::format(
       "the database has lost consumer {}/{} itself: it was restored from before this consumer's "
-      "first "
-      "start. Restart this program, and it begins as kafka.start says; or restore a later state",
+      "first start. Restart this program, and it begins as kafka.start says; or restore a later "
+      "state",
       options.kafka.cluster, options.kafka.group);
 }
 
@@ -91,9 +90,8 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
   const auto partitions = all_partitions(partition.topic, topic->partitions);
 
   // An offset that pawl committed, and no row here: the row is in another database.
-  for (const auto& [where, committed] : context_.kafka.committed(partitions, kTimeout)) {
-    if (!committed.metadata.starts_with(kOurMetadata))
-      continue;
+  if (const auto committed = committed_by_pawl(context_.kafka, partitions, kTimeout)) {
+    const auto& where = committed->partition;
     // Unless another process of ours met the topic, and committed, since we looked for its row.
     if (context_.offsets.find_topic(session, partition.topic))
       return std::nullopt;
@@ -103,9 +101,8 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
             "group {} has processed {} [{}] up to offset {} into database {}, but this "
             "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
             "postgres.url, restore the database, or state the position yourself: {}",
-            context_.options.kafka.group, where.topic, where.partition, committed.next - 1,
-            committed.metadata.substr(kOurMetadata.size()), context_.registration.database_id,
-            set_command(where))};
+            context_.options.kafka.group, where.topic, where.partition, committed->next - 1,
+            committed->database_id, context_.registration.database_id, set_command(where))};
   }
   if (auto lost = lost_registration(session))
     return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(lost)};

@@ -7,8 +7,7 @@
 namespace pawl::engine {
 namespace {
 
-/// A quarter of what ledger::live_processes() takes for alive.
-constexpr std::chrono::milliseconds kInterval{5000};
+constexpr std::chrono::milliseconds kInterval = std::chrono::milliseconds(ledger::kLiveProcess) / 4;
 
 }  // namespace
 
@@ -43,8 +42,7 @@ void Presence::look(postgres::Session& session) {
       const auto text = fmt::format(
           "process {} of this group does something else with {} than this one ({}: other {}): what "
           "happens to a message depends on which of them has its partition. During a deployment "
-          "that "
-          "is normal and passes; else give both the same configuration and program",
+          "that is normal and passes; else give both the same configuration and program",
           other.owner, other.topic, owner_, ledger::difference(mine->second, other.fingerprint));
       event.detail = text;
       observers_.emit(event);

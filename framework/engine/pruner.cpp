@@ -111,8 +111,8 @@ void Pruner::tell(const PruningReport& report) {
                                    report.kafka_problem));
   }
   for (const auto& [scope, cutoff, swept] : report.scopes) {
-    if (!cutoff.unusable_time.empty() && unusable_times_.insert(cutoff.unusable_time).second)
-      emit(Step::kWarning, unusable_time_text(cutoff.unusable_time));
+    if (!cutoff.unusable_time.empty())
+      warn_once("time of " + cutoff.unusable_time, unusable_time_text(cutoff.unusable_time));
     // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
     const bool late =
         !cutoff.held_by.empty() && (!cutoff.keys || report.at - *cutoff.keys > 2 * retention.keys);

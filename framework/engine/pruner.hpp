@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -40,7 +39,6 @@ class Pruner {
   Context& context_;
   std::unique_ptr<postgres::Session> session_;
   std::map<std::string, std::string> warned_;  ///< by what it was about
-  std::set<std::string> unusable_times_;       ///< partitions of which it was said
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -98,7 +98,15 @@ ReplayResult Replay::one(const ledger::DeadLetter& letter) {
   }
   if (letter.payload == "erased")
     return {ReplayResult::Kind::kUnreadable, "its payload was erased"};
-  const auto record = fetch_ ? fetch_(letter) : std::nullopt;
+  std::optional<kafka::Record> record;
+  try {
+    if (fetch_)
+      record = fetch_(letter);
+  } catch (const kafka::KafkaError& error) {
+    return {ReplayResult::Kind::kNotRead,
+            fmt::format("its payload is {} here, and could not be read from Kafka: {}",
+                        letter.payload, error.what())};
+  }
   if (!record) {
     return {ReplayResult::Kind::kUnreadable,
             fmt::format("its payload is {} here, and Kafka does not have the message any more",

@@ -22,15 +22,16 @@ namespace pawl::engine {
 /// What became of one dead letter that was to be replayed.
 struct ReplayResult {
   enum class Kind {
-    kApplied,    ///< its effects are stored, once
-    kDuplicate,  ///< its idempotency key was processed meanwhile; nothing to do any more
-    kWaits,      ///< an earlier letter of its record key is unresolved
-    kResolved,   ///< somebody else has resolved it
-    kFailed,     ///< as before; it stays dead
-    kUnreadable  ///< its bytes are neither stored nor in Kafka any more
+    kApplied,     ///< its effects are stored, once
+    kDuplicate,   ///< its idempotency key was processed meanwhile; nothing to do any more
+    kWaits,       ///< an earlier letter of its record key is unresolved
+    kResolved,    ///< somebody else has resolved it
+    kFailed,      ///< as before; it stays dead
+    kUnreadable,  ///< its bytes are neither stored nor in Kafka any more
+    kNotRead      ///< its bytes are not stored, and Kafka did not say whether it has them
   };
   Kind kind = Kind::kApplied;
-  std::string why;  ///< for kFailed, kWaits, kUnreadable; no row values
+  std::string why;  ///< of all but the first two; no row values
 };
 
 /// Takes dead letters through the frame of their handler, one at a time: claim, handler,
@@ -38,8 +39,8 @@ struct ReplayResult {
 /// One thread.
 class Replay {
  public:
-  /// `fetch`: gives the message of a letter whose bytes are not all stored, or nullopt; may be
-  /// empty.
+  /// `fetch`: gives the message of a letter whose bytes are not all stored, or nullopt where Kafka
+  /// does not have it; throws kafka::KafkaError where that is not known. May be empty.
   using Fetch = std::function<std::optional<kafka::Record>(const ledger::DeadLetter&)>;
 
   Replay(const FrameContext& context, const Registry& registry, ledger::ConsumerId consumer,

@@ -1,8 +1,19 @@
 #include "engine/topic_directory.hpp"
 
+#include <fmt/format.h>
+
 namespace pawl::engine {
 namespace {
+
 constexpr std::chrono::milliseconds kTimeout{3000};
+
+}  // namespace
+
+std::string topic_refused_text(const std::string& topic, const std::string& why) {
+  return fmt::format(
+      "Kafka refuses topic {}: {}. Grant this user READ and DESCRIBE on it; until then nothing of "
+      "it is processed, and other topics go on",
+      topic, why);
 }
 
 TopicDirectory::TopicDirectory(const kafka::Client& client, std::vector<std::string> topics)

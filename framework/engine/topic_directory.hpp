@@ -11,6 +11,9 @@
 
 namespace pawl::engine {
 
+/// For people, with what to do. `why`: as Kafka says it.
+[[nodiscard]] std::string topic_refused_text(const std::string& topic, const std::string& why);
+
 /// What Kafka says about the topics, remembered for a short while, so that acquiring a thousand
 /// partitions does not ask a thousand times. Thread-safe; asks Kafka on the caller's thread.
 class TopicDirectory {

@@ -52,22 +52,19 @@ void Worker::position_refused(Partition& partition, const kafka::Record& record)
 }
 
 void Worker::halt_unreadable(Partition& partition, const Partition::Item& item) {
-  halt(
-      partition,
-      {ledger::halt_kind::kPosition,
-       fmt::format(
-           "{} {} [{}]: offset {} and the rest of its batch cannot be read: {}. The broker's log "
-           "is "
-           "damaged there, or written in a format that this program does not know. Stored offset "
-           "is "
-           "{}, nothing was skipped. Let a replica lead that has the batch whole, or bring a newer "
-           "program, then `pawl partitions resume`. To go on without these records, look where the "
-           "batch ends (kafka-dump-log.sh on the broker), then: {}",
-           context_.options.kafka.group, partition.name().topic, partition.name().partition,
-           item.previous + 1, item.record.error_text(), partition.stored,
-           positions_.set_command(partition.name())),
-       std::nullopt},
-      false);
+  halt(partition,
+       {ledger::halt_kind::kPosition,
+        fmt::format(
+            "{} {} [{}]: offset {} and the rest of its batch cannot be read: {}. The broker's log "
+            "is damaged there, or written in a format that this program does not know. Stored "
+            "offset is {}, nothing was skipped. Let a replica lead that has the batch whole, or "
+            "bring a newer program, then `pawl partitions resume`. To go on without these records, "
+            "look where the batch ends (kafka-dump-log.sh on the broker), then: {}",
+            context_.options.kafka.group, partition.name().topic, partition.name().partition,
+            item.previous + 1, item.record.error_text(), partition.stored,
+            positions_.set_command(partition.name())),
+        std::nullopt},
+       false);
 }
 
 }  // namespace pawl::engine

@@ -30,11 +30,12 @@ constexpr const char* kForget =
 constexpr const char* kLeave =
     "DELETE FROM pawl.processes WHERE consumer_id = $1::integer AND owner = $2";
 
-// A process tells every 5 s (engine::Presence), unless all of its workers wait for their handlers.
+// A process tells (engine::Presence) unless all of its workers wait for their handlers.
 constexpr const char* kLive =
     "SELECT topic, owner, handlers, conditions, keys, policies"
     "  FROM pawl.processes"
-    " WHERE consumer_id = $1::integer AND seen_at > clock_timestamp() - interval '20 s'"
+    " WHERE consumer_id = $1::integer"
+    "   AND seen_at > clock_timestamp() - make_interval(secs => $2::integer)"
     " ORDER BY topic, owner";
 
 std::string difference(const std::vector<Fingerprint>& ways) {
@@ -128,6 +129,7 @@ std::vector<ProcessTopic> live_processes(postgres::Session& session, const std::
                                          ConsumerId consumer) {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_integer(kLiveProcess.count());
   const auto found = session.exec({"", in_schema(kLive, schema)}, parameters);
   const auto* rows = found.get();
   std::vector<ProcessTopic> live;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,9 +42,12 @@ struct DifferingTopic {
 /// Of rows that are sorted by topic.
 [[nodiscard]] std::vector<DifferingTopic> differing_topics(const std::vector<ProcessTopic>& live);
 
+/// A process that has told nothing for so long is gone.
+inline constexpr std::chrono::seconds kLiveProcess{20};
+
 /// pawl.processes: which processes of a consumer work on partitions now, and what they do with each
-/// topic. Each tells its own rows again and again; what was not told for kLiveProcess is gone. Only
-/// for warnings: nothing else depends on it. One instance serves all threads.
+/// topic. Each tells its own rows again and again, well within kLiveProcess. Only for warnings:
+/// nothing else depends on it. One instance serves all threads.
 class Processes {
  public:
   Processes(const std::string& schema, ConsumerId consumer, std::string owner);

@@ -122,7 +122,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.parked = integer(rows, i, 17);
     row.acquired_at = text(rows, i, 18);
     row.session_gone = boolean(rows, i, 19);
-    row.halted_at = optional_integer(rows, i, 20);
+    row.halt_offset = optional_integer(rows, i, 20);
     result.push_back(std::move(row));
   }
   return result;

@@ -20,9 +20,9 @@ struct RegisterRow {
   PartitionState state = PartitionState::kRunning;
   std::string halt_kind;
   std::string reason;
-  std::optional<std::int64_t> halted_at;  ///< offset of the message that halts it, if it is one
-  std::string state_since;                ///< RFC 3339, UTC
-  std::string updated_at;                 ///< RFC 3339, UTC: the last processed message or change
+  std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
+  std::string state_since;                  ///< RFC 3339, UTC
+  std::string updated_at;                   ///< RFC 3339, UTC: the last processed message or change
   std::int64_t base_offset = -1;
   std::int64_t applied = 0;
   std::int64_t duplicates = 0;

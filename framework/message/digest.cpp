@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "message/hexadecimal.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::message {
@@ -42,14 +43,8 @@ Sha256 sha256(std::string_view bytes) {
 }
 
 std::string sha256_hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(64);
-  for (const std::uint8_t byte : sha256(bytes)) {
-    hex += kDigits[byte >> 4U];
-    hex += kDigits[byte & 0xFU];
-  }
-  return hex;
+  const auto digest = sha256(bytes);
+  return hexadecimal(std::string{digest.begin(), digest.end()});
 }
 
 }  // namespace pawl::message

@@ -153,6 +153,27 @@ void KafkaBroker::restart() {
   start();
 }
 
+std::filesystem::path KafkaBroker::log(const std::string& topic, int partition) const {
+  return folder() / "data" / fmt::format("{}-{}", topic, partition);
+}
+
+std::filesystem::path KafkaBroker::saved_log(const std::string& topic, int partition) const {
+  return folder() / "saved" / fmt::format("{}-{}", topic, partition);
+}
+
+void KafkaBroker::save_log(const std::string& topic, int partition) {
+  const auto saved = saved_log(topic, partition);
+  std::filesystem::remove_all(saved);
+  std::filesystem::create_directories(saved.parent_path());
+  std::filesystem::copy(log(topic, partition), saved, std::filesystem::copy_options::recursive);
+}
+
+void KafkaBroker::restore_log(const std::string& topic, int partition) {
+  std::filesystem::remove_all(log(topic, partition));
+  std::filesystem::copy(saved_log(topic, partition), log(topic, partition),
+                        std::filesystem::copy_options::recursive);
+}
+
 void KafkaBroker::create_topic(const std::string& topic, int partitions, const Config& config) {
   const std::string what = "creating topic " + topic;
   std::array<char, 256> reason{};

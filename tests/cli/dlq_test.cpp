@@ -181,6 +181,23 @@ TEST_CASE("what is not stored whole is replayed from Kafka, as long as it is the
   CHECK(site.count("status = 'dead'") == "1");
 }
 
+TEST_CASE("a message that Kafka could not be asked for is not said to be gone") {
+  Failing site("dead-letter");
+  site.more += "[dead_letters]\nstore_payload = false\n";
+  site.pay_strangers(1);
+  site.drain();
+  site.mend();
+  const auto away =
+      site.run({"dlq", "replay", "--all", "--set", "kafka.bootstrap_servers=127.0.0.1:9"});
+  INFO(away.out << away.err);
+  CHECK(away.code == 1);
+  CHECK_THAT(away.err, ContainsSubstring("could not be read from Kafka: ") &&
+                           !ContainsSubstring("does not have the message"));
+  CHECK_THAT(away.out, ContainsSubstring("1 whose bytes could not be read from Kafka"));
+  CHECK(site.count("status = 'dead' AND replays = 0") == "1");
+  CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
+}
+
 TEST_CASE("discard gives letters up with a reason, and frees a parked key") {
   Failing site("park");
   site.pay_strangers(3);

@@ -33,6 +33,32 @@ TEST_CASE("dlq show prints a value as it came") {
   CHECK(binary["value"]["base64"] == "/wA=");
 }
 
+TEST_CASE("what a message carries cannot steer the terminal that shows its dead letter") {
+  Failing site("dead-letter");
+  const std::string key = "k\033[2J\x7f";
+  const std::string value = "no JSON \033]0;title\a,\nanother line";
+  KafkaProducer producer(site.bootstrap);
+  producer.send(site.topic, {.key = key,
+                             .value = value,
+                             .headers = {{"event-id", "e"}, {"h\033c", "\u009b2J"}},
+                             .partition = 0});
+  producer.flush();
+  site.drain();
+  const auto list = site.run({"dlq", "list"});
+  INFO(list.out);
+  CHECK_THAT(list.out, !ContainsSubstring("\033") && !ContainsSubstring("\x7f") &&
+                           ContainsSubstring("k\\x1b[2J\\x7f"));
+  const auto show = site.run({"dlq", "show", site.ids()});
+  INFO(show.out);
+  CHECK_THAT(show.out, !ContainsSubstring("\033") && !ContainsSubstring("\u009b") &&
+                           ContainsSubstring("no JSON \\x1b]0;title\\x07,\nanother line\n"));
+  // Machines get what it is.
+  const auto json = nlohmann::json::parse(site.run({"dlq", "show", site.ids(), "--json"}).out);
+  CHECK(json["key"] == key);
+  CHECK(json["value"] == value);
+  CHECK(json["headers"][1]["name"] == "h\033c");
+}
+
 TEST_CASE("what is parked is listed by its record key, and counted while it waits") {
   Failing site("park");
   site.pay_strangers(3);

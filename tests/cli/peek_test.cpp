@@ -27,6 +27,18 @@ TEST_CASE("bytes are shown as JSON, as text or in hexadecimal, and no more than 
   CHECK(decode("\u00fc\u00fc", 3).text == "\u00fc");
 }
 
+TEST_CASE("machines get bytes as text or base64, with a mark where they are cut") {
+  using pawl::cli::Json;
+  using pawl::cli::readable;
+  CHECK(readable(std::nullopt).is_null());
+  CHECK(readable("") == "");
+  CHECK(readable("a\033\u00fc") == "a\033\u00fc");
+  CHECK(readable("\xff") == Json{{"base64", "/w=="}});
+  CHECK(readable("\u00fc\u00fc", 3) == Json{{"text", "\u00fc"}, {"cut", true}});
+  CHECK(readable("\xff\xff", 1) == Json{{"base64", "/w=="}, {"cut", true}});
+  CHECK(readable("\u00fc", 2) == "\u00fc");
+}
+
 TEST_CASE("peek shows the message that halts: headers, key and value, within a bound") {
   Site site;
   site.pay(0, "fine", "a", "1");
@@ -58,7 +70,10 @@ TEST_CASE("peek shows the message that halts: headers, key and value, within a b
   const auto json = nlohmann::json::parse(site.run(with({"--json", "--max-bytes", "7"})).out);
   CHECK(json.at("offset") == 1);
   CHECK(json.at("value").at("cut") == true);
-  CHECK(json.at("value").at("content").get<std::string>().size() == 7);
+  CHECK(json.at("value").at("text").get<std::string>().size() == 7);
+  CHECK(json.at("value_bytes") == 52);
+  CHECK(json.at("key") == std::string("\0\x01", 2));
+  CHECK(json.at("headers")[0].at("value") == "bad");
   CHECK(json.at("headers")[1].at("value").is_null());
 
   const auto other = site.run(with({"--offset", "0"}));

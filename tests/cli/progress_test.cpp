@@ -9,15 +9,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-int times(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
-
 void wait_for_times(const ChildProcess& child, const std::string& part, int count) {
-  wait_until([&] { return times(child.output(), part) >= count; }, kDeadline,
+  wait_until([&] { return occurrences(child.output(), part) >= count; }, kDeadline,
              std::to_string(count) + " times: " + part);
 }
 
@@ -51,7 +44,7 @@ TEST_CASE("the wait for the group after a process was killed is told, and progre
   child->wait_for_output("waiting for group " + site.group, kDeadline);
   CHECK_THAT(child->output(), ContainsSubstring("kafka.session_timeout (12 s)") &&
                                   ContainsSubstring("kafka.group_instance_id"));
-  CHECK(times(child->output(), "no partition is assigned yet") > 1);
+  CHECK(occurrences(child->output(), "no partition is assigned yet") > 1);
   site.wait_for_stored(0, 1);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});

@@ -3,7 +3,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "failing_site.hpp"
@@ -90,15 +89,12 @@ TEST_CASE("a dead letter of a log that was cut and has grown again stands beside
   const auto id = broker.topic_id(site.topic);
   site.pay(0, "first", "a", "5");
   broker.stop();
-  const auto log = broker.folder() / "data" / (site.topic + "-0");
-  const auto kept = broker.folder() / "kept";
-  std::filesystem::copy(log, kept, std::filesystem::copy_options::recursive);
+  broker.save_log(site.topic, 0);
   broker.start();
   site.pay_stranger("old", "1");
   site.drain();
   broker.stop();
-  std::filesystem::remove_all(log);
-  std::filesystem::copy(kept, log, std::filesystem::copy_options::recursive);
+  broker.restore_log(site.topic, 0);
   broker.start();
   site.pay_stranger("new", "2");
   REQUIRE(broker.watermarks(site.topic, 0).high == 2);

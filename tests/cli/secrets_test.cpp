@@ -22,18 +22,30 @@ const std::vector<std::vector<std::string>> kCommands{
     {"dlq", "replay", "1"},
     {"dlq", "discard", "1", "--because", "never paid"},
     {"dlq", "export"},
+    {"dlq", "import", "/dev/null"},
+    {"dlq", "parked"},
+    {"dlq", "erase", "--key", "customer"},
+    {"skipped", "list"},
     {"offsets", "show"},
     {"offsets", "set", "--topic", "t", "--partition", "0", "--to", "1"},
     {"offsets", "reset", "--topic", "t"},
     {"partitions", "pause", "--topic", "t", "--partition", "0"},
     {"partitions", "resume", "--topic", "t", "--partition", "0"},
     {"partitions", "skip", "--topic", "t", "--partition", "0", "--offset", "1"},
+    {"partitions", "peek", "--topic", "t", "--partition", "0"},
     {"keys", "show", "key"},
+    {"keys", "estimate", "--rate", "1"},
     {"prune"},
 };
 
 void check_hidden(const std::string& printed) {
   CHECK_THAT(printed, !ContainsSubstring(kSecret));
+}
+
+/// Not by the parser of command lines or by the configuration: then nothing was tried.
+void check_failed_at_connecting(const Outcome& outcome) {
+  CHECK(outcome.code != 0);
+  CHECK(outcome.code != 2);
 }
 
 }  // namespace
@@ -106,7 +118,7 @@ TEST_CASE("a connection that fails is told by every command without what may be 
       CAPTURE(command);
       const auto outcome = site.run(command);
       check_hidden(outcome.out + outcome.err);
-      CHECK(outcome.code != 0);
+      check_failed_at_connecting(outcome);
     }
     const auto running = site.start();
     running->wait_for_output("waiting for PostgreSQL", kDeadline);
@@ -132,7 +144,7 @@ TEST_CASE("a secret of libpq's environment is shown by no command") {
       CAPTURE(command);
       const auto outcome = site.run(command, environment);
       check_hidden(outcome.out + outcome.err);
-      CHECK(outcome.code != 0);
+      check_failed_at_connecting(outcome);
     }
   }
 }

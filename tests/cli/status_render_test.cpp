@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
+#include <pawl/testing/occurrences.hpp>
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
@@ -9,6 +10,7 @@
 using namespace pawl;
 using namespace pawl::cli;
 using Catch::Matchers::ContainsSubstring;
+using pawl::testing::occurrences;
 
 namespace {
 
@@ -50,13 +52,6 @@ std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-std::size_t times(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
-
 }  // namespace
 
 TEST_CASE("the first line of status is the verdict") {
@@ -86,7 +81,7 @@ TEST_CASE("a thousand partitions are one screen, and --all shows each") {
   CHECK_THAT(screen, ContainsSubstring("980 more") && !ContainsSubstring("\npayments          3 "));
 
   const auto everything = status_text(status, true);
-  CHECK(times(everything, "host:1:ab") == 1000);
+  CHECK(occurrences(everything, "host:1:ab") == 1000);
 }
 
 TEST_CASE("a thousand halted partitions are one screen that tells how many are left out") {
@@ -95,10 +90,10 @@ TEST_CASE("a thousand halted partitions are one screen that tells how many are l
     partitions.push_back(halted(p));
   const auto screen = status_text(with(partitions), false);
   CHECK(lines(screen) < 50);
-  CHECK(times(screen, "partitions resume") == 5);
+  CHECK(occurrences(screen, "partitions resume") == 5);
   CHECK_THAT(screen,
              ContainsSubstring("1000 of 1000 partitions HALTED") && ContainsSubstring("995 more"));
-  CHECK(times(status_text(with(partitions), true), "partitions resume") == 1000);
+  CHECK(occurrences(status_text(with(partitions), true), "partitions resume") == 1000);
 }
 
 TEST_CASE("status tells nobody for what has no owner, and who was the last") {

@@ -331,24 +331,18 @@ TEST_CASE("status --watch draws over itself on a terminal, and prints blocks els
         PAWL_PROGRAM, {"status", "--watch", "100ms", "--config", site.config().string()},
         {.environment = {}, .output = ::ptsname(terminal), .errors = {}, .working_directory = {}});
     std::string drawn;
-    const auto times = [&drawn](const std::string& part) {
-      int found = 0;
-      for (auto at = drawn.find(part); at != std::string::npos; at = drawn.find(part, at + 1))
-        ++found;
-      return found;
-    };
     wait_until(
         [&] {
           std::array<char, 4096> bytes{};
           const auto count = ::read(terminal, bytes.data(), bytes.size());
           if (count > 0)
             drawn.append(bytes.data(), static_cast<std::size_t>(count));
-          return times("Z, every 100ms") >= 3;
+          return occurrences(drawn, "Z, every 100ms") >= 3;
         },
         kDeadline, "the third drawing");
-    CHECK(times("\033[2J") == 1);
-    CHECK(times("\033[H20") >= 3);  // each begins with its time
-    CHECK(times(site.group) >= 2);
+    CHECK(occurrences(drawn, "\033[2J") == 1);
+    CHECK(occurrences(drawn, "\033[H20") >= 3);  // each begins with its time
+    CHECK(occurrences(drawn, site.group) >= 2);
     child.kill(SIGINT);
     CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   }

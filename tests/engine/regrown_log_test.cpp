@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <filesystem>
 #include <memory>
+#include <pawl/consumer.hpp>
 #include <vector>
 
 #include "payments_world.hpp"
@@ -22,11 +22,8 @@ using pawl::testing::wait_until;
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr int kHaltedPartitions = 4;  // RunResult
-constexpr int kKept = 91;             // records that the log still has when it is put back
-constexpr int kLost = 10;             // and those that it has not
+constexpr int kKept = 91;  // records that the log still has when it is put back
+constexpr int kLost = 10;  // and those that it has not
 constexpr int kRegrown = 60;
 
 /// One consumer in each mode, with a topic of its own, and one broker for all of them whose disk
@@ -81,15 +78,13 @@ class Consumers {
   void keep_disks() {
     broker.stop();
     for (const auto& world : worlds)
-      fs::copy(data(*world), saved_.path() / world->topic(), fs::copy_options::recursive);
+      broker.save_log(world->topic(), 0);
     broker.start();
   }
   void put_back_disks() {
     broker.stop();
-    for (const auto& world : worlds) {
-      fs::remove_all(data(*world));
-      fs::copy(saved_.path() / world->topic(), data(*world), fs::copy_options::recursive);
-    }
+    for (const auto& world : worlds)
+      broker.restore_log(world->topic(), 0);
     broker.start();
     produce(kRegrown);
   }
@@ -149,11 +144,6 @@ class Consumers {
   std::vector<std::unique_ptr<PaymentsWorld>> worlds;
 
  private:
-  [[nodiscard]] fs::path data(const PaymentsWorld& world) const {
-    return broker.folder() / "data" / (world.topic() + "-0");
-  }
-
-  pawl::testing::TempDir saved_{"disks"};
   std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 
@@ -172,7 +162,7 @@ TEST_CASE("a log that was truncated and has regrown while nobody ran halts in ev
     const auto process = world->start({.arguments = {"--drain"}});
     const auto status = process->wait(120s);
     INFO(process->output());
-    REQUIRE(status.code == kHaltedPartitions);
+    REQUIRE(status.code == static_cast<int>(pawl::RunResult::kHaltedPartitions));
   }
   consumers.require_halts(false);
   consumers.require_recovery();

@@ -11,6 +11,7 @@
 #include <array>
 #include <fstream>
 #include <memory>
+#include <pawl/consumer.hpp>
 #include <vector>
 
 #include "payments_world.hpp"
@@ -22,8 +23,7 @@ using pawl::test::PaymentsWorld;
 
 namespace {
 
-constexpr int kHaltedPartitions = 4;  // RunResult
-constexpr int kBatch = 5;             // messages of each batch in the log
+constexpr int kBatch = 5;  // messages of each batch in the log
 
 // Where things stand in a record batch (Kafka's documentation, "Record Batch").
 constexpr std::streamoff kLengthAt = 8;
@@ -114,7 +114,7 @@ class Log {
     const pawl::test::ShowOnFailure show("consumer", *process);
     const auto status = process->wait(60s);
     INFO(process->output());
-    REQUIRE(status.code == kHaltedPartitions);
+    REQUIRE(status.code == static_cast<int>(pawl::RunResult::kHaltedPartitions));
   }
 
   PaymentsWorld world;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <pawl/testing/occurrences.hpp>
 #include <pawl/testing/wait.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -40,11 +41,7 @@ void wait_until_stopped(testing::ChildProcess& process, std::chrono::millisecond
 }
 
 int occurrences(const testing::ChildProcess& process, const std::string& text) {
-  const auto output = process.output();
-  int count = 0;
-  for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1))
-    ++count;
-  return count;
+  return testing::occurrences(process.output(), text);
 }
 
 int longest_flight(const testing::ChildProcess& process) {

@@ -69,6 +69,11 @@ class KafkaBroker {
   void delete_records(const std::string& topic, int partition, std::int64_t before);
   void set_topic_config(const std::string& topic, const Config& config);
 
+  /// For a stopped broker. Keeps what its disk has of a partition's log now.
+  void save_log(const std::string& topic, int partition);
+  /// For a stopped broker. Puts back what was saved: the log has lost what came later.
+  void restore_log(const std::string& topic, int partition);
+
   /// Denies everybody everything about the topic, or no longer. For a broker with an authorizer
   /// that lets all else pass (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
   void deny_topic(const std::string& topic);
@@ -98,6 +103,8 @@ class KafkaBroker {
  private:
   class Client;
 
+  std::filesystem::path log(const std::string& topic, int partition) const;
+  std::filesystem::path saved_log(const std::string& topic, int partition) const;
   void service(const std::string& command, const std::vector<std::string>& more = {});
   Client& client();
   /// For everybody; of rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.

@@ -7,6 +7,7 @@
 #include <pawl/testing/kafka_broker.hpp>
 #include <pawl/testing/kafka_producer.hpp>
 #include <pawl/testing/kafka_reader.hpp>
+#include <pawl/testing/occurrences.hpp>
 #include <pawl/testing/postgres_proxy.hpp>
 #include <pawl/testing/postgres_server.hpp>
 #include <pawl/testing/scripts.hpp>
