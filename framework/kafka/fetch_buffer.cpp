@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 /// Large enough that a single busy partition comes at the network's pace.
 constexpr std::size_t kLargestQuantum = kMiB;
-constexpr std::size_t kSmallestQuantum = kMiB / 64;
+constexpr std::size_t kSmallestQuantum = kMiB / 16;
 /// A partition may hold so many times what is left for all others. So what is left is never all
 /// gone, however many partitions are quick: a quarter behind the first, a seventh behind two.
 constexpr std::size_t kTimesFree = 3;

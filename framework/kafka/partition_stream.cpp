@@ -28,20 +28,28 @@ std::vector<Record> PartitionStream::take(std::size_t most) {
       records.push_back(std::move(inbox_.front()));
       inbox_.pop_front();
     }
-    if (open_ && throttled_)
-      resume = note_taken(count);
+    if (count == 0)
+      note_dry();
+    resume = may_go_on();
   }
   if (resume)
     intake_.ask_resume(shared_from_this());
   return records;
 }
 
-/// True: it is to go on. The caller holds the mutex.
-bool PartitionStream::note_taken(std::size_t count) {
-  if (count == 0 && !std::exchange(ran_dry_, true))
+/// Its worker wants more, and nothing is here. No fault of the window's unless it was throttled,
+/// and nothing has come since.
+void PartitionStream::note_dry() {
+  const bool was_throttled = throttled_ || doubt_ != Doubt::kNone;
+  if (open_ && was_throttled && !std::exchange(ran_dry_, true))
     window_.ran_dry();
+}
+
+/// True: it is throttled and is to go on now, which is said once. The caller holds the mutex.
+bool PartitionStream::may_go_on() {
   const auto& buffer = intake_.buffer();
-  if (resume_asked_ || !may_resume(buffer.plan(), buffer.total(), share_.held(), window_.bytes()))
+  if (!open_ || !throttled_ || resume_asked_ ||
+      !may_resume(buffer.plan(), buffer.total(), share_.held(), window_.bytes()))
     return false;
   window_.lasted(std::chrono::steady_clock::now() - throttled_at_);
   resume_asked_ = true;

@@ -62,7 +62,8 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   Push push_message(Record& record);
   [[nodiscard]] bool is_next(const Record& record) const;
   void throttle();
-  bool note_taken(std::size_t count);
+  void note_dry();
+  bool may_go_on();
   bool is_unexpected(bool is_what_was_awaited);
 
   Intake& intake_;
