@@ -10,6 +10,8 @@ namespace pawl::test {
 namespace {
 
 constexpr int kAccounts = 100;
+/// Behind a broker that has just been restarted on a busy machine too.
+constexpr std::chrono::seconds kAcknowledged{180};
 
 constexpr const char* kTables = R"(
   CREATE TABLE ledger (event_id text PRIMARY KEY, account text NOT NULL, amount bigint NOT NULL);
@@ -69,7 +71,7 @@ void PaymentsWorld::send(const std::string& event_id, const Payment& payment, in
 
 void PaymentsWorld::produce_record(testing::Record record) {
   producer_->send(topic_, record);
-  producer_->flush();
+  producer_->flush(kAcknowledged);
   ++produced_;
 }
 
@@ -83,7 +85,7 @@ void PaymentsWorld::produce(int count) {
     if (event % 100 == 50)
       send(id, payment, -1);
   }
-  producer_->flush();
+  producer_->flush(kAcknowledged);
 }
 
 void PaymentsWorld::produce_to_each_partition(int each) {
@@ -95,14 +97,14 @@ void PaymentsWorld::produce_to_each_partition(int each) {
     payments_[id] = payment;
     send(id, payment, i % partitions);
   }
-  producer_->flush();
+  producer_->flush(kAcknowledged);
 }
 
 void PaymentsWorld::produce_one(const std::string& event_id, int amount, int partition) {
   const Payment payment{1, amount};
   payments_[event_id] = payment;
   send(event_id, payment, partition);
-  producer_->flush();
+  producer_->flush(kAcknowledged);
 }
 
 std::string PaymentsWorld::config(const std::string& extra, const std::string& url) const {
