@@ -120,8 +120,7 @@ TEST_CASE("all addresses of a name are tried, and what became of each is told") 
   CHECK_THROWS_WITH(
       open(request("127.0.0.1,/nowhere", silent.port() + ",1")),
       ContainsSubstring("did not answer within 0.2 s; ") && ContainsSubstring("/nowhere"));
-  const auto connection =
-      open(request("127.0.0.1,localhost", silent.port() + "," + real_port()));
+  const auto connection = open(request("127.0.0.1,localhost", silent.port() + "," + real_port()));
   CHECK(PQstatus(connection.get()) == CONNECTION_OK);
 }
 

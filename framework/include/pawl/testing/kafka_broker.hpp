@@ -77,7 +77,8 @@ class KafkaBroker {
   /// Denies everybody everything about the topic, or no longer. For a broker with an authorizer
   /// that lets all else pass (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
   void deny_topic(const std::string& topic);
-  /// Lets everybody describe the topic and do nothing else; returns before every request is refused.
+  /// Lets everybody describe the topic and do nothing else; returns before every request is
+  /// refused.
   void deny_reading(const std::string& topic);
   void permit_topic(const std::string& topic);
 
