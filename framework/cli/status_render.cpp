@@ -62,7 +62,7 @@ std::string owner_text(const StatusPartition& partition) {
   const auto& row = *partition.row;
   if (row.owned())
     return row.owner;
-  return row.session_gone ? fmt::format("nobody ({} is gone)", row.owner) : "nobody";
+  return row.session_gone ? fmt::format("nobody ({} has no session)", row.owner) : "nobody";
 }
 
 /// What needs a person first, then by lag.

@@ -151,8 +151,15 @@ void Monitor::ask_log_ends() {
     const auto found = ranges.find(status->partition);
     if (found == ranges.end())
       continue;
-    status->log_end = found->second.end;
+    const auto before = status->log_end.exchange(found->second.end);
     ++status->log_end_answers;
+    if (before == found->second.end)
+      continue;
+    Event event{Step::kLogEnd};
+    event.topic = status->partition.topic;
+    event.partition = status->partition.partition;
+    event.offset = found->second.end;
+    context_.observers.emit(event);
   }
 }
 

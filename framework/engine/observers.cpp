@@ -48,6 +48,8 @@ std::string_view to_string(Step step) {
       return "released";
     case Step::kCaughtUp:
       return "caught_up";
+    case Step::kLogEnd:
+      return "log_end";
     case Step::kConnected:
       return "connected";
     case Step::kDisconnected:

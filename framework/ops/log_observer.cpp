@@ -220,6 +220,9 @@ void LogObserver::handle(const Event& event) {
     case Step::kWarning:
       limited(spdlog::level::warn, event, std::string(event.detail));
       return;
+    case Step::kLogEnd:
+      follow(event);
+      return;
     case Step::kDrained: {
       const std::scoped_lock lock(drained_mutex_);
       left_behind_ = event.detail;
@@ -316,6 +319,9 @@ void LogObserver::follow(const Event& event) {
       break;
     case Step::kRevoked:
       partition.owned = false;
+      break;
+    case Step::kLogEnd:
+      partition.end = event.offset;
       break;
     case Step::kCaughtUp:
       partition.next = event.offset;

@@ -31,7 +31,7 @@ TEST_CASE("machines get bytes as text or base64, with a mark where they are cut"
   using pawl::cli::Json;
   using pawl::cli::readable;
   CHECK(readable(std::nullopt).is_null());
-  CHECK(readable("") == "");
+  CHECK(readable("") == Json(""));
   CHECK(readable("a\033\u00fc") == "a\033\u00fc");
   CHECK(readable("\xff") == Json{{"base64", "/w=="}});
   CHECK(readable("\u00fc\u00fc", 3) == Json{{"text", "\u00fc"}, {"cut", true}});

@@ -25,6 +25,9 @@ TEST_CASE("a halt that comes again is told again, and progress is told while it 
   wait_for_times(*child, "1 partitions (1 HALTED)", 3);
   REQUIRE(site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"}).code == 0);
   wait_for_times(*child, "HALTED: ", 2);
+  // Nothing is processed that would tell the lag.
+  site.pay_many(0, "later", 20);
+  child->wait_for_output("(1 HALTED), lag 21", kDeadline);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }

@@ -104,8 +104,9 @@ TEST_CASE("status tells nobody for what has no owner, and who was the last") {
   const auto status = with({released, gone, running(2, 1)});
   CHECK_THAT(verdict_of(status), ContainsSubstring("2 WITHOUT OWNER"));
   CHECK_THAT(status_text(status, false), ContainsSubstring("2 partitions without owner: nothing"));
-  CHECK_THAT(status_text(status, false),
-             ContainsSubstring("nobody\n") && ContainsSubstring("nobody (host:1:ab is gone)\n"));
+  CHECK_THAT(
+      status_text(status, false),
+      ContainsSubstring("nobody\n") && ContainsSubstring("nobody (host:1:ab has no session)\n"));
 }
 
 TEST_CASE(

@@ -19,7 +19,8 @@ using pawl::testing::wait_until;
 
 namespace {
 
-constexpr int kPartitions = 8;
+/// So many that what each may hold at first is more than the bound.
+constexpr int kPartitions = 64;
 
 /// Of proc_pid_status(5), in KiB: "VmRSS", what is resident now, or "VmHWM", the most that it was.
 long memory(const pawl::testing::ChildProcess& process, const std::string& name) {
@@ -34,10 +35,10 @@ long memory(const pawl::testing::ChildProcess& process, const std::string& name)
   throw std::runtime_error("no " + name + " of a process that must run");
 }
 
-/// 64 KiB a payment, 8 MiB a partition.
+/// 64 KiB a payment, 1 MiB a partition.
 void produce_large(PaymentsWorld& world) {
   const std::string padding(64 * 1024, 'x');
-  for (int i = 0; i < 128 * kPartitions; ++i) {
+  for (int i = 0; i < 16 * kPartitions; ++i) {
     pawl::testing::Record record;
     record.value = fmt::format(R"({{"account":"acc-1","amount":1,"padding":"{}"}})", padding);
     record.headers = {{"event-id", fmt::format("large-{}", i)}};

@@ -32,6 +32,7 @@ enum class Step {
   kRevoked,       ///< Kafka takes the partition away (or it was lost)
   kReleased,      ///< the register marks the hand-over clean
   kCaughtUp,      ///< the log's end was reached; offset = that end
+  kLogEnd,        ///< Kafka tells another end of the partition's log than before; offset = it
   kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
   kDisconnected,  ///< a worker lost it; detail says why
   kBreakerOpen,   ///< too many messages of a handler failed in a row: its partitions halt
