@@ -81,6 +81,8 @@ void Pruner::pass() {
     auto settings = pruning_settings(options);
     settings.unwanted = &stopping_;
     session_ = std::make_unique<postgres::Session>(settings);
+    // It is wanted until it has let go of the lease.
+    session_->established();
     if (!ledger::still_registered(*session_, options.postgres.schema, options.kafka.cluster,
                                   options.kafka.group, context_.registration)) {
       // Another database than the one we began with; the workers deal with that.
