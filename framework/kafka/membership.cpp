@@ -46,18 +46,6 @@ void check(const ErrorHandle& error, const char* what) {
   }
 }
 
-bool refused(const EventHandle& commit) {
-  const auto code = rd_kafka_event_error(commit.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return code != RD_KAFKA_RESP_ERR__NO_OFFSET;
-  const auto* partitions = rd_kafka_event_topic_partition_list(commit.get());
-  for (int i = 0; partitions != nullptr && i < partitions->cnt; ++i) {
-    if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR)
-      return true;
-  }
-  return false;
-}
-
 /// The first error of an offset commit, of the request or of one of its partitions.
 rd_kafka_resp_err_t commit_error(rd_kafka_event_t* event) {
   auto code = rd_kafka_event_error(event);
@@ -65,6 +53,13 @@ rd_kafka_resp_err_t commit_error(rd_kafka_event_t* event) {
   for (int i = 0; list != nullptr && code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; ++i)
     code = list->elems[i].err;
   return code;
+}
+
+bool refused(const EventHandle& commit) {
+  // There was nothing to commit.
+  if (rd_kafka_event_error(commit.get()) == RD_KAFKA_RESP_ERR__NO_OFFSET)
+    return false;
+  return commit_error(commit.get()) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 bool means_not_a_member(rd_kafka_resp_err_t code) {
