@@ -1,6 +1,7 @@
 #include "cli/decoded.hpp"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 
@@ -12,12 +13,7 @@ namespace pawl::cli {
 namespace {
 
 bool is_utf8(std::string_view bytes) {
-  try {
-    static_cast<void>(Json(std::string(bytes)).dump());
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
+  return simdjson::validate_utf8(bytes.data(), bytes.size());
 }
 
 /// Text that a person can read: UTF-8 without control characters other than blanks.
