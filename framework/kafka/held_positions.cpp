@@ -46,11 +46,11 @@ class Questions {
     std::map<TopicPartition, std::string> refused;
     while (!open_.empty()) {
       require_time("answer");
-      MessageHandle message(rd_kafka_consumer_poll(client_, 100));
+      const MessageHandle message(rd_kafka_consumer_poll(client_, 100));
       if (!message || message->rkt == nullptr)
         continue;
       const TopicPartition partition{rd_kafka_topic_name(message->rkt), message->partition};
-      const Record record(std::move(message));
+      const Record record(*message);
       const bool error = record.kind() == Record::Kind::kError;
       const auto kind = kind_of_error(record.error());
       if (error && kind == ErrorKind::kPassing)

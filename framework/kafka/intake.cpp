@@ -125,10 +125,7 @@ bool Intake::is_current(const PartitionStream& stream) const {
 /// What is in hand was fetched before the stream was sought, opened or shut.
 void Intake::forget(const PartitionStream& stream) {
   last_ = nullptr;
-  std::erase_if(in_hand_, [&](const Record& record) {
-    return record.topic() != nullptr && record.partition() == stream.partition().partition &&
-           stream.partition().topic == record.topic();
-  });
+  std::erase_if(in_hand_, [&](const InHand& item) { return item.stream == &stream; });
   // It may have been one of these that waited for room.
   signal();
 }
@@ -177,43 +174,45 @@ void Intake::route_all() {
 bool Intake::take_from_queue() {
   const auto count = rd_kafka_consume_batch_queue(queue_.get(), 0, taken_.data(), taken_.size());
   for (ssize_t i = 0; i < count; ++i) {
-    auto& record = in_hand_.emplace_back(MessageHandle(taken_[static_cast<std::size_t>(i)]));
-    if (record.kind() == Record::Kind::kEndOfLog && record.topic() != nullptr)
-      record.note_leader_epoch_before_end(client_);
+    const MessageHandle message(taken_[static_cast<std::size_t>(i)]);
+    auto* stream = find(*message);
+    if (stream == nullptr)
+      continue;
+    auto& record = in_hand_.emplace_back(stream, Record(*message)).record;
+    if (record.kind() == Record::Kind::kEndOfLog)
+      record.note_leader_epoch_before_end(client_, stream->partition());
   }
   return count > 0;
 }
 
 /// The first in hand; false: it waits for room.
 bool Intake::route() {
-  auto& record = in_hand_.front();
-  auto* stream = find(record);
-  if (stream != nullptr) {
-    switch (stream->push(record)) {
-      case PartitionStream::Push::kTaken:
-        break;
-      case PartitionStream::Push::kWait:
-        return !buffer_.wait_for_room(record.memory());
-      case PartitionStream::Push::kStop:
-        stop_delivery(*stream);
-        break;
-      case PartitionStream::Push::kUnsure:
-        ask_resume(stream->shared_from_this());
-        break;
-    }
+  auto& [stream, record] = in_hand_.front();
+  switch (stream->push(record)) {
+    case PartitionStream::Push::kTaken:
+      break;
+    case PartitionStream::Push::kWait:
+      return !buffer_.wait_for_room(record.memory());
+    case PartitionStream::Push::kStop:
+      stop_delivery(*stream);
+      break;
+    case PartitionStream::Push::kUnsure:
+      ask_resume(stream->shared_from_this());
+      break;
   }
   in_hand_.pop_front();
   return true;
 }
 
-PartitionStream* Intake::find(const Record& record) {
-  const char* topic = record.topic();
-  if (topic == nullptr)
+/// Null: it is of no partition that is assigned.
+PartitionStream* Intake::find(const rd_kafka_message_t& message) {
+  if (message.rkt == nullptr)
     return nullptr;
-  if (last_ != nullptr && last_->partition().partition == record.partition() &&
+  const char* topic = rd_kafka_topic_name(message.rkt);
+  if (last_ != nullptr && last_->partition().partition == message.partition &&
       last_->partition().topic == topic)
     return last_;
-  const auto found = streams_.find({topic, record.partition()});
+  const auto found = streams_.find({topic, message.partition});
   last_ = found == streams_.end() ? nullptr : found->second.stream.get();
   return last_;
 }

@@ -61,7 +61,7 @@ class Intake {
   void route_all();
   bool take_from_queue();
   bool route();
-  PartitionStream* find(const Record& record);
+  PartitionStream* find(const rd_kafka_message_t& message);
   [[nodiscard]] bool is_current(const PartitionStream& stream) const;
   void forget(const PartitionStream& stream);
   void stop_delivery(const PartitionStream& stream);
@@ -81,8 +81,12 @@ class Intake {
     QueueHandle queue;
   };
   std::map<TopicPartition, Routed> streams_;
-  PartitionStream* last_ = nullptr;  ///< the stream of the record before
-  std::deque<Record> in_hand_;       ///< out of the queue, not in a stream yet
+  PartitionStream* last_ = nullptr;  ///< the stream of the message before
+  struct InHand {
+    PartitionStream* stream;
+    Record record;
+  };
+  std::deque<InHand> in_hand_;  ///< out of the queue, not in a stream yet
   std::vector<rd_kafka_message_t*> taken_;
 
   std::mutex signal_mutex_;

@@ -28,10 +28,10 @@ std::optional<Record> LogReader::next() {
   const auto deadline = Clock::now() + patience_;
   for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
-    MessageHandle message(rd_kafka_consumer_poll(client_, static_cast<int>(left)));
+    const MessageHandle message(rd_kafka_consumer_poll(client_, static_cast<int>(left)));
     if (!message)
       continue;
-    Record record(std::move(message));
+    Record record(*message);
     switch (record.kind()) {
       case Record::Kind::kMessage:
         // A record before the position is left over from nothing of ours.

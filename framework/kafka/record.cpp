@@ -1,8 +1,35 @@
 #include "kafka/record.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace pawl::kafka {
+namespace {
+
+std::optional<std::string_view> bytes_of(const void* bytes, std::size_t size) {
+  if (bytes == nullptr)
+    return std::nullopt;
+  return std::string_view(static_cast<const char*>(bytes), size);
+}
+
+/// Views of librdkafka's memory.
+std::vector<Header> headers_of(const rd_kafka_message_t& message) {
+  std::vector<Header> result;
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return result;
+  result.reserve(rd_kafka_header_cnt(headers));
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t size = 0;
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
+    result.push_back({name, bytes_of(value, size)});
+  return result;
+}
+
+}  // namespace
 
 ErrorKind kind_of_error(rd_kafka_resp_err_t error) {
   switch (error) {
@@ -23,28 +50,49 @@ ErrorKind kind_of_error(rd_kafka_resp_err_t error) {
   }
 }
 
-Record::Record(MessageHandle message) : message_(std::move(message)) {
-  if (message_->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+Record::Record(const rd_kafka_message_t& message)
+    : error_(message.err), partition_(message.partition), offset_(message.offset) {
+  if (error_ == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    copy(message);
     return;
-  rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(message_.get(), &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return;
-  headers_.reserve(rd_kafka_header_cnt(headers));
-  const char* name = nullptr;
-  const void* value = nullptr;
-  std::size_t size = 0;
-  for (std::size_t i = 0;
-       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    Header header{name, std::nullopt};
-    if (value != nullptr)
-      header.value = std::string_view(static_cast<const char*>(value), size);
-    headers_.push_back(header);
+  }
+  const char* text = rd_kafka_message_errstr(&message);
+  error_text_ = text != nullptr ? text : rd_kafka_err2str(error_);
+}
+
+void Record::copy(const rd_kafka_message_t& message) {
+  rd_kafka_timestamp_type_t type{};
+  timestamp_ms_ = rd_kafka_message_timestamp(&message, &type);
+  if (const auto epoch = rd_kafka_message_leader_epoch(&message); epoch >= 0)
+    leader_epoch_ = epoch;
+  key_ = bytes_of(message.key, message.key_len);
+  value_ = bytes_of(message.payload, message.len);
+  headers_ = headers_of(message);
+
+  size_ = bytes();
+  for (const auto& header : headers_)
+    size_ += header.name.size() + header.value.value_or("").size();
+  storage_ = std::make_unique_for_overwrite<char[]>(size_);
+  char* end = storage_.get();
+  const auto move_to_storage = [&](std::string_view& bytes) {
+    const std::string_view copied(end, bytes.size());
+    end = std::ranges::copy(bytes, end).out;
+    bytes = copied;
+  };
+  const auto move_if_any = [&](std::optional<std::string_view>& bytes) {
+    if (bytes)
+      move_to_storage(*bytes);
+  };
+  move_if_any(key_);
+  move_if_any(value_);
+  for (auto& header : headers_) {
+    move_to_storage(header.name);
+    move_if_any(header.value);
   }
 }
 
 Record::Kind Record::kind() const {
-  switch (message_->err) {
+  switch (error_) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
       return Kind::kMessage;
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
@@ -54,51 +102,32 @@ Record::Kind Record::kind() const {
   }
 }
 
-std::string Record::error_text() const {
-  const char* text = rd_kafka_message_errstr(message_.get());
-  return text != nullptr ? text : rd_kafka_err2str(message_->err);
-}
-
-std::optional<std::int32_t> Record::leader_epoch() const {
-  if (kind() == Kind::kEndOfLog)
-    return epoch_before_end_;
-  const auto epoch = rd_kafka_message_leader_epoch(message_.get());
-  if (epoch < 0)
-    return std::nullopt;
-  return epoch;
-}
-
-void Record::note_leader_epoch_before_end(rd_kafka_t* client) {
+void Record::note_leader_epoch_before_end(rd_kafka_t* client, const TopicPartition& partition) {
   // Control records are not delivered, but they move librdkafka's position, which has their epoch.
   // It is behind the end where more was delivered since.
   const auto list = new_list();
-  auto* entry = rd_kafka_topic_partition_list_add(list.get(), topic(), partition());
+  auto* entry =
+      rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition);
   if (rd_kafka_position(client, list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR ||
       entry->err != RD_KAFKA_RESP_ERR_NO_ERROR || entry->offset != offset())
     return;
   const auto epoch = rd_kafka_topic_partition_get_leader_epoch(entry);
   if (epoch >= 0)
-    epoch_before_end_ = epoch;
+    leader_epoch_ = epoch;
 }
 
 Message Record::view(std::string_view topic, std::string_view topic_id) const {
-  // The mark of the log's end carries librdkafka's words where a message has its value.
   if (kind() != Kind::kMessage)
     throw std::logic_error("only a message can be looked at as one");
   MessageFields fields;
   fields.topic = topic;
   fields.topic_id = topic_id;
-  fields.partition = message_->partition;
-  fields.offset = message_->offset;
-  if (message_->key != nullptr) {
-    fields.key = std::string_view(static_cast<const char*>(message_->key), message_->key_len);
-  }
-  if (message_->payload != nullptr) {
-    fields.value = std::string_view(static_cast<const char*>(message_->payload), message_->len);
-  }
+  fields.partition = partition_;
+  fields.offset = offset_;
+  fields.key = key_;
+  fields.value = value_;
   fields.headers = headers_;
-  rd_kafka_timestamp_type_t type{};
-  fields.timestamp_ms = rd_kafka_message_timestamp(message_.get(), &type);
+  fields.timestamp_ms = timestamp_ms_;
   return Message(fields);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/message.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
 
@@ -23,31 +26,31 @@ enum class ErrorKind {
 [[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);
 
 /// What came out of a partition's queue: a record, the mark that the log's end was reached, or an
-/// error of that partition. Owns librdkafka's memory; movable. Used by one thread.
+/// error of that partition. A copy: librdkafka keeps a broker's whole answer, which may be of many
+/// partitions, for as long as one message of it lives. Movable. Used by one thread.
 class Record {
  public:
   enum class Kind { kMessage, kEndOfLog, kError };
 
-  explicit Record(MessageHandle message);
+  explicit Record(const rd_kafka_message_t& message);
 
   [[nodiscard]] Kind kind() const;
   /// Of the message; for kEndOfLog the offset behind the last one, that is the log's end.
-  [[nodiscard]] std::int64_t offset() const { return message_->offset; }
-  [[nodiscard]] rd_kafka_resp_err_t error() const { return message_->err; }
-  [[nodiscard]] std::string error_text() const;
+  [[nodiscard]] std::int64_t offset() const { return offset_; }
+  [[nodiscard]] rd_kafka_resp_err_t error() const { return error_; }
+  /// librdkafka's words for what is no message.
+  [[nodiscard]] const std::string& error_text() const { return error_text_; }
   /// KIP-320: of the message; for kEndOfLog of what stands right before the end, be it a control
   /// record. Nullopt: the broker does not tell, or it is unknown.
-  [[nodiscard]] std::optional<std::int32_t> leader_epoch() const;
-  /// What an end of the log does not know by itself. `client`: which has just delivered it.
-  void note_leader_epoch_before_end(rd_kafka_t* client);
-  [[nodiscard]] std::size_t bytes() const { return message_->len + message_->key_len; }
-  /// With what librdkafka and pawl need for a record beside its key and value.
-  [[nodiscard]] std::size_t memory() const { return bytes() + kRecordOverhead; }
-  /// Null for what belongs to no topic.
-  [[nodiscard]] const char* topic() const {
-    return message_->rkt != nullptr ? rd_kafka_topic_name(message_->rkt) : nullptr;
+  [[nodiscard]] std::optional<std::int32_t> leader_epoch() const { return leader_epoch_; }
+  /// What an end of the log does not know by itself. `client`: which has just delivered it, from
+  /// `partition`.
+  void note_leader_epoch_before_end(rd_kafka_t* client, const TopicPartition& partition);
+  [[nodiscard]] std::size_t bytes() const {
+    return key_.value_or("").size() + value_.value_or("").size();
   }
-  [[nodiscard]] std::int32_t partition() const { return message_->partition; }
+  /// With what librdkafka and pawl need for a record beside its own bytes.
+  [[nodiscard]] std::size_t memory() const { return size_ + kRecordOverhead; }
   /// It counts in the account of kafka.buffer as long as it lives.
   void hold(BufferHold hold) { hold_ = std::move(hold); }
 
@@ -56,9 +59,19 @@ class Record {
   [[nodiscard]] Message view(std::string_view topic, std::string_view topic_id) const;
 
  private:
-  MessageHandle message_;
+  void copy(const rd_kafka_message_t& message);
+
+  rd_kafka_resp_err_t error_;
+  std::int32_t partition_;
+  std::int64_t offset_;
+  std::int64_t timestamp_ms_ = -1;
+  std::optional<std::int32_t> leader_epoch_;
+  std::string error_text_;
+  std::size_t size_ = 0;
+  std::unique_ptr<char[]> storage_;  ///< `size_` bytes: key, value and headers
+  std::optional<std::string_view> key_;
+  std::optional<std::string_view> value_;
   std::vector<Header> headers_;
-  std::optional<std::int32_t> epoch_before_end_;
   BufferHold hold_;
 };
 
