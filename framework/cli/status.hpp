@@ -61,6 +61,7 @@ struct StatusCounts {
   std::size_t paused = 0;
   std::size_t unowned = 0;
   std::size_t stalled = 0;
+  std::size_t retrying = 0;
   std::int64_t dead_letters = 0;
   std::int64_t parked_messages = 0;
 };

@@ -32,6 +32,7 @@ Json totals_json(const StatusTotals& totals) {
   json["paused"] = count(&StatusCounts::paused);
   json["unowned"] = count(&StatusCounts::unowned);
   json["stalled"] = count(&StatusCounts::stalled);
+  json["retrying"] = count(&StatusCounts::retrying);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
   json["eta_seconds"] = or_null(totals.eta_seconds);
@@ -57,7 +58,8 @@ Json partition_json(const StatusPartition& partition) {
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
   json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.halt_offset);
+  json["message_offset"] = or_null(row.retrying() ? row.attempts_offset : row.halt_offset);
+  json["failed_attempts"] = row.attempts;
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");

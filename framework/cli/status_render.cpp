@@ -51,6 +51,8 @@ std::string rate_text(std::optional<double> rate) {
 std::string state_text(const StatusPartition& partition) {
   if (!partition.row)
     return partition.concern ? "-" : "?";
+  if (partition.row->retrying())
+    return "retrying";
   if (partition.concern == Concern::kStalled)
     return "stalled";
   return ledger::to_string(partition.row->state);
@@ -123,12 +125,22 @@ std::string partitions_text(const Status& status, bool all) {
   return text;
 }
 
+std::string retrying_text(const ledger::RegisterRow& row) {
+  return fmt::format(
+      "\n{} [{}] RETRYING offset {}: {} of it failed; the partition waits meanwhile.\n"
+      "  The log of {} says why and how many attempts are left; `partitions peek` shows the "
+      "message.\n",
+      row.partition.topic, row.partition.partition, row.attempts_offset.value_or(-1),
+      counted(row.attempts, "attempt", "attempts"), row.owner);
+}
+
 std::string reasons_text(const Status& status, bool all) {
   std::string text;
   std::size_t shown = 0;
   std::size_t left_out = 0;
   for (const auto* partition : by_urgency(status)) {
-    if (!partition->row || partition->row->state == ledger::PartitionState::kRunning)
+    if (!partition->row ||
+        (partition->row->state == ledger::PartitionState::kRunning && !partition->row->retrying()))
       continue;
     if (!all && shown >= kMostReasons) {
       ++left_out;
@@ -136,6 +148,10 @@ std::string reasons_text(const Status& status, bool all) {
     }
     ++shown;
     const auto& row = *partition->row;
+    if (row.retrying()) {
+      text += retrying_text(row);
+      continue;
+    }
     const bool halted = row.state == ledger::PartitionState::kHalted;
     text += fmt::format("\n{} [{}] {} since {}:\n  {}\n", partition->partition.topic,
                         partition->partition.partition, halted ? "HALTED" : "paused",
@@ -244,6 +260,7 @@ std::string verdict_of(const Status& status) {
   part(counts.unowned, "WITHOUT OWNER");
   part(counts.paused, "paused");
   part(counts.stalled, "stalled");
+  part(counts.retrying, "retrying");
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));

@@ -43,6 +43,7 @@ StatusCounts counts_of(const Status& status) {
     counts.stalled += partition.concern == Concern::kStalled ? 1 : 0;
     // Of two matters with one partition both count.
     counts.unowned += !row || !row->owned() ? 1 : 0;
+    counts.retrying += row && row->retrying() ? 1 : 0;
     counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
   }
   for (const auto& count : status.letters)

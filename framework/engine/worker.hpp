@@ -157,6 +157,7 @@ class Worker {
 
   // worker_failures.cpp: messages that cannot be applied
   void fail(Partition& partition, const Failure& failure);
+  [[nodiscard]] bool may_try_again(const Partition& partition, const Failure& failure) const;
   void fail_message(Partition& partition, const Failure& failure);
   bool count_attempt(Partition& partition, std::int64_t offset);
   bool count_lost_connection(Partition& partition, const Partition::Item& item);

@@ -105,9 +105,17 @@ void Worker::fail(Partition& partition, const Failure& failure) {
       break;
   }
 
-  emit_failed(partition, offset, failure);
-  if (count_attempt(partition, offset))
-    fail_message(partition, failure);
+  if (!count_attempt(partition, offset)) {
+    emit_failed(partition, offset, failure);
+    return;
+  }
+  auto counted = failure;
+  if (may_try_again(partition, failure)) {
+    counted.text +=
+        fmt::format(" (attempt {} of {})", partition.attempts, attempts_allowed(failure_options()));
+  }
+  emit_failed(partition, offset, counted);
+  fail_message(partition, failure);
 }
 
 /// The server has no disk, memory or connection to spare: waited for as for a server that is away.
@@ -172,14 +180,17 @@ bool Worker::count_lost_connection(Partition& partition, const Partition::Item& 
   return false;
 }
 
-void Worker::fail_message(Partition& partition, const Failure& failure) {
-  const auto& options = failure_options();
+bool Worker::may_try_again(const Partition& partition, const Failure& failure) const {
   // What a handler committed by itself cannot be taken back: to try again would pass it as a
   // duplicate and hide that.
+  return !failure.permanent && failure.kind != postgres::FailureClass::kTransactionEnded &&
+         !partition.one_try_only && partition.attempts < attempts_allowed(failure_options());
+}
+
+void Worker::fail_message(Partition& partition, const Failure& failure) {
+  const auto& options = failure_options();
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
-  const bool exhausted = failure.permanent || ended || partition.one_try_only ||
-                         partition.attempts >= attempts_allowed(options);
-  if (!exhausted) {
+  if (may_try_again(partition, failure)) {
     rest(partition, wait_before_retry(options, partition.attempts));
     return;
   }

@@ -20,7 +20,10 @@ constexpr const char* kReadRegister =
     "       owner_pid IS NOT NULL AND NOT EXISTS ("
     "         SELECT FROM pg_stat_activity a"
     "          WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),"
-    "       CASE WHEN state = 'halted' THEN halt_offset END"
+    "       CASE WHEN state = 'halted' THEN halt_offset END,"
+    "       CASE WHEN attempts_offset > last_processed_offset THEN attempts ELSE 0 END,"
+    "       CASE WHEN attempts_offset > last_processed_offset AND attempts > 0"
+    "            THEN attempts_offset END"
     "  FROM pawl.processed_kafka_offsets"
     " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
     " ORDER BY topic, partition";
@@ -123,6 +126,8 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.acquired_at = text(rows, i, 18);
     row.session_gone = boolean(rows, i, 19);
     row.halt_offset = optional_integer(rows, i, 20);
+    row.attempts = integer(rows, i, 21);
+    row.attempts_offset = optional_integer(rows, i, 22);
     result.push_back(std::move(row));
   }
   return result;

@@ -21,8 +21,11 @@ struct RegisterRow {
   std::string halt_kind;
   std::string reason;
   std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
-  std::string state_since;                  ///< RFC 3339, UTC
-  std::string updated_at;                   ///< RFC 3339, UTC: the last processed message or change
+  /// Failed attempts of the message that is tried now, and its offset. 0: none has failed.
+  std::int64_t attempts = 0;
+  std::optional<std::int64_t> attempts_offset;
+  std::string state_since;  ///< RFC 3339, UTC
+  std::string updated_at;   ///< RFC 3339, UTC: the last processed message or change
   std::int64_t base_offset = -1;
   std::int64_t applied = 0;
   std::int64_t duplicates = 0;
@@ -36,6 +39,9 @@ struct RegisterRow {
   /// Messages behind the stored offset since the counters began, however they ended.
   [[nodiscard]] std::int64_t processed() const {
     return applied + duplicates + skipped + dead + parked;
+  }
+  [[nodiscard]] bool retrying() const {
+    return state == PartitionState::kRunning && attempts > 0 && owned();
   }
   [[nodiscard]] bool owned() const { return !released && !owner.empty() && !session_gone; }
 };

@@ -5,6 +5,7 @@
 #include "site.hpp"
 
 using namespace pawl::testing;
+using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("by default a message waits for minutes for a row that comes late, over a restart too") {
   Site site;
@@ -21,6 +22,9 @@ TEST_CASE("by default a message waits for minutes for a row that comes late, ove
     const auto child = site.start(usual);
     more_than(5);
     CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "running");
+    CHECK_THAT(site.run({"status"}).out,
+               ContainsSubstring("1 retrying") && ContainsSubstring("RETRYING offset 0: "));
+    CHECK_THAT(child->output(), ContainsSubstring("(attempt 1 of "));
     child->kill(SIGTERM);
     CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   }

@@ -130,6 +130,25 @@ TEST_CASE(
   CHECK(verdict_of(with({unmet("orders", 0)})) == "no partition is stored yet");
 }
 
+TEST_CASE("status names the message that is tried again, and how often it has failed") {
+  auto partition = running(0, 3);
+  partition.row->attempts = 7;
+  partition.row->attempts_offset = 100;
+  const auto status = with({partition, running(1, 0)});
+  CHECK(verdict_of(status) == "no partition of 2 halted, 1 retrying, lag 3, no dead letters");
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring(
+                 "payments [0] RETRYING offset 100: 7 attempts of it failed; the partition") &&
+                 ContainsSubstring("retrying"));
+  const auto json = nlohmann::json::parse(status_json(status, false)).at("partitions")[0];
+  CHECK(json.at("message_offset") == 100);
+  CHECK(json.at("failed_attempts") == 7);
+
+  // Nobody tries it where nobody owns the partition.
+  partition.row->released = true;
+  CHECK_THAT(status_text(with({partition}), false), !ContainsSubstring("RETRYING"));
+}
+
 TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
   auto partition = halted(0);
   partition.row->reason = "key \"\033[2J\a\"";
