@@ -102,6 +102,7 @@ class Worker {
   // worker_partitions.cpp: one partition's steps
   bool step(Partition& partition);
   void acquire(Partition& partition);
+  void postpone(Partition& partition, const std::string& why);
   void prepare_acquires();
   void accept(Partition& partition, const Positioned& positioned);
   void refuse(Partition& partition, const Refused& refused);

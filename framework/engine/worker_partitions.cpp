@@ -73,9 +73,7 @@ void Worker::acquire(Partition& partition) {
     }
   } catch (const kafka::KafkaError& error) {
     end_call();
-    partition.not_before = Clock::now() + partition.acquire_backoff.next();
-    emit(Step::kWarning, partition, partition.stored,
-         fmt::format("cannot position the partition yet: {}", error.what()));
+    postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
   } catch (const std::exception&) {
     end_call();
     const auto failure = why_failed();
@@ -86,10 +84,14 @@ void Worker::acquire(Partition& partition) {
     // What this session has prepared no longer fits: a new one prepares anew.
     if (is_stale_statement(failure))
       renew_session();
-    partition.not_before = Clock::now() + partition.acquire_backoff.next();
-    emit(Step::kWarning, partition, partition.stored,
-         fmt::format("cannot acquire the partition yet: {}", failure.text));
+    postpone(partition, fmt::format("cannot acquire the partition yet: {}", failure.text));
   }
+}
+
+/// It is tried again by itself.
+void Worker::postpone(Partition& partition, const std::string& why) {
+  partition.not_before = Clock::now() + partition.acquire_backoff.next();
+  emit(Step::kWarning, partition, partition.stored, why);
 }
 
 void Worker::prepare_acquires() {
@@ -122,34 +124,29 @@ void Worker::prepare_acquires() {
         partition->must_prove = !proof.member || unproven != proof.unproven.end();
         if (!partition->must_prove)
           continue;
-        partition->not_before = Clock::now() + partition->acquire_backoff.next();
         // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-        emit(Step::kWarning, *partition, partition->stored,
-             !proof.member
-                 ? "Kafka does not take this process for the member that has the partition: "
-                   "waiting for a revocation or a new assignment"
-                 : fmt::format("cannot position the partition yet: {}", unproven->second));
+        postpone(*partition,
+                 !proof.member
+                     ? "Kafka does not take this process for the member that has the partition: "
+                       "waiting for a revocation or a new assignment"
+                     : fmt::format("cannot position the partition yet: {}", unproven->second));
       }
     }
     const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
     for (auto* partition : due) {
       const auto found = ranges.find(partition->name());
       if (found == ranges.end()) {
-        partition->not_before = Clock::now() + partition->acquire_backoff.next();
-        emit(Step::kWarning, *partition, partition->stored,
-             "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
-             "leader, or its topic is gone or not permitted; asking again");
+        postpone(*partition,
+                 "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
+                 "leader, or its topic is gone or not permitted; asking again");
         continue;
       }
       partition->log_hint = found->second;
       partition->status->log_end = found->second.end;
     }
   } catch (const kafka::KafkaError& error) {
-    for (auto* partition : due) {
-      partition->not_before = Clock::now() + partition->acquire_backoff.next();
-      emit(Step::kWarning, *partition, partition->stored,
-           fmt::format("cannot position the partition yet: {}", error.what()));
-    }
+    for (auto* partition : due)
+      postpone(*partition, fmt::format("cannot position the partition yet: {}", error.what()));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "postgres/connection_string.hpp"
 #include "postgres/error.hpp"
+#include "postgres/socket_wait.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -22,9 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
-
-/// So often somebody looks whether the connection is still wanted.
-constexpr milliseconds kLook{50};
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
@@ -176,8 +173,7 @@ class Attempt {
   }
 
   [[nodiscard]] std::string option(std::string_view keyword) const {
-    const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
-        PQconninfo(raw_.get()), &PQconninfoFree);
+    const ConnectionOptions options(PQconninfo(raw_.get()));
     for (const auto* one = options.get(); one != nullptr && one->keyword != nullptr; ++one) {
       if (keyword == one->keyword)
         return or_empty(one->val);
@@ -187,20 +183,10 @@ class Attempt {
 
   /// False: not in time.
   bool wait(short events, steady_clock::time_point until) {
-    while (true) {
-      if (request_.unwanted != nullptr && request_.unwanted->load())
-        throw Error::connection_lost("the connection is not needed any more");
-      const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
-      if (left.count() <= 0)
-        return false;
-      const auto pause = request_.unwanted != nullptr ? std::min(left, kLook) : left;
-      pollfd descriptor{PQsocket(raw_.get()), events, 0};
-      const int ready = ::poll(&descriptor, 1, static_cast<int>(pause.count()));
-      if (ready > 0)
-        return true;
-      if (ready < 0 && errno != EINTR)
-        throw Error::connection_lost("poll failed on the PostgreSQL connection");
-    }
+    const auto waited = wait_for_socket(raw_.get(), events, until, request_.unwanted);
+    if (waited == Waited::kUnwanted)
+      throw Error::connection_lost("the connection is not needed any more");
+    return waited == Waited::kReady;
   }
 
   const ConnectRequest& request_;

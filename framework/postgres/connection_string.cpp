@@ -4,16 +4,10 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <memory>
 #include <string_view>
 
 namespace pawl::postgres {
 namespace {
-
-struct InfoDeleter {
-  void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
-};
-using Info = std::unique_ptr<PQconninfoOption, InfoDeleter>;
 
 constexpr std::array kNumbers{"connect_timeout",     "keepalives",       "keepalives_idle",
                               "keepalives_interval", "keepalives_count", "tcp_user_timeout"};
@@ -163,7 +157,7 @@ std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
   if (!expands)
     return std::nullopt;
   char* report = nullptr;
-  const Info options(PQconninfoParse(url.c_str(), &report));
+  const ConnectionOptions options(PQconninfoParse(url.c_str(), &report));
   const std::unique_ptr<char, void (*)(void*)> owned(report, PQfreemem);
   if (!options)
     return unreadable(report == nullptr ? "" : report);
@@ -183,7 +177,7 @@ bool may_show_value(std::string_view keyword) {
 }
 
 std::string connect_report(PGconn* connection) {
-  const Info options(PQconninfo(connection));
+  const ConnectionOptions options(PQconninfo(connection));
   std::string shown;
   std::string_view rest(PQerrorMessage(connection));
   // A value that an option cannot have may be anything, a secret in the wrong place too.

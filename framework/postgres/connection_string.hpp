@@ -2,11 +2,18 @@
 
 #include <libpq-fe.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace pawl::postgres {
+
+/// What libpq understands of a connection string; ends with one that has no keyword.
+struct ConnectionOptionsDeleter {
+  void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+};
+using ConnectionOptions = std::unique_ptr<PQconninfoOption, ConnectionOptionsDeleter>;
 
 /// Why no server can ever be reached by a libpq connection URI or string, or nullopt. Both texts
 /// are for people and quote nothing of it: libpq's own do, and a password that is not encoded may

@@ -4,15 +4,13 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
+#include "postgres/socket_wait.hpp"
+
 namespace pawl::postgres {
 namespace {
-
-/// So often a connection that is being set up looks whether it is still wanted.
-constexpr std::chrono::milliseconds kLook{50};
 
 /// A COPY of libpqxx's leaves the end of its answer unread.
 void read_rest(PGconn* raw) {
@@ -106,26 +104,19 @@ void Flight::give_up(const std::string& why) {
   throw Error::connection_lost(why);
 }
 
-void Flight::wait_for_socket(short events, std::chrono::steady_clock::time_point until) {
-  using std::chrono::milliseconds;
+void Flight::wait_for_server(short events) {
   const auto limit = patience();
-  while (true) {
-    if (session_.unwanted())
+  std::optional<std::chrono::steady_clock::time_point> until;
+  if (limit.count() > 0)
+    until = std::chrono::steady_clock::now() + limit;
+  switch (wait_for_socket(raw_, events, until, session_.settings().unwanted)) {
+    case Waited::kReady:
+      return;
+    case Waited::kUnwanted:
       give_up("the connection is not needed any more");
-    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
-    if (limit.count() > 0 && left.count() <= 0) {
+    case Waited::kLate:
       give_up(fmt::format("PostgreSQL has not answered for {:.1f} s; the connection is given up",
                           std::chrono::duration<double>(limit).count()));
-    }
-    auto pause = limit.count() > 0 ? left : milliseconds{-1};
-    if (session_.may_become_unwanted())
-      pause = pause.count() < 0 ? kLook : std::min(pause, kLook);
-    pollfd descriptor{PQsocket(raw_), events, 0};
-    const int ready = ::poll(&descriptor, 1, static_cast<int>(pause.count()));
-    if (ready > 0)
-      return;
-    if (ready < 0 && errno != EINTR)
-      throw Error::connection_lost("poll failed on the PostgreSQL connection");
   }
 }
 
@@ -136,8 +127,7 @@ void Flight::wait_for_answer() {
       throw Error::connection_lost(PQerrorMessage(raw_));
     if (PQisBusy(raw_) == 0)
       return;
-    wait_for_socket(static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN),
-                    std::chrono::steady_clock::now() + patience());
+    wait_for_server(static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN));
     if (PQconsumeInput(raw_) != 1)
       throw Error::connection_lost(PQerrorMessage(raw_));
   }

@@ -70,7 +70,7 @@ class Flight {
   PGresult* next_result();
   void wait_for_answer();
   [[nodiscard]] std::chrono::milliseconds patience() const;
-  void wait_for_socket(short events, std::chrono::steady_clock::time_point until);
+  void wait_for_server(short events);
   [[noreturn]] void give_up(const std::string& why);
 
   Session& session_;

@@ -81,10 +81,6 @@ class Session {
 
   /// Whoever connected keeps it: SessionSettings::unwanted is not looked at any more.
   void established() { settings_.unwanted = nullptr; }
-  [[nodiscard]] bool may_become_unwanted() const { return settings_.unwanted != nullptr; }
-  [[nodiscard]] bool unwanted() const {
-    return may_become_unwanted() && settings_.unwanted->load();
-  }
 
   /// Zero: no limit.
   [[nodiscard]] std::chrono::milliseconds answer_timeout() const;
