@@ -103,6 +103,11 @@ class Client {
                                                       std::chrono::milliseconds timeout) const;
 
  private:
+  /// Throws unless a broker answers in time. librdkafka (2.14.2) connects again without a pause, a
+  /// thousand times a second, while an admin request waits for a broker: each failure wakes the
+  /// request, which asks for the connection at once ("Expedite next reconnect"). A metadata request
+  /// waits as it should, so that comes first.
+  void require_broker(std::chrono::milliseconds timeout) const;
   std::map<TopicPartition, std::int64_t> list_offsets(const std::vector<TopicPartition>& partitions,
                                                       std::int64_t spec,
                                                       rd_kafka_IsolationLevel_t isolation,

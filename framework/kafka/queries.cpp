@@ -54,6 +54,16 @@ std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
   return result;
 }
 
+void Client::require_broker(std::chrono::milliseconds timeout) const {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata, to_int(timeout));
+  rd_kafka_metadata_destroy(metadata);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw KafkaError(
+        code, fmt::format("no Kafka broker answered: {}{}", rd_kafka_err2str(code), cause()));
+  }
+}
+
 std::map<std::string, TopicDescription> Client::describe(const std::vector<std::string>& topics,
                                                          std::chrono::milliseconds timeout) const {
   auto answers = describe_each(topics, timeout);
@@ -67,6 +77,7 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
   TopicAnswers answers;
   if (topics.empty())
     return answers;
+  require_broker(timeout);
   std::vector<const char*> names;
   for (const auto& topic : topics)
     names.push_back(topic.c_str());
@@ -110,6 +121,7 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
   std::map<TopicPartition, std::int64_t> offsets;
   if (partitions.empty())
     return offsets;
+  require_broker(timeout);
   const auto list = to_list(partitions);
   for (int i = 0; i < list->cnt; ++i)
     list->elems[i].offset = spec;
