@@ -1,0 +1,45 @@
+// What a question to Kafka does while no broker is there.
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <pawl/testing/kafka_broker.hpp>
+
+#include "kafka/client.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::atomic<int> connections{0};
+
+}  // namespace
+
+// Stands before libc's in this program, librdkafka included.
+extern "C" int connect(int socket, const sockaddr* address, socklen_t size) {
+  ++connections;
+  return static_cast<int>(::syscall(SYS_connect, socket, address, size));
+}
+
+// Within three seconds librdkafka connects some dozens of times by its back-off. While an admin
+// request waits for a broker it is thousands.
+TEST_CASE("a question to a Kafka that is away does not connect without a pause") {
+  pawl::testing::KafkaBroker broker;
+  const std::string topic = "asked-about";
+  broker.create_topic(topic, 1);
+  pawl::KafkaOptions options;
+  options.bootstrap_servers = broker.bootstrap();
+  options.group = "asking";
+  const pawl::kafka::Client client(options, [](int, const std::string&, const std::string&) {});
+  REQUIRE(client.describe({topic}, 60s).contains(topic));
+  REQUIRE(client.log_ranges({{topic, 0}}, 60s).size() == 1);
+
+  broker.kill();
+  connections = 0;
+  CHECK_THROWS_AS(client.describe({topic}, 3s), pawl::kafka::KafkaError);
+  CHECK_THROWS_AS(client.log_ranges({{topic, 0}}, 3s), pawl::kafka::KafkaError);
+  CHECK(connections > 0);
+  CHECK(connections < 1000);
+}
