@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kafka/bootstrap.hpp"
 #include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/options.hpp"
@@ -121,6 +122,7 @@ class Client {
   mutable std::mutex trouble_mutex_;
   std::string trouble_;  // guarded by trouble_mutex_
   BufferPlan plan_;
+  mutable Bootstrap bootstrap_;
   rd_kafka_t* client_ = nullptr;
 };
 

@@ -69,7 +69,7 @@ rd_kafka_vu_t field(rd_kafka_vtype_t type, const std::optional<std::string_view>
 }  // namespace
 
 Producer::Producer(const KafkaOptions& options, std::size_t largest, LogFunction log)
-    : log_(std::move(log)) {
+    : log_(std::move(log)), bootstrap_(options.bootstrap_servers) {
   auto conf = make_conf(options, largest);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &Producer::on_log);
@@ -134,6 +134,8 @@ std::vector<Delivery> Producer::deliveries(std::chrono::milliseconds timeout) {
     while (const auto* message = rd_kafka_event_message_next(event.get()))
       decide(static_cast<const std::int64_t*>(message->_private), message->err);
   }
+  if (decided_.empty() && !undecided_.empty())
+    bootstrap_.name_again(client_);
   if (std::any_of(decided_.begin(), decided_.end(),
                   [](const auto& d) { return d.error == RD_KAFKA_RESP_ERR_NO_ERROR; }))
     problem_.clear();

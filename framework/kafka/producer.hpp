@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kafka/bootstrap.hpp"
 #include "kafka/client.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/message.hpp"
@@ -57,6 +58,7 @@ class Producer {
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;
+  Bootstrap bootstrap_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
   std::set<std::int64_t> undecided_;  ///< librdkafka holds pointers to its elements

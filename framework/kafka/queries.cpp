@@ -59,6 +59,7 @@ void Client::require_broker(std::chrono::milliseconds timeout) const {
   const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata, to_int(timeout));
   rd_kafka_metadata_destroy(metadata);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    bootstrap_.name_again(client_);
     throw KafkaError(
         code, fmt::format("no Kafka broker answered: {}{}", rd_kafka_err2str(code), cause()));
   }

@@ -201,6 +201,15 @@ void LogObserver::handle(const Event& event) {
     case Step::kDisconnected:
       connection_lost(event);
       return;
+    case Step::kKafkaLost:
+      kafka_away_ = true;
+      limited(spdlog::level::warn, event,
+              fmt::format("Kafka does not answer: {}; goes on by itself", event.detail));
+      return;
+    case Step::kKafkaBack:
+      kafka_away_ = false;
+      line(spdlog::level::info, event, "Kafka answers again");
+      return;
     case Step::kTopicRefused:
       line(spdlog::level::err, event, std::string(event.detail));
       return;
@@ -454,8 +463,8 @@ LogObserver::Position LogObserver::position() const {
 
 /// "8 partitions (1 HALTED, 2 paused)"
 std::string LogObserver::partitions_text(const Position& position) const {
-  if (!assigned_once_)
-    return "no partition is assigned yet";
+  if (position.partitions == 0)
+    return assigned_once_ ? "no partition is assigned" : "no partition is assigned yet";
   std::vector<std::string> standing;
   if (position.halted > 0)
     standing.push_back(fmt::format("{} HALTED", position.halted));
@@ -478,7 +487,7 @@ LogLine LogObserver::progress_line(const Counts& total, const Position& at,
       "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; {}, lag "
       "{}{}",
       total.processed, rate, total.duplicates, total.skipped, set_aside(total), total.failed,
-      partitions_text(at), at.lag_known ? std::to_string(at.lag) : "not known yet",
+      partitions_text(at), at.lag_known ? std::to_string(at.lag) : "not known",
       eta.value_or(0) > 0 ? fmt::format(", caught up in {}", span_text(*eta)) : "");
   const auto figure = [&line](std::string_view name, auto number) {
     line.figures.emplace_back(name, static_cast<std::int64_t>(number));
@@ -504,9 +513,9 @@ void LogObserver::report_progress(Clock::time_point now) {
   const auto total = counts();
   auto at = position();
   assigned_once_ = assigned_once_ || at.partitions > 0;
-  at.lag_known = at.lag_known && assigned_once_;
+  at.lag_known = at.lag_known && at.partitions > 0;
   // Who waits for something is not silent; who has nothing to do is.
-  const bool waits = !assigned_once_ || at.halted > 0 || at.paused > 0;
+  const bool waits = !assigned_once_ || kafka_away_ || at.halted > 0 || at.paused > 0;
   const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_progress_);
   if (waits || total != last_counts_ || at != last_position_)
     write(*log_, format_, group_, progress_line(total, at, passed));

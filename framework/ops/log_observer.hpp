@@ -110,7 +110,8 @@ class LogObserver final : public Observer {
   Clock::time_point last_progress_;  // ticker thread
   Counts last_counts_;               // ticker thread
   Position last_position_;           // ticker thread
-  bool assigned_once_ = false;       // ticker thread
+  std::atomic<bool> kafka_away_{false};
+  bool assigned_once_ = false;  // ticker thread
 
   std::mutex tick_mutex_;
   std::condition_variable tick_changed_;

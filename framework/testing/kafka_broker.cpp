@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <fstream>
 #include <pawl/testing/kafka_broker.hpp>
 #include <pawl/testing/wait.hpp>
 #include <stdexcept>
@@ -139,6 +141,21 @@ void KafkaBroker::kill() {
     service("stop", {"--kill"});
     running_ = false;
   }
+}
+
+void KafkaBroker::freeze() {
+  signal(SIGSTOP);
+}
+
+void KafkaBroker::thaw() {
+  signal(SIGCONT);
+}
+
+void KafkaBroker::signal(int number) {
+  pid_t pid = 0;
+  std::ifstream file(folder() / "service.pid");
+  if (!(file >> pid) || ::kill(pid, number) != 0)
+    throw std::runtime_error{"the broker does not run"};
 }
 
 void KafkaBroker::start() {

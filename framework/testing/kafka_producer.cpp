@@ -11,6 +11,7 @@ namespace pawl::testing {
 namespace {
 
 constexpr int kTimeoutMs = 60'000;
+constexpr std::chrono::seconds kBrokersNamedAgain{10};
 
 /// A value of librdkafka's produceva list; absent text is Kafka's null.
 rd_kafka_vu_t field(rd_kafka_vtype_t type, const std::optional<std::string>& text) {
@@ -89,7 +90,8 @@ class KafkaProducer::Client {
 };
 
 KafkaProducer::KafkaProducer(const std::string& bootstrap, const std::string& transactional_id,
-                             const std::map<std::string, std::string>& properties) {
+                             const std::map<std::string, std::string>& properties)
+    : bootstrap_(bootstrap) {
   auto all = properties;
   if (!transactional_id.empty()) {
     all["transactional.id"] = transactional_id;
@@ -123,8 +125,14 @@ void KafkaProducer::send(const std::string& topic, const Record& record) {
 
 void KafkaProducer::flush(std::chrono::milliseconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
+  // A fenced broker tells of no brokers, and librdkafka is left without any (kafka/bootstrap.hpp).
+  auto name_again = std::chrono::steady_clock::now() + kBrokersNamedAgain;
   while (!client_->idle()) {
     client_->serve(100);
+    if (std::chrono::steady_clock::now() > name_again) {
+      rd_kafka_brokers_add(client_->get(), bootstrap_.c_str());
+      name_again += kBrokersNamedAgain;
+    }
     if (std::chrono::steady_clock::now() > end) {
       throw Timeout{
           fmt::format("the broker did not acknowledge all messages within {} ms; is it running?",

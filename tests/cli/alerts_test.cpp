@@ -387,8 +387,10 @@ TEST_CASE("Kafka away for longer than the bound is one alert, and its return ano
   site.wait_for_stored(0, 4);
   broker.kill();
   CHECK_FALSE(hook.wait_for("kafka-unreachable").at("detail").get<std::string>().empty());
+  child->wait_for_output("Kafka does not answer: ", kDeadline);
   broker.start();
   CHECK(hook.wait_for("kafka-back").at("seconds").is_number());
+  child->wait_for_output("Kafka answers again", kDeadline);
   site.pay_many(0, "later-", 5);
   site.wait_for_stored(0, 9);
   stop(*child);

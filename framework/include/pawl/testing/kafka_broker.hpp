@@ -58,6 +58,9 @@ class KafkaBroker {
   void kill();
   void start();
   void restart();
+  /// SIGSTOP to a broker that runs, and SIGCONT: it keeps its connections and answers nobody.
+  void freeze();
+  void thaw();
 
   void create_topic(const std::string& topic, int partitions, const Config& config = {});
   /// Creates a topic whose name begins with the prefix and is new on this broker; returns it.
@@ -106,6 +109,7 @@ class KafkaBroker {
 
   std::filesystem::path log(const std::string& topic, int partition) const;
   std::filesystem::path saved_log(const std::string& topic, int partition) const;
+  void signal(int number);
   void service(const std::string& command, const std::vector<std::string>& more = {});
   Client& client();
   /// For everybody; of rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.

@@ -47,6 +47,7 @@ class KafkaProducer {
 
  private:
   class Client;
+  std::string bootstrap_;
   std::unique_ptr<Client> client_;
 };
 
