@@ -1,6 +1,9 @@
 // The questions of kafka/client.hpp, answered through librdkafka's admin API.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "kafka/answers.hpp"
 #include "kafka/client.hpp"
 
@@ -30,6 +33,24 @@ EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout,
     throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_event_error_string(event.get())));
   }
   return event;
+}
+
+/// A broker that has just become the group's coordinator, or no longer is it, says so for a moment.
+template <typename Ask>
+rd_kafka_resp_err_t ask_coordinator(const Ask& ask, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{50};
+  const auto deadline = Clock::now() + timeout;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto code = ask(std::max(to_int(left), 1));
+    const bool passes = code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
+                        code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+                        code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS;
+    if (!passes || Clock::now() + kPause >= deadline)
+      return code;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 ListHandle to_list(const std::vector<TopicPartition>& partitions) {
@@ -200,7 +221,8 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
     const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const {
   std::map<TopicPartition, CommittedOffset> offsets;
   const auto list = to_list(partitions);
-  const auto code = rd_kafka_committed(client_, list.get(), to_int(timeout));
+  const auto code = ask_coordinator(
+      [&](int left_ms) { return rd_kafka_committed(client_, list.get(), left_ms); }, timeout);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw KafkaError(
         code, fmt::format("reading the group's committed offsets: {}", rd_kafka_err2str(code)));
