@@ -113,6 +113,10 @@ class Client {
                                                       std::int64_t spec,
                                                       rd_kafka_IsolationLevel_t isolation,
                                                       std::chrono::milliseconds timeout) const;
+  /// The same right behind an answer, so that no broker is looked for again.
+  std::map<TopicPartition, std::int64_t> list_more_offsets(
+      const std::vector<TopicPartition>& partitions, std::int64_t spec,
+      rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const;
 
   /// "; librdkafka says: ...", what it logged last about brokers that it cannot use.
   [[nodiscard]] std::string cause() const;

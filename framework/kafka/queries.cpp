@@ -35,15 +35,16 @@ EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout,
   return event;
 }
 
-/// A broker that has just become the group's coordinator, or no longer is it, says so for a moment.
-template <typename Ask>
-rd_kafka_resp_err_t ask_coordinator(const Ask& ask, std::chrono::milliseconds timeout) {
+/// As rd_kafka_committed(). A broker that has just become the group's coordinator, or no longer is
+/// it, says so for a moment.
+rd_kafka_resp_err_t read_committed(rd_kafka_t* client, rd_kafka_topic_partition_list_t* list,
+                                   std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPause{50};
   const auto deadline = Clock::now() + timeout;
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    const auto code = ask(std::max(to_int(left), 1));
+    const auto code = rd_kafka_committed(client, list, std::max(to_int(left), 1));
     const bool passes = code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
                         code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
                         code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS;
@@ -140,10 +141,18 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
 std::map<TopicPartition, std::int64_t> Client::list_offsets(
     const std::vector<TopicPartition>& partitions, std::int64_t spec,
     rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const {
+  if (partitions.empty())
+    return {};
+  require_broker(timeout);
+  return list_more_offsets(partitions, spec, isolation, timeout);
+}
+
+std::map<TopicPartition, std::int64_t> Client::list_more_offsets(
+    const std::vector<TopicPartition>& partitions, std::int64_t spec,
+    rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const {
   std::map<TopicPartition, std::int64_t> offsets;
   if (partitions.empty())
     return offsets;
-  require_broker(timeout);
   const auto list = to_list(partitions);
   for (int i = 0; i < list->cnt; ++i)
     list->elems[i].offset = spec;
@@ -178,7 +187,7 @@ std::map<TopicPartition, std::int64_t> Client::list_offsets(
 std::map<TopicPartition, LogRange> Client::log_ranges(const std::vector<TopicPartition>& partitions,
                                                       std::chrono::milliseconds timeout) const {
   const auto starts = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_EARLIEST, kStable, timeout);
-  const auto ends = list_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout);
+  const auto ends = list_more_offsets(partitions, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout);
   std::map<TopicPartition, LogRange> ranges;
   for (const auto& [partition, start] : starts) {
     const auto end = ends.find(partition);
@@ -214,15 +223,14 @@ std::map<TopicPartition, std::int64_t> Client::offsets_at(
       beyond.push_back(partition);
   }
   return or_ends(std::move(offsets),
-                 list_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout));
+                 list_more_offsets(beyond, RD_KAFKA_OFFSET_SPEC_LATEST, kStable, timeout));
 }
 
 std::map<TopicPartition, CommittedOffset> Client::committed(
     const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const {
   std::map<TopicPartition, CommittedOffset> offsets;
   const auto list = to_list(partitions);
-  const auto code = ask_coordinator(
-      [&](int left_ms) { return rd_kafka_committed(client_, list.get(), left_ms); }, timeout);
+  const auto code = read_committed(client_, list.get(), timeout);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw KafkaError(
         code, fmt::format("reading the group's committed offsets: {}", rd_kafka_err2str(code)));

@@ -9,10 +9,10 @@
 
 namespace pawl::postgres {
 
-/// What libpq understands of a connection string; ends with one that has no keyword.
 struct ConnectionOptionsDeleter {
   void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
 };
+/// What libpq understands of a connection string; ends with one that has no keyword.
 using ConnectionOptions = std::unique_ptr<PQconninfoOption, ConnectionOptionsDeleter>;
 
 /// Why no server can ever be reached by a libpq connection URI or string, or nullopt. Both texts
