@@ -1,14 +1,25 @@
 #include "postgres/parameters.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <stdexcept>
 
 namespace pawl::postgres {
+namespace {
+
+/// Of values and bytes: what the statements that run for every message need at most, so that they
+/// grow nothing step by step.
+constexpr std::size_t kUsualCount = 12;
+constexpr std::size_t kUsualBytes = 256;
+
+}  // namespace
 
 void Parameters::clear() {
   arena_.clear();
-  entries_.clear();
+  positions_.clear();
+  lengths_.clear();
+  formats_.clear();
 }
 
 void Parameters::add(std::string_view bytes, int format) {
@@ -16,9 +27,22 @@ void Parameters::add(std::string_view bytes, int format) {
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     throw std::invalid_argument("a parameter exceeds 2 GB; PostgreSQL cannot store it");
   }
-  entries_.push_back({arena_.size(), static_cast<int>(bytes.size()), format});
+  add_entry(arena_.size(), static_cast<int>(bytes.size()), format);
+  if (arena_.empty())
+    arena_.reserve(std::max(kUsualBytes, bytes.size() + 1));
   arena_.append(bytes);
   arena_.push_back('\0');
+}
+
+void Parameters::add_entry(std::size_t position, int length, int format) {
+  if (positions_.empty()) {
+    positions_.reserve(kUsualCount);
+    lengths_.reserve(kUsualCount);
+    formats_.reserve(kUsualCount);
+  }
+  positions_.push_back(position);
+  lengths_.push_back(length);
+  formats_.push_back(format);
 }
 
 void Parameters::add_text(std::string_view text) {
@@ -69,7 +93,7 @@ void Parameters::add_integer(std::int64_t number) {
 }
 
 void Parameters::add_null() {
-  entries_.push_back({kNull, 0, 0});
+  add_entry(kNull, 0, 0);
 }
 
 void Parameters::add_bytes(std::string_view bytes) {
@@ -77,14 +101,10 @@ void Parameters::add_bytes(std::string_view bytes) {
 }
 
 Parameters::View Parameters::view() {
-  values_.clear();
-  lengths_.clear();
-  formats_.clear();
-  for (const auto& entry : entries_) {
-    values_.push_back(entry.position == kNull ? nullptr : arena_.data() + entry.position);
-    lengths_.push_back(entry.length);
-    formats_.push_back(entry.format);
-  }
+  // The arena may have moved since the values were added.
+  values_.resize(positions_.size());
+  for (std::size_t i = 0; i < positions_.size(); ++i)
+    values_[i] = positions_[i] == kNull ? nullptr : arena_.data() + positions_[i];
   return {values_.data(), lengths_.data(), formats_.data()};
 }
 

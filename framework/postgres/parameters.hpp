@@ -28,7 +28,7 @@ class Parameters {
 
   /// Of all values together.
   [[nodiscard]] std::size_t bytes() const { return arena_.size(); }
-  [[nodiscard]] int count() const { return static_cast<int>(entries_.size()); }
+  [[nodiscard]] int count() const { return static_cast<int>(positions_.size()); }
 
   /// Pointers into this object, valid until the next change.
   struct View {
@@ -39,17 +39,13 @@ class Parameters {
   [[nodiscard]] View view();
 
  private:
-  struct Entry {
-    std::size_t position;  // in arena_, or npos for NULL
-    int length;
-    int format;
-  };
   static constexpr std::size_t kNull = std::string::npos;
 
   void add(std::string_view bytes, int format);
+  void add_entry(std::size_t position, int length, int format);
 
   std::string arena_;
-  std::vector<Entry> entries_;
+  std::vector<std::size_t> positions_;  ///< of each value in arena_, or kNull
   std::vector<const char*> values_;
   std::vector<int> lengths_;
   std::vector<int> formats_;
