@@ -80,7 +80,24 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
 }
 
 std::optional<Refused> Positions::first_contact(postgres::Session& session,
-                                                const TopicPartition& partition) const {
+                                                const TopicPartition& partition) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto known = refused_topics_.find(partition.topic);
+  if (known != refused_topics_.end() &&
+      now - known->second.asked_at < context_.options.failures.program_error_retry)
+    return known->second;
+  auto reason = resolve_topic(session, partition);
+  if (!reason)
+    return std::nullopt;
+  Refused refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(reason)};
+  refused.asked_at = now;
+  refused_topics_.insert_or_assign(partition.topic, refused);
+  return refused;
+}
+
+/// Stores where the topic's partitions begin; or says why not.
+std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
+                                                    const TopicPartition& partition) const {
   // Before the offsets: should the topic be created anew in between, its id tells.
   const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(1000));
   if (!topic) {
@@ -95,25 +112,23 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
     // Unless another process of ours met the topic, and committed, since we looked for its row.
     if (context_.offsets.find_topic(session, partition.topic))
       return std::nullopt;
-    return Refused{
-        std::nullopt, ledger::halt_kind::kPosition,
-        fmt::format(
-            "group {} has processed {} [{}] up to offset {} into database {}, but this "
-            "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
-            "postgres.url, restore the database, or state the position yourself: {}",
-            context_.options.kafka.group, where.topic, where.partition, committed->next - 1,
-            committed->database_id, context_.registration.database_id, set_command(where))};
+    return fmt::format(
+        "group {} has processed {} [{}] up to offset {} into database {}, but this "
+        "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
+        "postgres.url, restore the database, or state the position yourself: {}",
+        context_.options.kafka.group, where.topic, where.partition, committed->next - 1,
+        committed->database_id, context_.registration.database_id, set_command(where));
   }
   if (auto lost = lost_registration(session))
-    return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(lost)};
+    return lost;
   if (context_.options.kafka.start == Start::kHalt) {
-    return Refused{std::nullopt, ledger::halt_kind::kPosition,
-                   fmt::format("topic {} is new to this consumer and kafka.start = \"halt\": state "
-                               "where to begin, e.g. {}",
-                               partition.topic, set_command(partition))};
+    return fmt::format(
+        "topic {} is new to this consumer and kafka.start = \"halt\": state "
+        "where to begin, e.g. {}",
+        partition.topic, set_command(partition));
   }
   if (auto refused = refuse_beside(session, partition.topic, topic->id))
-    return Refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(refused)};
+    return refused;
   ledger::FirstContact contact;
   contact.topic = partition.topic;
   contact.start_policy = start_name(context_.options.kafka.start);
@@ -126,7 +141,7 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
 PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::optional<kafka::LogRange>& hint,
                                   const std::optional<PositionRefusal>& refusal,
-                                  std::optional<std::int64_t> looked_at) const {
+                                  std::optional<std::int64_t> looked_at) {
   auto source = context_.offsets.find_topic(session, partition.topic);
   if (!source) {
     if (auto refused = first_contact(session, partition))

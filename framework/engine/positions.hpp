@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +26,8 @@ struct Refused {
   std::string kind;    ///< ledger::halt_kind
   std::string reason;  ///< what happened and what to do
   std::int64_t stored_offset = -1;
+  /// Without an epoch: when the topic was asked about, which serves all of its partitions.
+  std::chrono::steady_clock::time_point asked_at{};
 };
 
 /// What Kafka said against reading from a position, without a record in between.
@@ -36,7 +40,7 @@ struct PositionRefusal {
 using PositionAnswer = std::variant<Positioned, Refused>;
 
 /// Decides where a partition starts: acquires it in the register, resolves first contact, and holds
-/// the stored position against what Kafka has. Stateless; runs on the workers' threads.
+/// the stored position against what Kafka has. One per worker; used by its thread only.
 class Positions {
  public:
   explicit Positions(Context& context) : context_(context) {}
@@ -48,7 +52,7 @@ class Positions {
   PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition,
                          const std::optional<kafka::LogRange>& hint,
                          const std::optional<PositionRefusal>& refusal,
-                         std::optional<std::int64_t> looked_at) const;
+                         std::optional<std::int64_t> looked_at);
 
   /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
   [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,
@@ -71,8 +75,11 @@ class Positions {
   [[nodiscard]] std::string other_log(const TopicPartition& partition,
                                       const ledger::Acquired& acquired,
                                       const PositionRefusal& refusal) const;
-  std::optional<Refused> first_contact(postgres::Session& session,
-                                       const TopicPartition& partition) const;
+  /// Of the topic, not of one partition: a refusal holds for all of them until it is due again, and
+  /// a thousand partitions ask once.
+  std::optional<Refused> first_contact(postgres::Session& session, const TopicPartition& partition);
+  std::optional<std::string> resolve_topic(postgres::Session& session,
+                                           const TopicPartition& partition) const;
   [[nodiscard]] std::vector<std::int64_t> resolve_start(
       const std::vector<TopicPartition>& partitions) const;
   [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;
@@ -81,6 +88,7 @@ class Positions {
                                                          const std::string& topic_id) const;
 
   Context& context_;
+  std::map<std::string, Refused> refused_topics_;  ///< by their names
 };
 
 }  // namespace pawl::engine

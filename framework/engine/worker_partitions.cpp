@@ -217,8 +217,9 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
     halt(partition, {refused.kind, refused.reason, std::nullopt}, false);
     return;
   }
-  // There is no row to store the halt in; ask again, an operator may have made one.
-  partition.not_before = Clock::now() + context_.options.failures.program_error_retry;
+  // There is no row to store the halt in; ask again, an operator may have made one. All partitions
+  // of the topic at one time, so that one question serves them.
+  partition.not_before = refused.asked_at + context_.options.failures.program_error_retry;
   if (!partition.status->halted.exchange(true))
     emit(Step::kHalted, partition, -1, refused.reason);
 }
