@@ -103,29 +103,4 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   return failure;
 }
 
-RefusedStep after_refused_step(const Failure& failure, bool prepared_anew) {
-  switch (failure.kind) {
-    case FailureClass::kConnection:
-      return RefusedStep::kReconnect;
-    case FailureClass::kFenced:
-    case FailureClass::kRowMissing:
-      return RefusedStep::kGiveWay;
-    case FailureClass::kOutOfOrder:
-      return RefusedStep::kAskAgain;
-    case FailureClass::kContention:
-    case FailureClass::kResource:
-      return RefusedStep::kTryAgain;
-    case FailureClass::kProgram:
-      if (is_stale_statement(failure) && !prepared_anew)
-        return RefusedStep::kPrepareAnew;
-      break;
-    case FailureClass::kReadOnly:  // told apart by asking the server
-    case FailureClass::kMessage:
-    case FailureClass::kTransactionEnded:
-      break;
-  }
-  // statement_timeout: it waited for somebody's lock.
-  return failure.sqlstate == "57014" ? RefusedStep::kTryAgain : RefusedStep::kHalt;
-}
-
 }  // namespace pawl::engine

@@ -46,17 +46,4 @@ struct Failure {
 /// anything about the message, and with one no SQLSTATE says that it is lost.
 [[nodiscard]] Failure explain(const std::exception_ptr& error, bool session_alive);
 
-/// What to do when a statement of ours that concerns no message was refused.
-enum class RefusedStep {
-  kReconnect,
-  kGiveWay,      ///< the partition has another owner
-  kAskAgain,     ///< the register stands elsewhere than believed
-  kPrepareAnew,  ///< in a new session
-  kTryAgain,     ///< with backoff: nothing is wrong that does not pass
-  kHalt,         ///< every message would be refused as well
-};
-
-/// `prepared_anew`: it was, for this step, and that was of no help.
-[[nodiscard]] RefusedStep after_refused_step(const Failure& failure, bool prepared_anew);
-
 }  // namespace pawl::engine

@@ -21,6 +21,7 @@
 #include "engine/message_flight.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/positions.hpp"
+#include "engine/verdict.hpp"
 
 namespace pawl::engine {
 
@@ -128,7 +129,6 @@ class Worker {
   void size_flights(Partition& partition, const MessageFlight::Landed& landed,
                     Clock::duration took) const;
   void land(Partition& partition, const MessageFlight::Landed& landed);
-  void crash_flight(Partition& partition, const Failure& failure);
   [[nodiscard]] bool pipelines(const Partition& partition) const;
   // worker_batches.cpp: many messages in one transaction
   enum class BatchTurn {
@@ -148,7 +148,7 @@ class Worker {
   [[nodiscard]] static std::size_t messages_waiting(const Partition& partition);
   std::size_t collect_batch(const Partition& partition, Clock::time_point until);
   void apply_batch(Partition& partition, std::size_t items, Clock::time_point begun);
-  void fail_batch(Partition& partition, Failure failure);
+  [[nodiscard]] Attempt attempt_of_batch(const Partition& partition, Failure failure);
 
   // worker_probation.cpp: messages that may end the process
   void consider_probation(Partition& partition, const ledger::Acquired& acquired);
@@ -157,23 +157,30 @@ class Worker {
   void end_probation(Partition& partition, bool passed);
 
   // worker_failures.cpp: messages that cannot be applied
-  void fail(Partition& partition, const Failure& failure);
-  [[nodiscard]] bool may_try_again(const Partition& partition, const Failure& failure) const;
-  void fail_message(Partition& partition, const Failure& failure);
+  void failed(Partition& partition, const Attempt& attempt);
+  [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;
+  [[nodiscard]] const FailureOptions& failure_options(const Attempt& attempt) const;
+  [[nodiscard]] Attempt attempt_of(const Partition& partition, Undertaking what,
+                                   Failure failure) const;
+  void apply(Partition& partition, const Attempt& attempt, const Action& action);
+  void tell(const Partition& partition, const Attempt& attempt, const Action& action) const;
+  void wait(Partition& partition, Action::Wait wait);
+  static void suspect(Partition& partition, const Attempt& attempt);
+  static void divide(Partition& partition, const Attempt& attempt);
+  void count_and_decide(Partition& partition, const Attempt& attempt);
   bool count_attempt(Partition& partition, std::int64_t offset);
   bool count_lost_connection(Partition& partition, const Partition::Item& item);
-  void set_aside(Partition& partition, const Failure& failure);
-  void halt_at_message(Partition& partition, const Failure& failure);
+  void set_aside(Partition& partition, const Attempt& attempt);
+  void halt_at_message(Partition& partition, const Attempt& attempt);
+  void halt_program(Partition& partition, const Attempt& attempt);
+  void halt_flood(Partition& partition, const Attempt& attempt);
   void wait_for_room(Partition& partition, const Failure& failure);
   void has_room(Partition& partition);
-  void retry_ledger(Partition& partition, const Failure& failure);
-  void retry_end_of_log(Partition& partition, std::int64_t end, const Failure& failure);
   void moved_past(Partition& partition, std::size_t items = 1, Clock::duration took = {});
   void forget_attempts(Partition& partition);
   [[nodiscard]] static ledger::Advance advance_of(const Partition& partition,
                                                   const Partition::Item& item,
                                                   const Message& message);
-  [[nodiscard]] const FailureOptions& failure_options() const;
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);
   void halt(Partition& partition, const ledger::Halt& halt, bool retry_later);
@@ -183,8 +190,6 @@ class Worker {
             std::string_view detail = {},
             std::optional<std::int64_t> message_offset = std::nullopt) const;
   void emit_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
-  void emit_breaker(const Partition& partition, const std::string& handler,
-                    const Failure& failure) const;
 
   Context& context_;
   Positions positions_;

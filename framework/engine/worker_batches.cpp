@@ -163,41 +163,20 @@ void Worker::apply_batch(Partition& partition, std::size_t items, Clock::time_po
     moved_past(partition, items, Clock::now() - begun);
   } catch (...) {
     end_call();
-    fail_batch(partition, why_failed());
+    failed(partition, attempt_of_batch(partition, why_failed()));
   }
 }
 
-/// Nothing is stored (or in doubt). Whose fault it is shows once it runs alone.
-void Worker::fail_batch(Partition& partition, Failure failure) {
-  using postgres::FailureClass;
+/// It is told of the head, of which the handler may not have seen anything.
+Attempt Worker::attempt_of_batch(const Partition& partition, Failure failure) {
   const auto messages = batches_.size();
-  const auto& head = partition.buffer.front().record;
-  // What fail() asks for is about the head, of which the handler may not have seen anything.
-  processor_.identify(head.view(partition.name().topic, partition.topic_id));
   failure.text = fmt::format("in a batch of {}: {}", messages, failure.text);
-  switch (failure.kind) {
-    case FailureClass::kConnection:
-      // SQL that crashes its server process does so again, alone, and is counted then.
-      if (batches_.in_handler() && !postgres::is_goodbye(failure.sqlstate))
-        partition.batch_pace.run_alone(messages);
-      break;
-    case FailureClass::kContention:
-    case FailureClass::kResource:
-      partition.batch_pace.contended(messages);
-      break;
-    case FailureClass::kProgram:
-    case FailureClass::kReadOnly:
-    case FailureClass::kMessage:
-      partition.batch_pace.failed(messages);
-      emit_failed(partition, head.offset(), failure);
-      return;
-    case FailureClass::kFenced:
-    case FailureClass::kRowMissing:
-    case FailureClass::kOutOfOrder:
-    case FailureClass::kTransactionEnded:
-      break;
-  }
-  fail(partition, failure);
+  processor_.identify(
+      partition.buffer.front().record.view(partition.name().topic, partition.topic_id));
+  auto attempt = attempt_of(partition, Undertaking::kBatch, std::move(failure));
+  attempt.messages = messages;
+  attempt.handler_begun = batches_.in_handler();
+  return attempt;
 }
 
 }  // namespace pawl::engine

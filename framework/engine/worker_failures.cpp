@@ -12,110 +12,217 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A message whose handler breaks its connection, attempt after attempt, may bring the server
-/// process down each time and everybody's sessions with it: not as often as others are tried.
-constexpr std::uint32_t kMostBrokenConnections = 5;
-
 milliseconds jitter(milliseconds upper) {
   thread_local std::minstd_rand random{std::random_device{}()};
   return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
 }
 
+std::string handler_of(const Attempt& attempt) {
+  return attempt.binding == nullptr ? std::string() : attempt.binding->label;
+}
+
+std::string sqlstate_of(const Failure& failure) {
+  return failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate);
+}
+
+/// What a warning says of it.
+std::string warning(const Attempt& attempt) {
+  const auto& failure = attempt.failure;
+  switch (attempt.what) {
+    case Undertaking::kNote:
+      return fmt::format("cannot record that a message failed: {}", failure.text);
+    case Undertaking::kEndOfLog:
+      return fmt::format("the end of the log, {}, cannot be stored: {}{}", attempt.offset,
+                         failure.text, sqlstate_of(failure));
+    case Undertaking::kAcquire:
+      return fmt::format("cannot acquire the partition yet: {}", failure.text);
+    case Undertaking::kHalt:
+      return fmt::format("the partition must halt, and that cannot be stored yet: {}",
+                         failure.text);
+    case Undertaking::kMessage:
+    case Undertaking::kPipeline:
+    case Undertaking::kBatch:
+    case Undertaking::kLostConnection:
+      break;
+  }
+  return failure.text;
+}
+
 }  // namespace
+
+void Worker::failed(Partition& partition, const Attempt& attempt) {
+  apply(partition, attempt, verdict_on(partition, attempt));
+}
+
+Action Worker::verdict_on(const Partition& partition, const Attempt& attempt) const {
+  const auto& options = failure_options(attempt);
+  Policy policy;
+  policy.then = options.then;
+  policy.most_attempts = attempts_allowed(options);
+  policy.breaker_open =
+      !context_.breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
+  return decide(attempt,
+                {partition.attempts, partition.broken_connections, partition.one_try_only,
+                 partition.renewed_for == attempt.offset},
+                policy);
+}
+
+const FailureOptions& Worker::failure_options(const Attempt& attempt) const {
+  return attempt.binding == nullptr ? context_.options.failures : attempt.binding->failures;
+}
+
+/// Of the message at the head, which the processor had in hand last.
+Attempt Worker::attempt_of(const Partition& partition, Undertaking what, Failure failure) const {
+  Attempt attempt{what, std::move(failure)};
+  attempt.offset = partition.buffer.front().record.offset();
+  attempt.handler_begun = processor_.in_handler();
+  attempt.binding = processor_.last_binding();
+  attempt.key = processor_.last_key();
+  return attempt;
+}
+
+void Worker::apply(Partition& partition, const Attempt& attempt, const Action& action) {
+  using What = Action::What;
+  const auto& failure = attempt.failure;
+  const bool stores_effects = attempt.what != Undertaking::kNote &&
+                              attempt.what != Undertaking::kHalt &&
+                              attempt.what != Undertaking::kAcquire;
+  if (failure.in_doubt && stores_effects)
+    emit(Step::kInDoubt, partition, attempt.offset, failure.text);
+  if (failure.kind != postgres::FailureClass::kResource &&
+      failure.kind != postgres::FailureClass::kConnection)
+    has_room(partition);
+  if (action.suspected)
+    suspect(partition, attempt);
+  tell(partition, attempt, action);
+  switch (action.what) {
+    case What::kReconnect:
+      lose_session(failure.text);
+      break;
+    case What::kGiveWay:
+      give_way(partition, failure.text);
+      break;
+    case What::kAskAgain:
+      acquire_again(partition, false);
+      break;
+    case What::kPrepareAnew:
+      if (attempt.what != Undertaking::kAcquire)
+        partition.renewed_for = attempt.offset;
+      renew_session();
+      break;
+    case What::kWaitForRoom:
+      divide(partition, attempt);
+      wait_for_room(partition, failure);
+      break;
+    case What::kTryAgain:
+    case What::kDivide:
+      divide(partition, attempt);
+      break;
+    case What::kCount:
+      count_and_decide(partition, attempt);
+      break;
+    case What::kRetry:
+      rest(partition, wait_before_retry(failure_options(attempt), partition.attempts));
+      break;
+    case What::kSetAside:
+      set_aside(partition, attempt);
+      break;
+    case What::kHaltAtMessage:
+      halt_at_message(partition, attempt);
+      break;
+    case What::kHaltProgram:
+      halt_program(partition, attempt);
+      break;
+    case What::kHaltFlood:
+      halt_flood(partition, attempt);
+      break;
+    case What::kGoOn:
+      break;
+  }
+  wait(partition, action.wait);
+}
+
+void Worker::tell(const Partition& partition, const Attempt& attempt, const Action& action) const {
+  switch (action.say) {
+    case Action::Say::kNothing:
+      break;
+    case Action::Say::kFailed:
+      emit_failed(partition, attempt.offset, attempt.failure);
+      break;
+    case Action::Say::kWarning:
+      emit(Step::kWarning, partition, partition.stored,
+           warning(attempt) + (action.what == Action::What::kAskAgain
+                                   ? "; asking the register and Kafka again"
+                                   : ""));
+      break;
+  }
+}
+
+void Worker::wait(Partition& partition, Action::Wait wait) {
+  switch (wait) {
+    case Action::Wait::kNone:
+      return;
+    case Action::Wait::kJitter:
+      partition.not_before = Clock::now() + jitter(context_.options.postgres.retry_initial);
+      return;
+    case Action::Wait::kAcquireBackoff:
+      partition.not_before = Clock::now() + partition.acquire_backoff.next();
+      return;
+    case Action::Wait::kRetryBackoff:
+      partition.not_before = Clock::now() + partition.retry_backoff.next();
+      return;
+  }
+}
+
+/// What was in hand when the connection broke goes by itself from now on.
+void Worker::suspect(Partition& partition, const Attempt& attempt) {
+  switch (attempt.what) {
+    case Undertaking::kPipeline:
+      partition.alone = attempt.messages;
+      return;
+    case Undertaking::kBatch:
+      partition.batch_pace.run_alone(attempt.messages);
+      return;
+    default:
+      partition.lost_in_handler = attempt.offset;
+  }
+}
+
+/// What went together and failed goes by fewer.
+void Worker::divide(Partition& partition, const Attempt& attempt) {
+  using postgres::FailureClass;
+  if (attempt.what == Undertaking::kPipeline)
+    partition.alone = 1;
+  if (attempt.what != Undertaking::kBatch)
+    return;
+  const auto kind = attempt.failure.kind;
+  if (kind == FailureClass::kContention || kind == FailureClass::kResource) {
+    partition.batch_pace.contended(attempt.messages);
+  } else {
+    partition.batch_pace.failed(attempt.messages);
+  }
+}
+
+void Worker::count_and_decide(Partition& partition, const Attempt& attempt) {
+  if (!count_attempt(partition, attempt.offset)) {
+    emit_failed(partition, attempt.offset, attempt.failure);
+    return;
+  }
+  auto counted = attempt;
+  counted.counted = true;
+  const auto action = verdict_on(partition, counted);
+  auto said = attempt.failure;
+  if (action.what == Action::What::kRetry) {
+    said.text += fmt::format(" (attempt {} of {})", partition.attempts,
+                             attempts_allowed(failure_options(attempt)));
+  }
+  emit_failed(partition, attempt.offset, said);
+  apply(partition, counted, action);
+}
 
 void Worker::emit_failed(const Partition& partition, std::int64_t offset,
                          const Failure& failure) const {
   emit(Step::kFailed, partition, offset, told(failure, context_.options.log.error_details));
-}
-
-/// Told once for each partition that it stops; the halt itself follows.
-void Worker::emit_breaker(const Partition& partition, const std::string& handler,
-                          const Failure& failure) const {
-  if (partition.status->halted)
-    return;
-  const auto detail =
-      fmt::format("{} messages in a row failed in one way ({}), so none is set aside any more: {}",
-                  failure_options().breaker, failure.way(), failure.text);
-  Event event{Step::kBreakerOpen};
-  event.topic = partition.name().topic;
-  event.partition = partition.name().partition;
-  event.offset = partition.stored;
-  event.message_offset = partition.buffer.front().record.offset();
-  event.handler = handler;
-  event.detail = detail;
-  context_.observers.emit(event);
-}
-
-void Worker::fail(Partition& partition, const Failure& failure) {
-  using postgres::FailureClass;
-  const auto offset = partition.buffer.front().record.offset();
-  if (failure.in_doubt)
-    emit(Step::kInDoubt, partition, offset, failure.text);
-  if (failure.kind != FailureClass::kResource && failure.kind != FailureClass::kConnection)
-    has_room(partition);
-
-  switch (failure.kind) {
-    case FailureClass::kConnection:
-      // An outage is no message's fault. But SQL that crashes its server process breaks only its
-      // own connection, without a word of the server's, and so again at every attempt. In doubt:
-      // should the message be stored after all, it will not be in hand again.
-      if (processor_.in_handler() && !postgres::is_goodbye(failure.sqlstate))
-        partition.lost_in_handler = offset;
-      lose_session(failure.text);
-      return;
-    case FailureClass::kFenced:
-    case FailureClass::kRowMissing:
-      give_way(partition, failure.text);
-      return;
-    case FailureClass::kOutOfOrder:
-      emit(Step::kWarning, partition, offset,
-           fmt::format("{}; asking the register and Kafka again", failure.text));
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      return;
-    case FailureClass::kContention:
-      emit_failed(partition, offset, failure);
-      partition.not_before = Clock::now() + jitter(context_.options.postgres.retry_initial);
-      return;
-    case FailureClass::kResource:
-      emit_failed(partition, offset, failure);
-      wait_for_room(partition, failure);
-      return;
-    case FailureClass::kProgram:
-      emit_failed(partition, offset, failure);
-      if (is_stale_statement(failure) && partition.renewed_for != offset) {
-        partition.renewed_for = offset;
-        renew_session();
-        return;
-      }
-      halt(partition,
-           {ledger::halt_kind::kProgram,
-            fmt::format(
-                "{} {} [{}] offset {}: the handler's SQL cannot run: {} (SQLSTATE {}). Correct "
-                "the database or the handler; it is tried again every {} s by itself",
-                context_.options.kafka.group, partition.name().topic, partition.name().partition,
-                offset, failure.text, failure.sqlstate,
-                context_.options.failures.program_error_retry.count() / 1000),
-            offset},
-           true);
-      return;
-    case FailureClass::kReadOnly:  // why_failed() has told it apart
-    case FailureClass::kTransactionEnded:
-    case FailureClass::kMessage:
-      break;
-  }
-
-  if (!count_attempt(partition, offset)) {
-    emit_failed(partition, offset, failure);
-    return;
-  }
-  auto counted = failure;
-  if (may_try_again(partition, failure)) {
-    counted.text +=
-        fmt::format(" (attempt {} of {})", partition.attempts, attempts_allowed(failure_options()));
-  }
-  emit_failed(partition, offset, counted);
-  fail_message(partition, failure);
 }
 
 /// The server has no disk, memory or connection to spare: waited for as for a server that is away.
@@ -138,11 +245,6 @@ void Worker::give_way(Partition& partition, std::string_view why) {
   acquire_again(partition, true);
 }
 
-const FailureOptions& Worker::failure_options() const {
-  const auto* binding = processor_.last_binding();
-  return binding == nullptr ? context_.options.failures : binding->failures;
-}
-
 /// False: the register could not be asked, or the partition is no longer ours; that is dealt with.
 bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
   try {
@@ -155,7 +257,7 @@ bool Worker::count_attempt(Partition& partition, std::int64_t offset) {
     partition.attempts = *attempts;
     return true;
   } catch (...) {
-    retry_ledger(partition, why_failed());
+    failed(partition, attempt_of(partition, Undertaking::kNote, why_failed()));
     return false;
   }
 }
@@ -168,67 +270,27 @@ bool Worker::count_lost_connection(Partition& partition, const Partition::Item& 
     return true;
   if (!count_attempt(partition, item.record.offset()))
     return false;
+  ++partition.broken_connections;
   processor_.identify(item.record.view(partition.name().topic, partition.topic_id));
   Failure failure;
   failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
   failure.reason = ledger::dead_reason::kError;
-  ++partition.broken_connections;
-  if (partition.attempts < attempts_allowed(failure_options()) &&
-      partition.broken_connections < kMostBrokenConnections)
-    return true;
-  fail_message(partition, failure);
-  return false;
+  auto attempt = attempt_of(partition, Undertaking::kLostConnection, std::move(failure));
+  attempt.counted = true;
+  const auto action = verdict_on(partition, attempt);
+  apply(partition, attempt, action);
+  return action.what == Action::What::kGoOn;
 }
 
-bool Worker::may_try_again(const Partition& partition, const Failure& failure) const {
-  // What a handler committed by itself cannot be taken back: to try again would pass it as a
-  // duplicate and hide that.
-  return !failure.permanent && failure.kind != postgres::FailureClass::kTransactionEnded &&
-         !partition.one_try_only && partition.attempts < attempts_allowed(failure_options());
-}
-
-void Worker::fail_message(Partition& partition, const Failure& failure) {
-  const auto& options = failure_options();
-  const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
-  if (may_try_again(partition, failure)) {
-    rest(partition, wait_before_retry(options, partition.attempts));
-    return;
-  }
-  if (ended || options.then == FailurePolicy::kHalt) {
-    halt_at_message(partition, failure);
-    return;
-  }
-  const auto* binding = processor_.last_binding();
-  const auto handler = binding == nullptr ? std::string() : binding->label;
-  if (!context_.breaker.allows(handler, failure.way(), options.breaker)) {
-    emit_breaker(partition, handler, failure);
-    const auto offset = partition.buffer.front().record.offset();
-    halt(partition,
-         {ledger::halt_kind::kProgram,
-          fmt::format(
-              "{} {} [{}] offset {}: {} messages of {} in a row failed in this way, so "
-              "none is set aside any more: {}. Correct the cause; it is tried again every {} s "
-              "by itself",
-              context_.options.kafka.group, partition.name().topic, partition.name().partition,
-              offset, options.breaker,
-              handler.empty() ? "no handler" : handlers::handler_text(handler), failure.text,
-              options.program_error_retry.count() / 1000),
-          offset},
-         true);
-    return;
-  }
-  set_aside(partition, failure);
-}
-
-void Worker::set_aside(Partition& partition, const Failure& failure) {
-  const auto& options = failure_options();
+void Worker::set_aside(Partition& partition, const Attempt& attempt) {
+  const auto& options = failure_options(attempt);
+  const auto& failure = attempt.failure;
   const auto& item = partition.buffer.front();
-  const auto* binding = processor_.last_binding();
   const auto message = item.record.view(partition.name().topic, partition.topic_id);
   ledger::Burial burial;
   burial.reason = failure.reason;
-  burial.handler = binding == nullptr ? "" : binding->label;
-  burial.idempotency_key = processor_.last_key();
+  burial.handler = handler_of(attempt);
+  burial.idempotency_key = attempt.key;
   burial.sqlstate = failure.sqlstate;
   burial.error = failure.text;
   burial.error_detail = failure.detail;
@@ -242,89 +304,75 @@ void Worker::set_aside(Partition& partition, const Failure& failure) {
                          {message, partition.source, item.record.leader_epoch(), advance},
                          options.then, burial);
   } catch (...) {
-    retry_ledger(partition, why_failed());
+    failed(partition, attempt_of(partition, Undertaking::kNote, why_failed()));
     return;
   }
   context_.breaker.count(burial.handler, failure.way());
   moved_past(partition);
 }
 
-/// A statement of ours about a message failed, not the message.
-void Worker::retry_ledger(Partition& partition, const Failure& failure) {
-  using postgres::FailureClass;
-  switch (failure.kind) {
-    case FailureClass::kConnection:
-      lose_session(failure.text);
-      return;
-    case FailureClass::kFenced:
-    case FailureClass::kRowMissing:
-      give_way(partition, failure.text);
-      return;
-    case FailureClass::kOutOfOrder:
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      return;
-    default:
-      emit(Step::kWarning, partition, partition.stored,
-           fmt::format("cannot record that a message failed: {}", failure.text));
-      partition.not_before = Clock::now() + partition.retry_backoff.next();
+/// Any message would fail as well: tried again by itself, without losing its place.
+void Worker::halt_program(Partition& partition, const Attempt& attempt) {
+  const auto& failure = attempt.failure;
+  const auto pause = context_.options.failures.program_error_retry.count() / 1000;
+  const auto where = fmt::format("{} {} [{}]", context_.options.kafka.group, partition.name().topic,
+                                 partition.name().partition);
+  if (attempt.what == Undertaking::kEndOfLog) {
+    halt(partition,
+         {ledger::halt_kind::kProgram,
+          fmt::format("{}: {}. No message is concerned. Correct the database (triggers, rights and "
+                      "constraints of {}.processed_kafka_offsets); it is tried again every {} s by "
+                      "itself",
+                      where, warning(attempt), context_.options.postgres.schema, pause),
+          std::nullopt},
+         true);
+    return;
   }
+  halt(partition,
+       {ledger::halt_kind::kProgram,
+        fmt::format("{} offset {}: the handler's SQL cannot run: {}{}. Correct the database or the "
+                    "handler; it is tried again every {} s by itself",
+                    where, attempt.offset, failure.text, sqlstate_of(failure), pause),
+        attempt.offset},
+       true);
 }
 
-/// The register could not be moved over the end of the log. No message is in hand, so nothing
-/// counts and nothing is set aside; what would refuse any message halts the partition, and is tried
-/// again.
-void Worker::retry_end_of_log(Partition& partition, std::int64_t end, const Failure& failure) {
-  const auto text =
-      fmt::format("the end of the log, {}, cannot be stored: {}{}", end, failure.text,
-                  failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate));
-  switch (after_refused_step(failure, partition.renewed_for == end)) {
-    case RefusedStep::kReconnect:
-      if (failure.in_doubt)
-        emit(Step::kInDoubt, partition, partition.stored, failure.text);
-      lose_session(failure.text);
-      return;
-    case RefusedStep::kGiveWay:
-      give_way(partition, failure.text);
-      return;
-    case RefusedStep::kAskAgain:
-      emit(Step::kWarning, partition, partition.stored, text + "; asking the register again");
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      return;
-    case RefusedStep::kPrepareAnew:
-      emit(Step::kWarning, partition, partition.stored, text);
-      partition.renewed_for = end;
-      renew_session();
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-      return;
-    case RefusedStep::kTryAgain:
-      emit(Step::kWarning, partition, partition.stored, text);
-      if (failure.kind == postgres::FailureClass::kResource) {
-        wait_for_room(partition, failure);
-      } else {
-        partition.not_before = Clock::now() + partition.retry_backoff.next();
-      }
-      return;
-    case RefusedStep::kHalt:
-      halt(partition,
-           {ledger::halt_kind::kProgram,
-            fmt::format("{} {} [{}]: {}. No message is concerned. Correct the database (triggers, "
-                        "rights and constraints of {}.processed_kafka_offsets); it is tried again "
-                        "every {} s by itself",
-                        context_.options.kafka.group, partition.name().topic,
-                        partition.name().partition, text, context_.options.postgres.schema,
-                        context_.options.failures.program_error_retry.count() / 1000),
-            std::nullopt},
-           true);
-      return;
+/// The breaker is open. Told once for each partition that it stops.
+void Worker::halt_flood(Partition& partition, const Attempt& attempt) {
+  const auto& options = failure_options(attempt);
+  const auto& failure = attempt.failure;
+  const auto handler = handler_of(attempt);
+  if (!partition.status->halted) {
+    const auto detail = fmt::format(
+        "{} messages in a row failed in one way ({}), so none is set aside any more: {}",
+        options.breaker, failure.way(), failure.text);
+    Event event{Step::kBreakerOpen};
+    event.topic = partition.name().topic;
+    event.partition = partition.name().partition;
+    event.offset = partition.stored;
+    event.message_offset = attempt.offset;
+    event.handler = handler;
+    event.detail = detail;
+    context_.observers.emit(event);
   }
+  halt(partition,
+       {ledger::halt_kind::kProgram,
+        fmt::format("{} {} [{}] offset {}: {} messages of {} in a row failed in this way, so none "
+                    "is set aside any more: {}. Correct the cause; it is tried again every {} s by "
+                    "itself",
+                    context_.options.kafka.group, partition.name().topic,
+                    partition.name().partition, attempt.offset, options.breaker,
+                    handler.empty() ? "no handler" : handlers::handler_text(handler), failure.text,
+                    options.program_error_retry.count() / 1000),
+        attempt.offset},
+       true);
 }
 
-void Worker::halt_at_message(Partition& partition, const Failure& failure) {
-  const auto offset = partition.buffer.front().record.offset();
+void Worker::halt_at_message(Partition& partition, const Attempt& attempt) {
+  const auto& failure = attempt.failure;
+  const auto offset = attempt.offset;
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
-  const auto& key = processor_.last_key();
+  const auto& key = attempt.key;
   halt(partition,
        {failure.reason == ledger::dead_reason::kCrash ? ledger::halt_kind::kCrash
                                                       : ledger::halt_kind::kMessage,
@@ -337,9 +385,8 @@ void Worker::halt_at_message(Partition& partition, const Failure& failure) {
             offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
             ended ? failure.text + " Look at what it may have stored before you go on"
                   : failure.text,
-            failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate),
-            partition.attempts, partition.name().topic, partition.name().partition,
-            partition.name().topic, partition.name().partition, offset),
+            sqlstate_of(failure), partition.attempts, partition.name().topic,
+            partition.name().partition, partition.name().topic, partition.name().partition, offset),
         offset},
        false);
 }
@@ -351,16 +398,10 @@ void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_lat
       return;
     }
   } catch (const std::exception&) {
-    const auto failure = why_failed();
-    if (failure.kind == postgres::FailureClass::kConnection) {
-      lose_session(failure.text);
-    } else {
-      emit(Step::kWarning, partition, partition.stored,
-           fmt::format("the partition must halt, and that cannot be stored yet: {}; the reason: {}",
-                       failure.text, halt.reason));
-      acquire_again(partition, false);
-      partition.not_before = Clock::now() + partition.acquire_backoff.next();
-    }
+    Attempt attempt{Undertaking::kHalt, why_failed()};
+    attempt.failure.text += "; the reason: " + halt.reason;
+    attempt.offset = partition.stored;
+    failed(partition, attempt);
     return;
   }
   partition.row_halted = true;

@@ -58,7 +58,14 @@ bool Worker::fly(Partition& partition) {
     land(partition, landed);
   } catch (...) {
     end_call();
-    crash_flight(partition, why_failed());
+    Attempt attempt{Undertaking::kPipeline, why_failed()};
+    attempt.offset = partition.buffer.front().record.offset();
+    attempt.messages = flight_.size();
+    // The statements of all of them were on their way.
+    attempt.handler_begun = true;
+    if (attempt.failure.kind == postgres::FailureClass::kConnection)
+      partition.flight_size = kShortestFlight;
+    failed(partition, attempt);
   }
   return true;
 }
@@ -124,26 +131,6 @@ void Worker::land(Partition& partition, const MessageFlight::Landed& landed) {
     partition.alone = std::max(partition.alone_after_none, kAloneAfterNone);
     partition.alone_after_none = std::min(partition.alone * 2, kMostAloneAfterNone);
   }
-}
-
-/// The connection broke, or the server refused something that is no message's.
-void Worker::crash_flight(Partition& partition, const Failure& failure) {
-  if (failure.kind != postgres::FailureClass::kConnection) {
-    if (failure.kind == postgres::FailureClass::kRowMissing) {
-      give_way(partition, failure.text);
-    } else {
-      partition.alone = 1;
-    }
-    return;
-  }
-  if (failure.in_doubt)
-    emit(Step::kInDoubt, partition, partition.buffer.front().record.offset(), failure.text);
-  // SQL that crashes its server process breaks the connection without a word of the server's. One
-  // by one it shows which message did it.
-  if (!postgres::is_goodbye(failure.sqlstate))
-    partition.alone = flight_.size();
-  partition.flight_size = kShortestFlight;
-  lose_session(failure.text);
 }
 
 }  // namespace pawl::engine

@@ -76,15 +76,7 @@ void Worker::acquire(Partition& partition) {
     postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
   } catch (const std::exception&) {
     end_call();
-    const auto failure = why_failed();
-    if (failure.kind == postgres::FailureClass::kConnection) {
-      lose_session(failure.text);
-      return;
-    }
-    // What this session has prepared no longer fits: a new one prepares anew.
-    if (is_stale_statement(failure))
-      renew_session();
-    postpone(partition, fmt::format("cannot acquire the partition yet: {}", failure.text));
+    failed(partition, {Undertaking::kAcquire, why_failed()});
   }
 }
 
@@ -406,7 +398,7 @@ void Worker::process(Partition& partition, bool more_follows) {
   } catch (...) {
     end_call();
     processor_.settle();
-    fail(partition, why_failed());
+    failed(partition, attempt_of(partition, Undertaking::kMessage, why_failed()));
   }
   if (suspect)
     end_probation(partition, partition.stored >= offset);
@@ -469,7 +461,7 @@ void Worker::forget_attempts(Partition& partition) {
 }
 
 /// The log ends here for now. It is no message: what goes wrong with it is nobody's attempt and has
-/// no policy (worker_failures.cpp: retry_end_of_log).
+/// no policy.
 void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
   const auto end = item.record.offset();
   if (end - 1 > item.previous) {
@@ -485,7 +477,9 @@ void Worker::end_of_log(Partition& partition, const Partition::Item& item) {
       advance.leader_epoch = item.leader_epoch;
       context_.offsets.advance_alone(*session_, partition.name(), advance);
     } catch (...) {
-      retry_end_of_log(partition, end, why_failed());
+      Attempt attempt{Undertaking::kEndOfLog, why_failed()};
+      attempt.offset = end;
+      failed(partition, attempt);
       return;
     }
     partition.stored = end - 1;

@@ -44,13 +44,15 @@ RunGate::Pass Worker::ask_to_run(Partition& partition) {
 bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
   const auto message = item.record.view(partition.name().topic, partition.topic_id);
   processor_.identify(message);
-  const auto most = failure_options().max_crashes;
+  const auto* binding = processor_.last_binding();
+  const auto& options = binding == nullptr ? context_.options.failures : binding->failures;
+  const auto most = options.max_crashes;
   std::optional<std::uint32_t> crashes;
   try {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.epoch,
                                      item.record.offset(), context_.owner, most);
   } catch (...) {
-    retry_ledger(partition, why_failed());
+    failed(partition, attempt_of(partition, Undertaking::kNote, why_failed()));
     return false;
   }
   if (!crashes) {
@@ -72,7 +74,9 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
       fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
   const auto offset = item.record.offset();
   emit(Step::kProbation, partition, offset, failure.text);
-  fail_message(partition, failure);
+  auto attempt = attempt_of(partition, Undertaking::kMessage, failure);
+  attempt.counted = true;  // by the marks
+  failed(partition, attempt);
   if (partition.stored >= offset)
     end_probation(partition, true);
   return false;

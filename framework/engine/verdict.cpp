@@ -1,0 +1,146 @@
+#include "engine/verdict.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using postgres::FailureClass;
+using Say = Action::Say;
+using Wait = Action::Wait;
+using What = Action::What;
+
+/// Some policy has to be applied.
+Action end_of_attempts(const Attempt& attempt, const Policy& policy) {
+  // What a handler committed by itself cannot be taken back, and a letter would hide it.
+  if (policy.then == FailurePolicy::kHalt ||
+      attempt.failure.kind == FailureClass::kTransactionEnded)
+    return {What::kHaltAtMessage};
+  return {policy.breaker_open ? What::kHaltFlood : What::kSetAside};
+}
+
+/// The failure is the message's.
+Action blame_message(const Attempt& attempt, const Head& head, const Policy& policy) {
+  if (!attempt.counted)
+    return {What::kCount};
+  // To try again what the handler committed by itself would pass it as a duplicate and hide that.
+  const bool may_help =
+      !attempt.failure.permanent && attempt.failure.kind != FailureClass::kTransactionEnded;
+  if (may_help && !head.one_try_only && head.attempts < policy.most_attempts)
+    return {What::kRetry};
+  return end_of_attempts(attempt, policy);
+}
+
+Action decide_message(const Attempt& attempt, const Head& head, const Policy& policy) {
+  switch (attempt.failure.kind) {
+    case FailureClass::kContention:
+      return {What::kTryAgain, Wait::kJitter, Say::kFailed};
+    case FailureClass::kResource:
+      return {What::kWaitForRoom, Wait::kNone, Say::kFailed};
+    case FailureClass::kProgram:
+      if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+        return {What::kPrepareAnew, Wait::kNone, Say::kFailed};
+      return {What::kHaltProgram, Wait::kNone, Say::kFailed};
+    default:
+      return blame_message(attempt, head, policy);
+  }
+}
+
+Action decide_batch(const Attempt& attempt, const Head& head, const Policy& policy) {
+  switch (attempt.failure.kind) {
+    case FailureClass::kProgram:
+    case FailureClass::kReadOnly:
+    case FailureClass::kMessage:
+      // Whose fault it is shows once fewer go together.
+      return {What::kDivide, Wait::kNone, Say::kFailed};
+    default:
+      return decide_message(attempt, head, policy);
+  }
+}
+
+Action decide_lost_connection(const Attempt& attempt, const Head& head, const Policy& policy) {
+  if (!attempt.counted)
+    return {What::kCount};
+  if (head.attempts < policy.most_attempts && head.broken_connections < kMostBrokenConnections)
+    return {What::kGoOn};
+  return end_of_attempts(attempt, policy);
+}
+
+/// Nothing of it is anybody's attempt.
+Action decide_end_of_log(const Attempt& attempt, const Head& head) {
+  constexpr Action kLater{What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
+  switch (attempt.failure.kind) {
+    case FailureClass::kContention:
+      return kLater;
+    case FailureClass::kResource:
+      return {What::kWaitForRoom, Wait::kNone, Say::kWarning};
+    case FailureClass::kProgram:
+      if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+        return {What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
+      return {What::kHaltProgram};
+    default:
+      // statement_timeout: it waited for somebody's lock.
+      return attempt.failure.sqlstate == "57014" ? kLater : Action{What::kHaltProgram};
+  }
+}
+
+Action decide_acquire(const Attempt& attempt) {
+  const auto what = is_stale_statement(attempt.failure) ? What::kPrepareAnew : What::kTryAgain;
+  return {what, Wait::kAcquireBackoff, Say::kWarning};
+}
+
+/// Whether statements of the handler's may have been what broke the connection.
+bool runs_handler(Undertaking what) {
+  return what == Undertaking::kMessage || what == Undertaking::kPipeline ||
+         what == Undertaking::kBatch;
+}
+
+}  // namespace
+
+Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
+  const auto& failure = attempt.failure;
+  if (failure.kind == FailureClass::kConnection) {
+    // An outage is no message's fault. But SQL that crashes its server process breaks only its own
+    // connection, without a word of the server's, and so again at every attempt. In doubt: should
+    // the message be stored after all, it will not be in hand again.
+    return {What::kReconnect, Wait::kNone, Say::kNothing,
+            runs_handler(attempt.what) && attempt.handler_begun &&
+                !postgres::is_goodbye(failure.sqlstate)};
+  }
+  constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
+  switch (attempt.what) {
+    case Undertaking::kAcquire:
+      return decide_acquire(attempt);
+    case Undertaking::kHalt:
+      return kAskAgain;
+    default:
+      break;
+  }
+  switch (failure.kind) {
+    case FailureClass::kFenced:
+    case FailureClass::kRowMissing:
+      return {What::kGiveWay};
+    case FailureClass::kOutOfOrder:
+      return kAskAgain;
+    default:
+      break;
+  }
+  switch (attempt.what) {
+    case Undertaking::kMessage:
+      return decide_message(attempt, head, policy);
+    case Undertaking::kBatch:
+      return decide_batch(attempt, head, policy);
+    case Undertaking::kPipeline:
+      // Each goes alone then, and says itself what is the matter with it.
+      return {What::kDivide};
+    case Undertaking::kLostConnection:
+      return decide_lost_connection(attempt, head, policy);
+    case Undertaking::kEndOfLog:
+      return decide_end_of_log(attempt, head);
+    case Undertaking::kNote:
+    case Undertaking::kHalt:
+    case Undertaking::kAcquire:
+      break;
+  }
+  return {What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/failure.hpp"
+#include "handlers/router.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::engine {
+
+/// What a worker was doing with a partition when it failed.
+enum class Undertaking {
+  kMessage,         ///< one message, in a transaction of its own
+  kPipeline,        ///< several, each in a transaction of its own, on their way together
+  kBatch,           ///< several in one transaction
+  kLostConnection,  ///< in hand again: the message in whose handler the connection broke
+  kNote,            ///< noting something about the message: its attempt, its dead letter, its mark
+  kEndOfLog,        ///< the step over the end of the log; no message is in hand
+  kHalt,            ///< storing a halt
+  kAcquire,         ///< taking the partition from the register
+};
+
+/// Something that was tried, and failed with nothing stored (or in doubt).
+struct Attempt {
+  Undertaking what = Undertaking::kMessage;
+  Failure failure = {};
+  std::int64_t offset = -1;  ///< of the first message in hand; of the log's end
+  std::size_t messages = 1;  ///< in hand together
+  bool handler_begun = false;
+  /// The register has counted it as an attempt of the message's, or need not.
+  bool counted = false;
+  const handlers::Binding* binding = nullptr;  ///< of the first message; nullptr: none was found
+  std::string key = {};                        ///< its idempotency key; may be empty
+};
+
+/// What is known of the message that stands first.
+struct Head {
+  std::uint32_t attempts = 0;            ///< as counted in the register
+  std::uint32_t broken_connections = 0;  ///< in a row, in its handler
+  bool one_try_only = false;             ///< was halted at, and is tried once more by this process
+  bool prepared_anew = false;            ///< for it, in a new session; that was of no help
+};
+
+/// What its handler's configuration says of it.
+struct Policy {
+  FailurePolicy then = FailurePolicy::kHalt;
+  std::uint32_t most_attempts = 1;
+  bool breaker_open =
+      false;  ///< so many in a row failed in its way that none is set aside any more
+};
+
+/// What the worker does next.
+struct Action {
+  enum class What {
+    kReconnect,      ///< the session is lost
+    kGiveWay,        ///< the partition has another owner, or the register lost its row
+    kAskAgain,       ///< where the partition stands, the register and Kafka
+    kPrepareAnew,    ///< in a new session
+    kWaitForRoom,    ///< the server has none to spare
+    kTryAgain,       ///< the same, uncounted
+    kDivide,         ///< fewer messages together: it shows whose fault it is
+    kCount,          ///< in the register, and decide once more
+    kRetry,          ///< after as long as the counted attempts say
+    kGoOn,           ///< run the message now
+    kSetAside,       ///< as the policy says
+    kHaltAtMessage,  ///< until an operator or a new owner tries it once more
+    kHaltProgram,    ///< and try by itself from time to time: any message would fail
+    kHaltFlood,      ///< the same, because the breaker is open
+  };
+  enum class Wait { kNone, kJitter, kAcquireBackoff, kRetryBackoff };
+  enum class Say { kNothing, kFailed, kWarning };
+
+  What what{};
+  Wait wait = Wait::kNone;
+  Say say = Say::kNothing;
+  /// What was in hand may be what breaks connections: it goes alone, and is counted when it comes
+  /// up again.
+  bool suspected = false;
+
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+/// A message whose handler breaks its connection, attempt after attempt, may bring the server
+/// process down each time and everybody's sessions with it: not as often as others are tried.
+inline constexpr std::uint32_t kMostBrokenConnections = 5;
+
+/// The only place where a failure is judged (docs/failures.md). Pure.
+[[nodiscard]] Action decide(const Attempt& attempt, const Head& head, const Policy& policy);
+
+}  // namespace pawl::engine

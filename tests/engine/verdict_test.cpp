@@ -1,0 +1,253 @@
+// What a failure leads to. Each row of the table in docs/failures.md is here.
+#include "engine/verdict.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ledger/dead_letters.hpp"
+
+using namespace pawl::engine;
+using pawl::FailurePolicy;
+using pawl::postgres::FailureClass;
+using Say = Action::Say;
+using Wait = Action::Wait;
+using What = Action::What;
+
+namespace {
+
+/// As the server says it: of the handler's statements or of pawl's own.
+Failure of_state(const std::string& sqlstate, bool own = false, bool session_died = false) {
+  Failure failure;
+  failure.sqlstate = sqlstate;
+  failure.kind =
+      pawl::postgres::classify(sqlstate, {.session_died = session_died, .own_statement = own});
+  failure.reason = pawl::ledger::dead_reason::kError;
+  return failure;
+}
+
+Failure permanent() {
+  Failure failure;
+  failure.permanent = true;
+  failure.reason = pawl::ledger::dead_reason::kPermanent;
+  return failure;
+}
+
+Attempt attempt(Undertaking what, Failure failure) {
+  Attempt attempt{what, std::move(failure)};
+  attempt.offset = 7;
+  attempt.messages = what == Undertaking::kBatch || what == Undertaking::kPipeline ? 4 : 1;
+  return attempt;
+}
+
+Attempt counted(Failure failure) {
+  auto of = attempt(Undertaking::kMessage, std::move(failure));
+  of.counted = true;
+  return of;
+}
+
+constexpr Policy kLetters{FailurePolicy::kDeadLetter, 3, false};
+constexpr Policy kHalts{FailurePolicy::kHalt, 3, false};
+constexpr Action kReconnect{What::kReconnect};
+constexpr Action kGiveWay{What::kGiveWay};
+constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
+constexpr Action kCount{What::kCount};
+constexpr Action kDivide{What::kDivide, Wait::kNone, Say::kFailed};
+
+const std::vector<Undertaking> kAll{Undertaking::kMessage, Undertaking::kPipeline,
+                                    Undertaking::kBatch,   Undertaking::kLostConnection,
+                                    Undertaking::kNote,    Undertaking::kEndOfLog,
+                                    Undertaking::kHalt,    Undertaking::kAcquire};
+
+}  // namespace
+
+TEST_CASE("a lost session is nobody's attempt, whatever was tried") {
+  for (const auto what : kAll) {
+    CAPTURE(static_cast<int>(what));
+    CHECK(decide(attempt(what, of_state("", false, true)), {}, kLetters) == kReconnect);
+    CHECK(decide(attempt(what, of_state("57P01", false, true)), {}, kLetters) == kReconnect);
+  }
+}
+
+TEST_CASE("what ran when a connection broke without a goodbye goes alone, and is counted then") {
+  for (const auto what : kAll) {
+    CAPTURE(static_cast<int>(what));
+    const bool runs_handler = what == Undertaking::kMessage || what == Undertaking::kPipeline ||
+                              what == Undertaking::kBatch;
+    auto of = attempt(what, of_state("", false, true));
+    of.handler_begun = true;
+    CHECK(decide(of, {}, kLetters).suspected == runs_handler);
+    of.failure = of_state("57P01", false, true);  // the server said that it stops
+    CHECK_FALSE(decide(of, {}, kLetters).suspected);
+    of.failure = of_state("25P03", false, true);  // idle in transaction: the session's own doing
+    CHECK(decide(of, {}, kLetters).suspected == runs_handler);
+  }
+}
+
+TEST_CASE("one message that fails") {
+  struct Row {
+    std::string sqlstate;
+    bool own;
+    Action expected;
+  };
+  const Action again{What::kTryAgain, Wait::kJitter, Say::kFailed};
+  const Action room{What::kWaitForRoom, Wait::kNone, Say::kFailed};
+  const Action anew{What::kPrepareAnew, Wait::kNone, Say::kFailed};
+  const Action program{What::kHaltProgram, Wait::kNone, Say::kFailed};
+  const std::vector<Row> rows{
+      {"53300", false, room},     {"53100", false, room},    {"53200", false, room},
+      {"40P01", false, again},    {"40001", false, again},   {"55P03", false, again},
+      {"57014", true, again},  // a statement of ours waited for a lock
+      {"42P01", false, program},  {"42501", false, program}, {"42883", false, program},
+      {"0A000", false, anew},     {"26000", false, anew},    {"23505", false, kCount},
+      {"22P02", false, kCount},   {"P0001", false, kCount},  {"57014", false, kCount},
+      {"53400", false, kCount},                         // temp_file_limit
+      {"08006", false, kCount},                         // dblink's words: the session lives
+      {"57P01", false, kCount},   {"", false, kCount},  // the handler threw
+      {"PW003", true, kCount},    {"PW001", true, kGiveWay}, {"PW004", true, kGiveWay},
+      {"PW002", true, kAskAgain},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.sqlstate, row.own);
+    CHECK(decide(attempt(Undertaking::kMessage, of_state(row.sqlstate, row.own)), {}, kLetters) ==
+          row.expected);
+  }
+  // Told apart by asking the server, and it was the handler's own read-only transaction.
+  auto own_doing = of_state("25006");
+  own_doing.kind = FailureClass::kMessage;
+  CHECK(decide(attempt(Undertaking::kMessage, own_doing), {}, kLetters) == kCount);
+  // A new session was of no help.
+  Head head;
+  head.prepared_anew = true;
+  CHECK(decide(attempt(Undertaking::kMessage, of_state("0A000")), head, kLetters) == program);
+}
+
+TEST_CASE("an attempt that was counted is followed by another, or by the policy") {
+  struct Row {
+    Failure failure;
+    Head head;
+    Policy policy;
+    What expected;
+  };
+  Policy flood = kLetters;
+  flood.breaker_open = true;
+  Policy flood_but_halts = kHalts;
+  flood_but_halts.breaker_open = true;
+  const Policy skips{FailurePolicy::kSkip, 3, false};
+  const Policy parks{FailurePolicy::kPark, 3, false};
+  Head halted_before{1};
+  halted_before.one_try_only = true;
+  const std::vector<Row> rows{
+      {of_state("23505"), {1}, kLetters, What::kRetry},
+      {of_state("23505"), {2}, kLetters, What::kRetry},
+      {of_state("23505"), {3}, kLetters, What::kSetAside},
+      {of_state("23505"), {3}, skips, What::kSetAside},
+      {of_state("23505"), {3}, parks, What::kSetAside},
+      {of_state("23505"), {3}, kHalts, What::kHaltAtMessage},
+      {of_state("23505"), {2}, kHalts, What::kRetry},
+      {of_state("23505"), {2}, flood, What::kRetry},
+      {of_state("23505"), {3}, flood, What::kHaltFlood},
+      {of_state("23505"), {3}, flood_but_halts, What::kHaltAtMessage},
+      {of_state("23505"), halted_before, kHalts, What::kHaltAtMessage},
+      {of_state("23505"), halted_before, kLetters, What::kSetAside},
+      {permanent(), {1}, kLetters, What::kSetAside},
+      {permanent(), {1}, kHalts, What::kHaltAtMessage},
+      // What the handler committed cannot be taken back: whatever the policy.
+      {of_state("PW003"), {1}, kLetters, What::kHaltAtMessage},
+      {of_state("PW003"), {1}, flood, What::kHaltAtMessage},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.failure.sqlstate, row.head.attempts, static_cast<int>(row.policy.then));
+    CHECK(decide(counted(row.failure), row.head, row.policy) == Action{row.expected});
+  }
+}
+
+TEST_CASE("a message that breaks its connection again and again has five attempts at most") {
+  const Policy patient{FailurePolicy::kDeadLetter, 25, false};
+  auto again = attempt(Undertaking::kLostConnection, {});
+  CHECK(decide(again, {}, patient) == kCount);
+  again.counted = true;
+  CHECK(decide(again, {1, 1}, patient) == Action{What::kGoOn});
+  CHECK(decide(again, {4, 4}, patient) == Action{What::kGoOn});
+  CHECK(decide(again, {5, 5}, patient) == Action{What::kSetAside});
+  CHECK(decide(again, {20, 5}, patient) == Action{What::kSetAside});
+  CHECK(decide(again, {25, 1}, patient) == Action{What::kSetAside});
+  CHECK(decide(again, {3, 3}, kLetters) == Action{What::kSetAside});
+  CHECK(decide(again, {5, 5}, {FailurePolicy::kHalt, 25, false}) == Action{What::kHaltAtMessage});
+}
+
+TEST_CASE("messages that fail together go by fewer, and what waits for all of them waits") {
+  for (const std::string state : {"23505", "P0001", "", "42P01", "0A000", "57014"}) {
+    CAPTURE(state);
+    CHECK(decide(attempt(Undertaking::kBatch, of_state(state)), {}, kLetters) == kDivide);
+  }
+  CHECK(decide(attempt(Undertaking::kBatch, of_state("40P01")), {}, kLetters) ==
+        Action{What::kTryAgain, Wait::kJitter, Say::kFailed});
+  CHECK(decide(attempt(Undertaking::kBatch, of_state("53100")), {}, kLetters) ==
+        Action{What::kWaitForRoom, Wait::kNone, Say::kFailed});
+  CHECK(decide(attempt(Undertaking::kBatch, of_state("PW003", true)), {}, kLetters) == kCount);
+  CHECK(decide(attempt(Undertaking::kBatch, of_state("PW001", true)), {}, kLetters) == kGiveWay);
+  CHECK(decide(attempt(Undertaking::kBatch, of_state("PW002", true)), {}, kLetters) == kAskAgain);
+  for (const std::string state : {"42P01", "40P01", "53100", "57014"}) {
+    CAPTURE(state);
+    CHECK(decide(attempt(Undertaking::kPipeline, of_state(state, true)), {}, kLetters) ==
+          Action{What::kDivide});
+  }
+  CHECK(decide(attempt(Undertaking::kPipeline, of_state("PW004", true)), {}, kLetters) == kGiveWay);
+}
+
+TEST_CASE("the end of the log has no attempts and no policy") {
+  struct Row {
+    std::string sqlstate;
+    bool prepared_anew;
+    Action expected;
+  };
+  const Action later{What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
+  const Action room{What::kWaitForRoom, Wait::kNone, Say::kWarning};
+  const Action anew{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
+  const Action program{What::kHaltProgram};
+  const std::vector<Row> rows{
+      {"57P01", false, program},  // a trigger's words: the session lives
+      {"PW001", false, kGiveWay}, {"PW004", false, kGiveWay}, {"PW002", false, kAskAgain},
+      {"40001", false, later},    {"40P01", false, later},    {"55P03", false, later},
+      {"57014", false, later},    {"53100", false, room},     {"0A000", false, anew},
+      {"26000", false, anew},     {"0A000", true, program},   {"26000", true, program},
+      {"42501", false, program},  {"P0001", false, program},  {"23514", false, program},
+      {"PW003", false, program},
+  };
+  for (const auto& row : rows) {
+    for (const bool breaker_open : {false, true}) {
+      CAPTURE(row.sqlstate, row.prepared_anew);
+      Head head;
+      head.prepared_anew = row.prepared_anew;
+      head.attempts = 9;
+      auto policy = kLetters;
+      policy.breaker_open = breaker_open;
+      CHECK(decide(attempt(Undertaking::kEndOfLog, of_state(row.sqlstate)), head, policy) ==
+            row.expected);
+    }
+  }
+}
+
+TEST_CASE("a record about a message that is refused is no attempt of it") {
+  const Action later{What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
+  for (const std::string state : {"23505", "P0001", "42501", "53100", "40001", "57014"}) {
+    CAPTURE(state);
+    CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), {9}, kLetters) == later);
+  }
+  CHECK(decide(attempt(Undertaking::kNote, of_state("PW001", true)), {}, kLetters) == kGiveWay);
+  CHECK(decide(attempt(Undertaking::kNote, of_state("PW002", true)), {}, kLetters) == kAskAgain);
+}
+
+TEST_CASE("what cannot be acquired, or halted, is asked for again") {
+  for (const std::string state : {"23505", "P0001", "42501", "53100", "40001", "PW001", "PW004"}) {
+    CAPTURE(state);
+    CHECK(decide(attempt(Undertaking::kAcquire, of_state(state, true)), {}, kLetters) ==
+          Action{What::kTryAgain, Wait::kAcquireBackoff, Say::kWarning});
+    CHECK(decide(attempt(Undertaking::kHalt, of_state(state, true)), {}, kLetters) == kAskAgain);
+  }
+  CHECK(decide(attempt(Undertaking::kAcquire, of_state("0A000", true)), {}, kLetters) ==
+        Action{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning});
+}
