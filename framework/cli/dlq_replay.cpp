@@ -50,7 +50,7 @@ class FromKafka {
       return same ? std::move(record) : std::nullopt;
     } catch (const kafka::KafkaError& error) {
       // Removed by retention, or the log was cut.
-      if (kafka::kind_of_error(error.code()) == kafka::ErrorKind::kPositionRefused)
+      if (error.kind() == kafka::ErrorKind::kPositionRefused)
         return std::nullopt;
       throw;
     }

@@ -65,8 +65,7 @@ std::map<TopicPartition, std::int64_t> resolve(
   if (target.kind == OffsetTarget::Kind::kTimestamp) {
     auto found = client.offsets_at(partitions, target.number, kKafkaTimeout);
     if (found.size() != partitions.size()) {
-      throw kafka::KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-                              "a partition has no leader now");
+      throw kafka::KafkaError(kafka::ErrorKind::kPassing, "a partition has no leader now");
     }
     return found;
   }

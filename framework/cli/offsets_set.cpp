@@ -162,7 +162,7 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
     all.push_back({topic, p});
   const auto ranges = client.log_ranges(all, kKafkaTimeout);
   if (ranges.size() != all.size()) {
-    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+    throw kafka::KafkaError(kafka::ErrorKind::kPassing,
                             fmt::format("a partition of {} has no leader now", topic));
   }
   std::map<TopicPartition, kafka::LogRange> asked;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
-#include <librdkafka/rdkafka.h>
 
 #include <iostream>
 #include <pqxx/version>
 
 #include "cli/commands.hpp"
+#include "kafka/client.hpp"
 #include "ledger/consumers.hpp"
 
 namespace pawl::cli {
@@ -26,7 +26,7 @@ int print_version(const Program& program) {
       "libpq      {}\n"
       "librdkafka {}\n"
       "serves schema versions {} to {} of pawl's tables\n",
-      program.name, pawl_version(), PQXX_VERSION, libpq_version(), rd_kafka_version_str(),
+      program.name, pawl_version(), PQXX_VERSION, libpq_version(), kafka::library_version(),
       ledger::kOldestSchema, ledger::kNewestSchema);
   return kDone;
 }

@@ -111,7 +111,7 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     const auto found = ranges.find(partition.row.partition);
     if (found == ranges.end()) {
       throw kafka::KafkaError(
-          RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+          kafka::ErrorKind::kPassing,
           fmt::format("Kafka tells no offsets of {} [{}] now", partition.row.partition.topic,
                       partition.row.partition.partition));
     }
@@ -190,14 +190,14 @@ bool Audit::read_log(AuditedPartition& partition, AuditRecords& records, const P
           progress(partition, record->offset());
       }
     } catch (const kafka::KafkaError& error) {
-      if (kafka::kind_of_error(error.code()) == kafka::ErrorKind::kUnreadable) {
+      if (error.kind() == kafka::ErrorKind::kUnreadable) {
         report(partition, audit_kind::kUnreadable,
                fmt::format("{}; the records from there on were not looked at", error.what()),
                "the broker's log is damaged there: let a replica lead that has it whole");
         return false;
       }
       // Kafka's retention may remove records before they are read here.
-      if (error.code() != RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
+      if (error.kind() != kafka::ErrorKind::kPositionRefused)
         throw;
       const auto ranges = kafka_.log_ranges({partition.row.partition}, kTimeout);
       if (ranges.empty() || ranges.begin()->second.start <= next)

@@ -18,7 +18,6 @@ constexpr milliseconds kInterval{1000};
 constexpr milliseconds kShortestInterval{50};
 constexpr milliseconds kRetryInitial{1000};
 constexpr milliseconds kRetryMax{30000};
-constexpr milliseconds kKafkaTimeout{3000};
 constexpr milliseconds kPoll{100};
 /// What holds our few rows holds them for a moment.
 constexpr milliseconds kLockTimeout{1000};
@@ -39,19 +38,6 @@ constexpr milliseconds kPatience{60000};
 /// The letters sent beside one that Kafka could not take have mostly had the same answer by then.
 constexpr milliseconds kGrace{2000};
 constexpr milliseconds kRefusedRetry{60000};
-
-bool too_large(rd_kafka_resp_err_t error) {
-  return error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
-         error == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE ||
-         error == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE;
-}
-
-/// Whether it is this record that is refused, for example without a key in a compacted topic.
-bool about_the_record(rd_kafka_resp_err_t error) {
-  return too_large(error) || error == RD_KAFKA_RESP_ERR_INVALID_MSG ||
-         error == RD_KAFKA_RESP_ERR_INVALID_RECORD ||
-         error == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP || error == RD_KAFKA_RESP_ERR__INVALID_ARG;
-}
 
 LetterSize smaller(LetterSize size) {
   return size == LetterSize::kWhole ? LetterSize::kWithoutValue : LetterSize::kHeadersOfOurs;
@@ -171,7 +157,7 @@ bool DeadLetterRelay::ready() {
   if (producer_)
     return true;
   try {
-    if (!context_.kafka.describe({topic_}, kKafkaTimeout).contains(topic_)) {
+    if (!context_.kafka.describe({topic_}, kafka::kAnswerTimeout).contains(topic_)) {
       warn("does not exist in Kafka; create it, the letters wait in pawl.dead_letters");
       return false;
     }
@@ -253,12 +239,13 @@ void DeadLetterRelay::send(const Sending& sending) {
 /// False: no letter would be taken now.
 bool DeadLetterRelay::settle(Batch& batch, const kafka::Delivery& delivery) {
   auto& sending = batch.at(delivery.tag);
-  if (delivery.error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+  using Outcome = kafka::Delivery::Outcome;
+  if (delivery.outcome == Outcome::kStored) {
     confirmed_.insert(delivery.tag);
     batch.erase(delivery.tag);
     return true;
   }
-  if (too_large(delivery.error) && sending.size != LetterSize::kHeadersOfOurs) {
+  if (delivery.outcome == Outcome::kTooLarge && sending.size != LetterSize::kHeadersOfOurs) {
     if (sending.size == LetterSize::kWhole)
       warn("a letter is too large for it and goes without its value; raise max.message.bytes");
     sending.size = smaller(sending.size);
@@ -266,15 +253,14 @@ bool DeadLetterRelay::settle(Batch& batch, const kafka::Delivery& delivery) {
     return true;
   }
   batch.erase(delivery.tag);
-  if (about_the_record(delivery.error)) {
+  if (delivery.outcome != Outcome::kFailed) {
     refused_[delivery.tag] = Clock::now() + kRefusedRetry;
     warn(fmt::format("Kafka refuses dead letter {}: {}; the others go on", delivery.tag,
-                     rd_kafka_err2str(delivery.error)));
+                     delivery.why));
     return true;
   }
-  warn(fmt::format("{}{}{}; tried again, the letters wait in pawl.dead_letters",
-                   rd_kafka_err2str(delivery.error), producer_->problem().empty() ? "" : ": ",
-                   producer_->problem()));
+  warn(fmt::format("{}{}{}; tried again, the letters wait in pawl.dead_letters", delivery.why,
+                   producer_->problem().empty() ? "" : ": ", producer_->problem()));
   return false;
 }
 

@@ -14,7 +14,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{250};
 constexpr milliseconds kLogEndInterval{2000};
-constexpr milliseconds kKafkaTimeout{3000};
 /// A call that waits for longer may be blocked by a stopped process.
 constexpr milliseconds kStalledLook{1000};
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
@@ -143,7 +142,7 @@ void Monitor::ask_log_ends() {
   const auto all = context_.board.all();
   for (const auto& status : all)
     partitions.push_back(status->partition);
-  const auto ranges = context_.kafka.log_ranges(partitions, kKafkaTimeout);
+  const auto ranges = context_.kafka.log_ranges(partitions, kafka::kAnswerTimeout);
   // Asked about nothing, or without a leader for any of it, nobody has answered.
   if (!ranges.empty())
     context_.kafka_reachable.answered();

@@ -9,8 +9,6 @@
 namespace pawl::engine {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{3000};
-
 const char* start_name(Start start) {
   switch (start) {
     case Start::kCommitted:
@@ -51,7 +49,7 @@ std::vector<std::int64_t> Positions::resolve_start(
     const std::vector<TopicPartition>& partitions) const {
   std::vector<std::int64_t> last_processed;
   for (const auto& first :
-       first_positions(context_.kafka, context_.options.kafka, partitions, kTimeout))
+       first_positions(context_.kafka, context_.options.kafka, partitions, kafka::kAnswerTimeout))
     last_processed.push_back(first.next - 1);
   return last_processed;
 }
@@ -101,13 +99,13 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
   // Before the offsets: should the topic be created anew in between, its id tells.
   const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(1000));
   if (!topic) {
-    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+    throw kafka::KafkaError(kafka::ErrorKind::kTopicUnknown,
                             fmt::format("topic {} does not exist in Kafka", partition.topic));
   }
   const auto partitions = all_partitions(partition.topic, topic->partitions);
 
   // An offset that pawl committed, and no row here: the row is in another database.
-  if (const auto committed = committed_by_pawl(context_.kafka, partitions, kTimeout)) {
+  if (const auto committed = committed_by_pawl(context_.kafka, partitions, kafka::kAnswerTimeout)) {
     const auto& where = committed->partition;
     // Unless another process of ours met the topic, and committed, since we looked for its row.
     if (context_.offsets.find_topic(session, partition.topic))
@@ -173,7 +171,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
 
   const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(500));
   if (!topic) {
-    throw kafka::KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+    throw kafka::KafkaError(kafka::ErrorKind::kTopicUnknown,
                             fmt::format("topic {} does not exist in Kafka", partition.topic));
   }
   const auto& current_id = topic->id;
@@ -199,7 +197,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
 
 std::optional<std::string> Positions::unservable(const TopicPartition& partition,
                                                  std::int64_t next_offset) const {
-  const auto ranges = context_.kafka.log_ranges({partition}, kTimeout);
+  const auto ranges = context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout);
   const auto& range = kafka::answered(ranges, partition);
   const auto& group = context_.options.kafka.group;
   if (next_offset < range.start) {
@@ -211,7 +209,8 @@ std::optional<std::string> Positions::unservable(const TopicPartition& partition
         range.start - next_offset, set_command(partition));
   }
   // Beyond the stable end is not beyond the log: transactions may be open there.
-  if (next_offset > range.end && next_offset > context_.kafka.high_watermark(partition, kTimeout)) {
+  if (next_offset > range.end &&
+      next_offset > context_.kafka.high_watermark(partition, kafka::kAnswerTimeout)) {
     return fmt::format(
         "{} {} [{}]: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
         "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "

@@ -13,7 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kKafkaTimeout{3000};
 constexpr milliseconds kLease{30000};
 constexpr milliseconds kLeaseRenewal{5000};
 /// What holds our few rows holds them for a moment.
@@ -130,14 +129,14 @@ std::vector<ledger::KnownEnd> Pruning::ask_ends(postgres::Session& session,
       if (std::find(topics.begin(), topics.end(), source.topic) == topics.end())
         topics.push_back(source.topic);
     }
-    const auto described = kafka_.describe(topics, kKafkaTimeout);
+    const auto described = kafka_.describe(topics, kafka::kAnswerTimeout);
     std::vector<TopicPartition> partitions;
     for (const auto& [topic, description] : described) {
       for (std::int32_t p = 0; p < description.partitions; ++p)
         partitions.push_back({topic, p});
     }
     // Not the last stable offset: what an open transaction has written waits as well.
-    const auto watermarks = kafka_.high_watermarks(partitions, kKafkaTimeout);
+    const auto watermarks = kafka_.high_watermarks(partitions, kafka::kAnswerTimeout);
     for (const auto& source : sources) {
       const auto description = described.find(source.topic);
       if (description == described.end())

@@ -15,7 +15,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
-constexpr milliseconds kKafkaTimeout{3000};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
 /// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
@@ -121,7 +120,7 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) co
 void Supervisor::share_buffer() {
   std::size_t partitions = 0;
   for (const auto& [topic, found] :
-       client_->describe_each(router_.topics(), kKafkaTimeout).described)
+       client_->describe_each(router_.topics(), kafka::kAnswerTimeout).described)
     partitions += static_cast<std::size_t>(found.partitions);
   if (kafka::BufferPlan::of(options_.kafka.buffer, partitions) != client_->plan())
     client_ = new_client(partitions);
@@ -170,7 +169,7 @@ bool Supervisor::connect() {
       }
       database_reachable_.answered();
       ledger::require_schema(session, options_.postgres.schema);
-      const auto cluster = client_->cluster_id(kKafkaTimeout);
+      const auto cluster = client_->cluster_id(kafka::kAnswerTimeout);
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
@@ -350,19 +349,16 @@ void Supervisor::on_stray_record(const TopicPartition& partition) {
     owner->second->reposition(partition);
 }
 
-void Supervisor::on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) {
+void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, bool fatal) {
   if (fatal) {
-    fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {} ({})", text,
-                         rd_kafka_err2name(code));
+    fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {}", text);
     return;
   }
   emit(Step::kWarning, fmt::format("Kafka: {}", text));
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
-      code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
-      code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) {
-    if (monitor_)
-      monitor_->topics_in_doubt();
-  }
+  const bool about_topics =
+      kind == kafka::ErrorKind::kTopicRefused || kind == kafka::ErrorKind::kTopicUnknown;
+  if (about_topics && monitor_)
+    monitor_->topics_in_doubt();
 }
 
 void Supervisor::on_commit_refused() {
@@ -429,7 +425,7 @@ bool Supervisor::find_drain_goal() {
         all.push_back({topic, p});
     }
     std::map<TopicPartition, std::int64_t> ends;
-    for (const auto& [partition, range] : client_->log_ranges(all, kKafkaTimeout))
+    for (const auto& [partition, range] : client_->log_ranges(all, kafka::kAnswerTimeout))
       ends[partition] = range.end;
     drain_goal_.emplace(all, ends);
     return true;

@@ -48,7 +48,7 @@ class Supervisor final : private kafka::MembershipListener {
   // kafka::MembershipListener, on the group thread
   void on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) override;
   void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
-  void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) override;
+  void on_kafka_error(kafka::ErrorKind kind, const std::string& text, bool fatal) override;
   void on_stray_record(const TopicPartition& partition) override;
   void on_commit_refused() override;
   std::function<void()> readable_callback(const TopicPartition& partition) override;

@@ -3,11 +3,6 @@
 #include <fmt/format.h>
 
 namespace pawl::engine {
-namespace {
-
-constexpr std::chrono::milliseconds kTimeout{3000};
-
-}  // namespace
 
 std::string topic_refused_text(const std::string& topic, const std::string& why) {
   return fmt::format(
@@ -46,7 +41,7 @@ std::optional<std::string> TopicDirectory::refusal(const std::string& topic) con
 }
 
 void TopicDirectory::refresh() {
-  auto answers = client_.describe_each(topics_, kTimeout);
+  auto answers = client_.describe_each(topics_, kafka::kAnswerTimeout);
   const std::scoped_lock lock(mutex_);
   answers_ = std::move(answers);
   described_at_ = Clock::now();

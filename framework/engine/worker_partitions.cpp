@@ -8,7 +8,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kKafkaTimeout{3000};
 /// Messages of one partition before the worker looks at the next.
 constexpr int kTurn = 32;
 /// And messages before it looks into its mailbox.
@@ -108,7 +107,7 @@ void Worker::prepare_acquires() {
   try {
     if (!to_prove.empty()) {
       const auto proof =
-          context_.membership->prove(to_prove, context_.commit_metadata(), kKafkaTimeout);
+          context_.membership->prove(to_prove, context_.commit_metadata(), kafka::kAnswerTimeout);
       for (auto* partition : due) {
         if (!partition->must_prove)
           continue;
@@ -124,7 +123,7 @@ void Worker::prepare_acquires() {
                      : fmt::format("cannot position the partition yet: {}", unproven->second));
       }
     }
-    const auto ranges = context_.kafka.log_ranges(names, kKafkaTimeout);
+    const auto ranges = context_.kafka.log_ranges(names, kafka::kAnswerTimeout);
     for (auto* partition : due) {
       const auto found = ranges.find(partition->name());
       if (found == ranges.end()) {
@@ -183,7 +182,7 @@ void Worker::accept(Partition& partition, const Positioned& positioned) {
     partition.status->halted = halted;
     partition.phase = Partition::Phase::kStopped;
     emit(paused ? Step::kPaused : Step::kHalted, partition, acquired.stored_offset, acquired.reason,
-         acquired.halted_at);
+         acquired.halt_offset);
     return;
   }
   partition.status->halted = false;
@@ -223,7 +222,7 @@ void Worker::position(Partition& partition) {
     partition.first_pending = true;
     const kafka::LogPosition next{partition.stored + 1, partition.leader_epoch};
     context_.membership->intake().open(*partition.stream, next.offset, [&] {
-      context_.membership->seek_and_resume(partition.name(), next, kKafkaTimeout);
+      context_.membership->seek_and_resume(partition.name(), next, kafka::kAnswerTimeout);
     });
     partition.acquire_backoff.reset();
     partition.phase = Partition::Phase::kRunning;
@@ -234,7 +233,7 @@ void Worker::position(Partition& partition) {
     if (++partition.failed_seeks % kMaxFailedSeeks == 0) {
       emit(Step::kWarning, partition, partition.stored,
            fmt::format("Kafka does not take the position yet: {}", error.what()));
-      if (error.code() == RD_KAFKA_RESP_ERR__STATE)
+      if (error.kind() == kafka::ErrorKind::kFetcherStarting)
         context_.restart_fetch(partition.name());
     }
   }

@@ -12,7 +12,8 @@ constexpr std::chrono::milliseconds kRestart{50};
 }  // namespace
 
 void Worker::stream_error(Partition& partition, kafka::Record record) {
-  switch (kafka::kind_of_error(record.error())) {
+  const auto kind = record.error_kind();
+  switch (kind) {
     case kafka::ErrorKind::kPositionRefused:
       position_refused(partition, record);
       return;
@@ -23,11 +24,14 @@ void Worker::stream_error(Partition& partition, kafka::Record record) {
       partition.buffer.push_back({std::move(record), previous, std::nullopt});
       return;
     }
+    case kafka::ErrorKind::kTopicRefused:
+    case kafka::ErrorKind::kTopicUnknown:
+    case kafka::ErrorKind::kFetcherStarting:
     case kafka::ErrorKind::kPassing:
       break;
   }
   // A topic may be described without being read: then only fetching says so.
-  const bool refused = record.error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+  const bool refused = kind == kafka::ErrorKind::kTopicRefused;
   emit(refused ? Step::kTopicRefused : Step::kWarning, partition, partition.taken,
        refused ? fmt::format("Kafka refuses to let the partition be read: {}; it is tried again by "
                              "itself. Grant this user READ on the topic",

@@ -77,6 +77,10 @@ ConfHandle make_conf(const KafkaOptions& options, const BufferPlan& plan) {
 
 }  // namespace
 
+const char* library_version() {
+  return rd_kafka_version_str();
+}
+
 ConfHandle common_conf(const KafkaOptions& options) {
   ConfHandle handle(rd_kafka_conf_new());
   auto* conf = handle.get();

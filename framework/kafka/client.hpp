@@ -18,6 +18,12 @@
 
 namespace pawl::kafka {
 
+/// Of librdkafka, as it is linked: "2.14.2".
+[[nodiscard]] const char* library_version();
+
+/// Within this a broker answers a question, or the question is asked again later.
+inline constexpr std::chrono::milliseconds kAnswerTimeout{3000};
+
 struct TopicDescription {
   std::string id;  ///< KIP-516, base64; empty where the broker has none
   std::int32_t partitions = 0;

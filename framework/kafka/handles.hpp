@@ -3,8 +3,8 @@
 #include <librdkafka/rdkafka.h>
 
 #include <memory>
-#include <stdexcept>
-#include <string>
+
+#include "kafka/error.hpp"
 
 namespace pawl::kafka {
 
@@ -32,16 +32,5 @@ using TopicCollectionHandle =
 inline ListHandle new_list(int size = 1) {
   return ListHandle(rd_kafka_topic_partition_list_new(size));
 }
-
-/// A request to Kafka failed. what() names the request and librdkafka's reason.
-class KafkaError : public std::runtime_error {
- public:
-  KafkaError(rd_kafka_resp_err_t code, const std::string& message)
-      : std::runtime_error(message), code_(code) {}
-  [[nodiscard]] rd_kafka_resp_err_t code() const { return code_; }
-
- private:
-  rd_kafka_resp_err_t code_;
-};
 
 }  // namespace pawl::kafka

@@ -52,8 +52,8 @@ class Questions {
       const TopicPartition partition{rd_kafka_topic_name(message->rkt), message->partition};
       const Record record(*message);
       const bool error = record.kind() == Record::Kind::kError;
-      const auto kind = kind_of_error(record.error());
-      if (error && kind == ErrorKind::kPassing)
+      const auto kind = record.error_kind();
+      if (error && kind != ErrorKind::kPositionRefused && kind != ErrorKind::kUnreadable)
         continue;
       if (error && kind == ErrorKind::kPositionRefused)
         refused.emplace(partition, record.error_text());

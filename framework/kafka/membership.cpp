@@ -126,9 +126,9 @@ void Membership::serve(const EventHandle& event) {
       if (fatal) {
         char reason[512];
         code = rd_kafka_fatal_error(client_.raw(), reason, sizeof reason);
-        text = reason;
+        text = fmt::format("{} ({})", reason, rd_kafka_err2name(code));
       }
-      listener_.on_kafka_error(code, text, fatal);
+      listener_.on_kafka_error(kind_of_error(code), text, fatal);
       break;
     }
     case RD_KAFKA_EVENT_FETCH:
@@ -163,7 +163,7 @@ void Membership::serve_rebalance(const EventHandle& event) {
       break;
     }
     default:
-      listener_.on_kafka_error(rd_kafka_event_error(event.get()),
+      listener_.on_kafka_error(kind_of_error(rd_kafka_event_error(event.get())),
                                rd_kafka_event_error_string(event.get()), false);
       rd_kafka_assign(client_.raw(), nullptr);
   }

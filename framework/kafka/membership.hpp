@@ -25,8 +25,9 @@ class MembershipListener {
   /// The partitions go elsewhere. Finish and release them, then complete_revoke() from the group
   /// thread. `lost`: somebody may own them already; nothing needs to be finished.
   virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
-  /// `fatal`: this instance can never consume again (e.g. a fenced static member).
-  virtual void on_kafka_error(rd_kafka_resp_err_t code, const std::string& text, bool fatal) = 0;
+  /// `fatal`: this instance can never consume again (e.g. a fenced static member); the text ends
+  /// with librdkafka's name of the error then.
+  virtual void on_kafka_error(ErrorKind kind, const std::string& text, bool fatal) = 0;
   /// A record reached the main queue instead of its partition's stream, and was dropped.
   virtual void on_stray_record(const TopicPartition& partition) = 0;
   /// Kafka did not take some of the offsets of a commit_async().

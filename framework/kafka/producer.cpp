@@ -9,6 +9,24 @@
 namespace pawl::kafka {
 namespace {
 
+Delivery::Outcome outcome_of(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return Delivery::Outcome::kStored;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+      return Delivery::Outcome::kTooLarge;
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR__INVALID_ARG:
+      return Delivery::Outcome::kRefused;
+    default:
+      return Delivery::Outcome::kFailed;
+  }
+}
+
 /// librdkafka's own limit of message.max.bytes.
 constexpr std::size_t kLargestMessage = 1'000'000'000;
 constexpr std::size_t kDefaultMessage = 1'000'000;
@@ -119,7 +137,8 @@ void Producer::send(const std::string& topic, const Outgoing& message, std::int6
 }
 
 void Producer::decide(const std::int64_t* tag, rd_kafka_resp_err_t error) {
-  decided_.push_back({*tag, error});
+  decided_.push_back({*tag, outcome_of(error),
+                      error == RD_KAFKA_RESP_ERR_NO_ERROR ? "" : rd_kafka_err2str(error)});
   undecided_.erase(undecided_.find(*tag));
 }
 
@@ -137,7 +156,7 @@ std::vector<Delivery> Producer::deliveries(std::chrono::milliseconds timeout) {
   if (decided_.empty() && !undecided_.empty())
     bootstrap_.name_again(client_);
   if (std::any_of(decided_.begin(), decided_.end(),
-                  [](const auto& d) { return d.error == RD_KAFKA_RESP_ERR_NO_ERROR; }))
+                  [](const auto& d) { return d.outcome == Delivery::Outcome::kStored; }))
     problem_.clear();
   return std::exchange(decided_, {});
 }

@@ -24,11 +24,17 @@ struct Outgoing {
   std::vector<Header> headers;
 };
 
-/// What became of a message: confirmed by all in-sync replicas (RD_KAFKA_RESP_ERR_NO_ERROR), or not
-/// stored as far as librdkafka knows.
+/// What became of a message, as far as librdkafka knows.
 struct Delivery {
+  enum class Outcome {
+    kStored,    ///< confirmed by all in-sync replicas
+    kTooLarge,  ///< for the topic or a broker
+    kRefused,   ///< for another property of its own, as without a key in a compacted topic
+    kFailed,    ///< not stored for a reason that is not its own
+  };
   std::int64_t tag = 0;
-  rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+  Outcome outcome = Outcome::kStored;
+  std::string why = {};  ///< librdkafka's text; empty where it is stored
 };
 
 /// One idempotent librdkafka producer with the connection properties of the consumer. Each message

@@ -15,16 +15,6 @@
 
 namespace pawl::kafka {
 
-/// What an error in place of records means to who reads the partition.
-enum class ErrorKind {
-  kPositionRefused,  ///< the log does not hold the position (any more)
-  /// What comes next cannot be read. librdkafka (2.14.2) asks for it again without end, or goes on
-  /// elsewhere: behind a wrong checksum it loses its place in what it fetched.
-  kUnreadable,
-  kPassing,  ///< librdkafka tries again by itself
-};
-[[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);
-
 /// What came out of a partition's queue: a record, the mark that the log's end was reached, or an
 /// error of that partition. A copy: librdkafka keeps a broker's whole answer, which may be of many
 /// partitions, for as long as one message of it lives. Movable. Used by one thread.
@@ -38,6 +28,7 @@ class Record {
   /// Of the message; for kEndOfLog the offset behind the last one, that is the log's end.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
   [[nodiscard]] rd_kafka_resp_err_t error() const { return error_; }
+  [[nodiscard]] ErrorKind error_kind() const { return kind_of_error(error_); }
   /// librdkafka's words for what is no message.
   [[nodiscard]] const std::string& error_text() const { return error_text_; }
   /// KIP-320: of the message; for kEndOfLog of what stands right before the end, be it a control

@@ -179,7 +179,7 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   if (PQntuples(rows) == 0)
     return std::nullopt;
   auto acquired = read_acquired(rows);
-  acquired.halted_at = optional_integer(results.back().get(), 0, 0);
+  acquired.halt_offset = optional_integer(results.back().get(), 0, 0);
   return acquired;
 }
 

@@ -48,8 +48,8 @@ struct Acquired {
   PartitionState state = PartitionState::kRunning;
   std::string halt_kind;
   std::string reason;
-  std::optional<std::int64_t> halted_at;  ///< offset of the message that halts it, if it is one
-  std::string topic_id;                   ///< empty when unknown
+  std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
+  std::string topic_id;                     ///< empty when unknown
   std::optional<std::int32_t> leader_epoch;
   bool released = true;
   std::string previous_owner;

@@ -32,6 +32,11 @@ check_rooms() {
             found=1
         done < <(grep -rnE '^#include "[a-z_]+/' --include='*.[ch]pp' "$root/framework/$room")
     done
+    # include/pawl/testing speaks of librdkafka's numbers to users' tests.
+    if grep -rnE '\<(RD_KAFKA_|rd_kafka_)|rdkafka\.h' --include='*.[ch]pp' "$root/framework" \
+        --exclude-dir=kafka --exclude-dir=testing >&2; then
+        fail "librdkafka is named outside of framework/kafka; let kafka/error.hpp or its neighbours say what is meant"
+    fi
     ((found == 0)) ||
         fail "rooms include what they must not; move the code, or change docs/design.md and scripts/lib/rooms.sh"
 }

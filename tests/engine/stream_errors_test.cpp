@@ -1,7 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include "kafka/record.hpp"
+#include "kafka/error.hpp"
 
 using pawl::kafka::ErrorKind;
 using pawl::kafka::kind_of_error;
@@ -22,8 +22,11 @@ TEST_CASE("an error in place of records is of one kind") {
       {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, ErrorKind::kUnreadable},
       {RD_KAFKA_RESP_ERR_UNKNOWN, ErrorKind::kPassing},
       {RD_KAFKA_RESP_ERR__TRANSPORT, ErrorKind::kPassing},
-      {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, ErrorKind::kPassing},
-      {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, ErrorKind::kPassing},
+      {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, ErrorKind::kTopicRefused},
+      {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, ErrorKind::kTopicUnknown},
+      {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID, ErrorKind::kTopicUnknown},
+      {RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, ErrorKind::kTopicUnknown},
+      {RD_KAFKA_RESP_ERR__STATE, ErrorKind::kFetcherStarting},
   }));
   INFO(rd_kafka_err2name(row.error));
   CHECK(kind_of_error(row.error) == row.kind);
