@@ -52,7 +52,7 @@ headings() { # MARKDOWN
     sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
-for document in "$root/README.md" "$root"/docs/*.md; do check_references "$document"; done
+for document in "$root/README.md" "$root/CONTRIBUTING.md" "$root"/docs/*.md; do check_references "$document"; done
 
 # The README's config is the one in conf/, which adds only comments.
 diff <("$root/tests/docs/blocks" "$root/README.md" payments.toml) \
