@@ -79,16 +79,16 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
 
 std::optional<Refused> Positions::first_contact(postgres::Session& session,
                                                 const TopicPartition& partition) {
-  const auto now = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
   const auto known = refused_topics_.find(partition.topic);
   if (known != refused_topics_.end() &&
-      now - known->second.asked_at < context_.options.failures.program_error_retry)
+      Clock::now() < *known->second.asked_at + context_.options.failures.program_error_retry)
     return known->second;
   auto reason = resolve_topic(session, partition);
   if (!reason)
     return std::nullopt;
   Refused refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(reason)};
-  refused.asked_at = now;
+  refused.asked_at = Clock::now();
   refused_topics_.insert_or_assign(partition.topic, refused);
   return refused;
 }
@@ -121,9 +121,9 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
     return lost;
   if (context_.options.kafka.start == Start::kHalt) {
     return fmt::format(
-        "topic {} is new to this consumer and kafka.start = \"halt\": state "
-        "where to begin, e.g. {}",
-        partition.topic, set_command(partition));
+        "topic {} is new to this consumer and kafka.start = \"halt\": state where to begin, for "
+        "example: pawl offsets set --config FILE --topic {} --all --to earliest",
+        partition.topic, partition.topic);
   }
   if (auto refused = refuse_beside(session, partition.topic, topic->id))
     return refused;

@@ -26,8 +26,8 @@ struct Refused {
   std::string kind;    ///< ledger::halt_kind
   std::string reason;  ///< what happened and what to do
   std::int64_t stored_offset = -1;
-  /// Without an epoch: when the topic was asked about, which serves all of its partitions.
-  std::chrono::steady_clock::time_point asked_at{};
+  /// When the whole topic was asked about, which serves all of its partitions; nullopt: it was not.
+  std::optional<std::chrono::steady_clock::time_point> asked_at = std::nullopt;
 };
 
 /// What Kafka said against reading from a position, without a record in between.
@@ -53,6 +53,9 @@ class Positions {
                          const std::optional<kafka::LogRange>& hint,
                          const std::optional<PositionRefusal>& refusal,
                          std::optional<std::int64_t> looked_at);
+
+  /// What was refused is asked again: the session is a new one.
+  void forget() { refused_topics_.clear(); }
 
   /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
   [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,

@@ -4,9 +4,13 @@ namespace pawl::engine {
 namespace {
 
 using postgres::FailureClass;
+using Company = Action::Company;
 using Say = Action::Say;
 using Wait = Action::Wait;
 using What = Action::What;
+
+constexpr Action kPrepareAnew{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
+constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
 
 /// Some policy has to be applied.
 Action end_of_attempts(const Attempt& attempt, const Policy& policy) {
@@ -50,15 +54,19 @@ Action decide_batch(const Attempt& attempt, const Head& head, const Policy& poli
     case FailureClass::kReadOnly:
     case FailureClass::kMessage:
       // Whose fault it is shows once fewer go together.
-      return {What::kDivide, Wait::kNone, Say::kFailed};
+      return {What::kTryAgain, Wait::kNone, Say::kFailed, Company::kHalved};
+    case FailureClass::kContention:
+    case FailureClass::kResource: {
+      auto action = decide_message(attempt, head, policy);
+      action.company = Company::kFewer;
+      return action;
+    }
     default:
       return decide_message(attempt, head, policy);
   }
 }
 
 Action decide_lost_connection(const Attempt& attempt, const Head& head, const Policy& policy) {
-  if (!attempt.counted)
-    return {What::kCount};
   if (head.attempts < policy.most_attempts && head.broken_connections < kMostBrokenConnections)
     return {What::kGoOn};
   return end_of_attempts(attempt, policy);
@@ -74,7 +82,7 @@ Action decide_end_of_log(const Attempt& attempt, const Head& head) {
       return {What::kWaitForRoom, Wait::kNone, Say::kWarning};
     case FailureClass::kProgram:
       if (is_stale_statement(attempt.failure) && !head.prepared_anew)
-        return {What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
+        return kPrepareAnew;
       return {What::kHaltProgram};
     default:
       // statement_timeout: it waited for somebody's lock.
@@ -82,9 +90,10 @@ Action decide_end_of_log(const Attempt& attempt, const Head& head) {
   }
 }
 
-Action decide_acquire(const Attempt& attempt) {
-  const auto what = is_stale_statement(attempt.failure) ? What::kPrepareAnew : What::kTryAgain;
-  return {what, Wait::kAcquireBackoff, Say::kWarning};
+Action decide_note(const Attempt& attempt, const Head& head) {
+  if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+    return kPrepareAnew;
+  return {What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
 }
 
 /// Whether statements of the handler's may have been what broke the connection.
@@ -101,18 +110,17 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     // An outage is no message's fault. But SQL that crashes its server process breaks only its own
     // connection, without a word of the server's, and so again at every attempt. In doubt: should
     // the message be stored after all, it will not be in hand again.
+    const bool suspect = runs_handler(attempt.what) && attempt.handler_begun &&
+                         !postgres::is_goodbye(failure.sqlstate);
     return {What::kReconnect, Wait::kNone, Say::kNothing,
-            runs_handler(attempt.what) && attempt.handler_begun &&
-                !postgres::is_goodbye(failure.sqlstate)};
+            suspect ? Company::kAlone : Company::kAsBefore};
   }
-  constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
-  switch (attempt.what) {
-    case Undertaking::kAcquire:
-      return decide_acquire(attempt);
-    case Undertaking::kHalt:
-      return kAskAgain;
-    default:
-      break;
+  if (attempt.what == Undertaking::kHalt)
+    return is_stale_statement(failure) ? kPrepareAnew : kAskAgain;
+  if (attempt.what == Undertaking::kAcquire) {
+    return is_stale_statement(failure)
+               ? kPrepareAnew
+               : Action{What::kTryAgain, Wait::kAcquireBackoff, Say::kWarning};
   }
   switch (failure.kind) {
     case FailureClass::kFenced:
@@ -129,8 +137,8 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     case Undertaking::kBatch:
       return decide_batch(attempt, head, policy);
     case Undertaking::kPipeline:
-      // Each goes alone then, and says itself what is the matter with it.
-      return {What::kDivide};
+      // Each says itself, alone, what is the matter with it.
+      return {What::kTryAgain, Wait::kNone, Say::kNothing, Company::kHalved};
     case Undertaking::kLostConnection:
       return decide_lost_connection(attempt, head, policy);
     case Undertaking::kEndOfLog:
@@ -140,7 +148,18 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     case Undertaking::kAcquire:
       break;
   }
-  return {What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
+  return decide_note(attempt, head);
+}
+
+bool shows_room(const Attempt& attempt) {
+  const bool tried = attempt.what == Undertaking::kMessage || attempt.what == Undertaking::kBatch;
+  return tried && attempt.failure.kind != FailureClass::kResource &&
+         attempt.failure.kind != FailureClass::kConnection;
+}
+
+bool leaves_doubt(const Attempt& attempt) {
+  return attempt.failure.in_doubt && attempt.what != Undertaking::kNote &&
+         attempt.what != Undertaking::kHalt && attempt.what != Undertaking::kAcquire;
 }
 
 }  // namespace pawl::engine

@@ -5,8 +5,11 @@
 #include <string>
 
 #include "engine/failure.hpp"
-#include "handlers/router.hpp"
 #include "pawl/options.hpp"
+
+namespace pawl::handlers {
+struct Binding;
+}
 
 namespace pawl::engine {
 
@@ -26,6 +29,7 @@ enum class Undertaking {
 struct Attempt {
   Undertaking what = Undertaking::kMessage;
   Failure failure = {};
+  std::string about = {};    ///< kHalt: the reason of the halt that cannot be stored
   std::int64_t offset = -1;  ///< of the first message in hand; of the log's end
   std::size_t messages = 1;  ///< in hand together
   bool handler_begun = false;
@@ -38,7 +42,7 @@ struct Attempt {
 /// What is known of the message that stands first.
 struct Head {
   std::uint32_t attempts = 0;            ///< as counted in the register
-  std::uint32_t broken_connections = 0;  ///< in a row, in its handler
+  std::uint32_t broken_connections = 0;  ///< in its handler, since it came to the head
   bool one_try_only = false;             ///< was halted at, and is tried once more by this process
   bool prepared_anew = false;            ///< for it, in a new session; that was of no help
 };
@@ -47,8 +51,8 @@ struct Head {
 struct Policy {
   FailurePolicy then = FailurePolicy::kHalt;
   std::uint32_t most_attempts = 1;
-  bool breaker_open =
-      false;  ///< so many in a row failed in its way that none is set aside any more
+  /// So many in a row failed in its way that none is set aside any more.
+  bool breaker_open = false;
 };
 
 /// What the worker does next.
@@ -59,8 +63,7 @@ struct Action {
     kAskAgain,       ///< where the partition stands, the register and Kafka
     kPrepareAnew,    ///< in a new session
     kWaitForRoom,    ///< the server has none to spare
-    kTryAgain,       ///< the same, uncounted
-    kDivide,         ///< fewer messages together: it shows whose fault it is
+    kTryAgain,       ///< uncounted
     kCount,          ///< in the register, and decide once more
     kRetry,          ///< after as long as the counted attempts say
     kGoOn,           ///< run the message now
@@ -71,13 +74,18 @@ struct Action {
   };
   enum class Wait { kNone, kJitter, kAcquireBackoff, kRetryBackoff };
   enum class Say { kNothing, kFailed, kWarning };
+  /// How many messages go together next.
+  enum class Company {
+    kAsBefore,
+    kFewer,   ///< so many met others
+    kHalved,  ///< until it shows whose fault it is
+    kAlone,   ///< one of them may be what breaks connections; it is counted when it comes up again
+  };
 
   What what{};
   Wait wait = Wait::kNone;
   Say say = Say::kNothing;
-  /// What was in hand may be what breaks connections: it goes alone, and is counted when it comes
-  /// up again.
-  bool suspected = false;
+  Company company = Company::kAsBefore;
 
   friend bool operator==(const Action&, const Action&) = default;
 };
@@ -86,7 +94,14 @@ struct Action {
 /// process down each time and everybody's sessions with it: not as often as others are tried.
 inline constexpr std::uint32_t kMostBrokenConnections = 5;
 
-/// The only place where a failure is judged (docs/failures.md). Pure.
+/// What follows when something about a partition fails (docs/failures.md). Pure, and the only place
+/// where that is decided.
 [[nodiscard]] Action decide(const Attempt& attempt, const Head& head, const Policy& policy);
+
+/// It failed, but the server had room for the statements of a message: disk, memory, connections.
+[[nodiscard]] bool shows_room(const Attempt& attempt);
+
+/// Whether somebody must be told that the effects may be stored all the same.
+[[nodiscard]] bool leaves_doubt(const Attempt& attempt);
 
 }  // namespace pawl::engine

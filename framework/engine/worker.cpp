@@ -278,6 +278,7 @@ bool Worker::ensure_session() {
     }
     // Whatever was read over the old connection may be newer than what this server has.
     processor_.forget();
+    positions_.forget();
     {
       const std::scoped_lock lock(session_mutex_);
       session_ = std::move(fresh);

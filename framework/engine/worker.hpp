@@ -165,8 +165,7 @@ class Worker {
   void apply(Partition& partition, const Attempt& attempt, const Action& action);
   void tell(const Partition& partition, const Attempt& attempt, const Action& action) const;
   void wait(Partition& partition, Action::Wait wait);
-  static void suspect(Partition& partition, const Attempt& attempt);
-  static void divide(Partition& partition, const Attempt& attempt);
+  static void keep_company(Partition& partition, const Attempt& attempt, Action::Company company);
   void count_and_decide(Partition& partition, const Attempt& attempt);
   bool count_attempt(Partition& partition, std::int64_t offset);
   bool count_lost_connection(Partition& partition, const Partition::Item& item);
@@ -183,7 +182,9 @@ class Worker {
                                                   const Message& message);
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
   void acquire_again(Partition& partition, bool must_prove);
-  void halt(Partition& partition, const ledger::Halt& halt, bool retry_later);
+  /// `retry_after`: it is tried again by itself, without losing its place.
+  void halt(Partition& partition, const ledger::Halt& halt,
+            std::optional<std::chrono::milliseconds> retry_after = std::nullopt);
   void rest(Partition& partition, Clock::duration time);
   void stop_fetching(Partition& partition);
   void emit(Step step, const Partition& partition, std::int64_t offset,

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "config/units.hpp"
 #include "engine/retries.hpp"
 #include "engine/worker.hpp"
 #include "handlers/handler_statement.hpp"
@@ -37,8 +38,9 @@ std::string warning(const Attempt& attempt) {
     case Undertaking::kAcquire:
       return fmt::format("cannot acquire the partition yet: {}", failure.text);
     case Undertaking::kHalt:
-      return fmt::format("the partition must halt, and that cannot be stored yet: {}",
-                         failure.text);
+      return fmt::format(
+          "the partition must halt, and that cannot be stored yet: {}; the reason: {}",
+          failure.text, attempt.about);
     case Undertaking::kMessage:
     case Undertaking::kPipeline:
     case Undertaking::kBatch:
@@ -84,16 +86,14 @@ Attempt Worker::attempt_of(const Partition& partition, Undertaking what, Failure
 void Worker::apply(Partition& partition, const Attempt& attempt, const Action& action) {
   using What = Action::What;
   const auto& failure = attempt.failure;
-  const bool stores_effects = attempt.what != Undertaking::kNote &&
-                              attempt.what != Undertaking::kHalt &&
-                              attempt.what != Undertaking::kAcquire;
-  if (failure.in_doubt && stores_effects)
-    emit(Step::kInDoubt, partition, attempt.offset, failure.text);
-  if (failure.kind != postgres::FailureClass::kResource &&
-      failure.kind != postgres::FailureClass::kConnection)
+  if (leaves_doubt(attempt)) {
+    // Behind the end of the log there is no message (yet).
+    const bool at_end = attempt.what == Undertaking::kEndOfLog;
+    emit(Step::kInDoubt, partition, at_end ? partition.stored : attempt.offset, failure.text);
+  }
+  if (shows_room(attempt))
     has_room(partition);
-  if (action.suspected)
-    suspect(partition, attempt);
+  keep_company(partition, attempt, action.company);
   tell(partition, attempt, action);
   switch (action.what) {
     case What::kReconnect:
@@ -106,17 +106,12 @@ void Worker::apply(Partition& partition, const Attempt& attempt, const Action& a
       acquire_again(partition, false);
       break;
     case What::kPrepareAnew:
-      if (attempt.what != Undertaking::kAcquire)
+      if (attempt.what != Undertaking::kAcquire && attempt.what != Undertaking::kHalt)
         partition.renewed_for = attempt.offset;
       renew_session();
       break;
     case What::kWaitForRoom:
-      divide(partition, attempt);
       wait_for_room(partition, failure);
-      break;
-    case What::kTryAgain:
-    case What::kDivide:
-      divide(partition, attempt);
       break;
     case What::kCount:
       count_and_decide(partition, attempt);
@@ -136,6 +131,7 @@ void Worker::apply(Partition& partition, const Attempt& attempt, const Action& a
     case What::kHaltFlood:
       halt_flood(partition, attempt);
       break;
+    case What::kTryAgain:
     case What::kGoOn:
       break;
   }
@@ -174,32 +170,29 @@ void Worker::wait(Partition& partition, Action::Wait wait) {
   }
 }
 
-/// What was in hand when the connection broke goes by itself from now on.
-void Worker::suspect(Partition& partition, const Attempt& attempt) {
-  switch (attempt.what) {
-    case Undertaking::kPipeline:
-      partition.alone = attempt.messages;
+void Worker::keep_company(Partition& partition, const Attempt& attempt, Action::Company company) {
+  switch (company) {
+    case Action::Company::kAsBefore:
       return;
-    case Undertaking::kBatch:
-      partition.batch_pace.run_alone(attempt.messages);
+    case Action::Company::kFewer:
+      partition.batch_pace.contended(attempt.messages);
       return;
-    default:
-      partition.lost_in_handler = attempt.offset;
-  }
-}
-
-/// What went together and failed goes by fewer.
-void Worker::divide(Partition& partition, const Attempt& attempt) {
-  using postgres::FailureClass;
-  if (attempt.what == Undertaking::kPipeline)
-    partition.alone = 1;
-  if (attempt.what != Undertaking::kBatch)
-    return;
-  const auto kind = attempt.failure.kind;
-  if (kind == FailureClass::kContention || kind == FailureClass::kResource) {
-    partition.batch_pace.contended(attempt.messages);
-  } else {
-    partition.batch_pace.failed(attempt.messages);
+    case Action::Company::kHalved:
+      if (attempt.what == Undertaking::kBatch) {
+        partition.batch_pace.failed(attempt.messages);
+      } else {
+        partition.alone = 1;
+      }
+      return;
+    case Action::Company::kAlone:
+      if (attempt.what == Undertaking::kBatch) {
+        partition.batch_pace.run_alone(attempt.messages);
+      } else if (attempt.what == Undertaking::kPipeline) {
+        partition.alone = attempt.messages;
+      } else {
+        partition.lost_in_handler = attempt.offset;
+      }
+      return;
   }
 }
 
@@ -275,8 +268,7 @@ bool Worker::count_lost_connection(Partition& partition, const Partition::Item& 
   Failure failure;
   failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
   failure.reason = ledger::dead_reason::kError;
-  auto attempt = attempt_of(partition, Undertaking::kLostConnection, std::move(failure));
-  attempt.counted = true;
+  const auto attempt = attempt_of(partition, Undertaking::kLostConnection, std::move(failure));
   const auto action = verdict_on(partition, attempt);
   apply(partition, attempt, action);
   return action.what == Action::What::kGoOn;
@@ -314,27 +306,28 @@ void Worker::set_aside(Partition& partition, const Attempt& attempt) {
 /// Any message would fail as well: tried again by itself, without losing its place.
 void Worker::halt_program(Partition& partition, const Attempt& attempt) {
   const auto& failure = attempt.failure;
-  const auto pause = context_.options.failures.program_error_retry.count() / 1000;
+  const auto pause = failure_options(attempt).program_error_retry;
+  const auto again = config::format_duration(pause);
   const auto where = fmt::format("{} {} [{}]", context_.options.kafka.group, partition.name().topic,
                                  partition.name().partition);
   if (attempt.what == Undertaking::kEndOfLog) {
     halt(partition,
          {ledger::halt_kind::kProgram,
-          fmt::format("{}: {}. No message is concerned. Correct the database (triggers, rights and "
-                      "constraints of {}.processed_kafka_offsets); it is tried again every {} s by "
-                      "itself",
-                      where, warning(attempt), context_.options.postgres.schema, pause),
+          fmt::format(
+              "{}: {}. No message is concerned. Correct the database (triggers, rights and "
+              "constraints of {}.processed_kafka_offsets); it is tried again every {} by itself",
+              where, warning(attempt), context_.options.postgres.schema, again),
           std::nullopt},
-         true);
+         pause);
     return;
   }
   halt(partition,
        {ledger::halt_kind::kProgram,
         fmt::format("{} offset {}: the handler's SQL cannot run: {}{}. Correct the database or the "
-                    "handler; it is tried again every {} s by itself",
-                    where, attempt.offset, failure.text, sqlstate_of(failure), pause),
+                    "handler; it is tried again every {} by itself",
+                    where, attempt.offset, failure.text, sqlstate_of(failure), again),
         attempt.offset},
-       true);
+       pause);
 }
 
 /// The breaker is open. Told once for each partition that it stops.
@@ -357,15 +350,15 @@ void Worker::halt_flood(Partition& partition, const Attempt& attempt) {
   }
   halt(partition,
        {ledger::halt_kind::kProgram,
-        fmt::format("{} {} [{}] offset {}: {} messages of {} in a row failed in this way, so none "
-                    "is set aside any more: {}. Correct the cause; it is tried again every {} s by "
-                    "itself",
-                    context_.options.kafka.group, partition.name().topic,
-                    partition.name().partition, attempt.offset, options.breaker,
-                    handler.empty() ? "no handler" : handlers::handler_text(handler), failure.text,
-                    options.program_error_retry.count() / 1000),
+        fmt::format(
+            "{} {} [{}] offset {}: {} messages of {} in a row failed in this way, so none "
+            "is set aside any more: {}. Correct the cause; it is tried again every {} by itself",
+            context_.options.kafka.group, partition.name().topic, partition.name().partition,
+            attempt.offset, options.breaker,
+            handler.empty() ? "no handler" : handlers::handler_text(handler), failure.text,
+            config::format_duration(options.program_error_retry)),
         attempt.offset},
-       true);
+       options.program_error_retry);
 }
 
 void Worker::halt_at_message(Partition& partition, const Attempt& attempt) {
@@ -387,11 +380,11 @@ void Worker::halt_at_message(Partition& partition, const Attempt& attempt) {
                   : failure.text,
             sqlstate_of(failure), partition.attempts, partition.name().topic,
             partition.name().partition, partition.name().topic, partition.name().partition, offset),
-        offset},
-       false);
+        offset});
 }
 
-void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_later) {
+void Worker::halt(Partition& partition, const ledger::Halt& halt,
+                  std::optional<milliseconds> retry_after) {
   try {
     if (!context_.offsets.halt(*session_, partition.name(), *partition.epoch, halt)) {
       give_way(partition);
@@ -399,23 +392,24 @@ void Worker::halt(Partition& partition, const ledger::Halt& halt, bool retry_lat
     }
   } catch (const std::exception&) {
     Attempt attempt{Undertaking::kHalt, why_failed()};
-    attempt.failure.text += "; the reason: " + halt.reason;
+    attempt.about = halt.reason;
     attempt.offset = partition.stored;
     failed(partition, attempt);
     return;
   }
   partition.row_halted = true;
-  if (!partition.status->halted.exchange(true) || !retry_later) {
+  if (!partition.status->halted.exchange(true) || !retry_after) {
     emit(Step::kHalted, partition, partition.stored, halt.reason, halt.message_offset);
   }
-  if (retry_later) {
-    rest(partition, context_.options.failures.program_error_retry);
+  if (retry_after) {
+    rest(partition, *retry_after);
     return;
   }
   tried_halts_.insert({partition.name(), partition.stored});
   stop_fetching(partition);
   partition.clear_buffer();
   partition.attempts = 0;
+  partition.broken_connections = 0;
   partition.phase = Partition::Phase::kStopped;
 }
 

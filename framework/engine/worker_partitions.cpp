@@ -205,12 +205,13 @@ void Worker::refuse(Partition& partition, const Refused& refused) {
       partition.status->position = next;
       partition.status->durable = next;
     }
-    halt(partition, {refused.kind, refused.reason, std::nullopt}, false);
+    halt(partition, {refused.kind, refused.reason, std::nullopt});
     return;
   }
   // There is no row to store the halt in; ask again, an operator may have made one. All partitions
   // of the topic at one time, so that one question serves them.
-  partition.not_before = refused.asked_at + context_.options.failures.program_error_retry;
+  partition.not_before =
+      refused.asked_at.value_or(Clock::now()) + context_.options.failures.program_error_retry;
   if (!partition.status->halted.exchange(true))
     emit(Step::kHalted, partition, -1, refused.reason);
 }
@@ -360,8 +361,7 @@ void Worker::process(Partition& partition, bool more_follows) {
                       partition.name().partition, item.record.offset(), *item.leader_epoch,
                       partition.stored, *partition.leader_epoch,
                       positions_.set_command(partition.name())),
-          std::nullopt},
-         false);
+          std::nullopt});
     return;
   }
   const auto pass = ask_to_run(partition);

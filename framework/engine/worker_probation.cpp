@@ -44,9 +44,8 @@ RunGate::Pass Worker::ask_to_run(Partition& partition) {
 bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
   const auto message = item.record.view(partition.name().topic, partition.topic_id);
   processor_.identify(message);
-  const auto* binding = processor_.last_binding();
-  const auto& options = binding == nullptr ? context_.options.failures : binding->failures;
-  const auto most = options.max_crashes;
+  auto attempt = attempt_of(partition, Undertaking::kMessage, {});
+  const auto most = failure_options(attempt).max_crashes;
   std::optional<std::uint32_t> crashes;
   try {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.epoch,
@@ -67,14 +66,13 @@ bool Worker::mark_suspect(Partition& partition, const Partition::Item& item) {
   }
   if (*crashes < most)
     return true;
-  Failure failure;
+  auto& failure = attempt.failure;
   failure.permanent = true;
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
       fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
   const auto offset = item.record.offset();
   emit(Step::kProbation, partition, offset, failure.text);
-  auto attempt = attempt_of(partition, Undertaking::kMessage, failure);
   attempt.counted = true;  // by the marks
   failed(partition, attempt);
   if (partition.stored >= offset)

@@ -67,8 +67,7 @@ void Worker::halt_unreadable(Partition& partition, const Partition::Item& item) 
             context_.options.kafka.group, partition.name().topic, partition.name().partition,
             item.previous + 1, item.record.error_text(), partition.stored,
             positions_.set_command(partition.name())),
-        std::nullopt},
-       false);
+        std::nullopt});
 }
 
 }  // namespace pawl::engine

@@ -211,6 +211,23 @@ TEST_CASE(
   CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
 }
 
+TEST_CASE(
+    "a register row that somebody removed halts its partition, and offsets set brings it back") {
+  Site site(2);
+  site.pay_many(0, "e", 10);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("DELETE FROM pawl.processed_kafka_offsets WHERE partition = 0");
+  const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
+  child->wait_for_output("its register row is gone", kDeadline);
+  const auto set =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "10"});
+  INFO(set.out << set.err);
+  CHECK(set.code == 0);
+  site.pay_many(0, "later", 2);
+  site.wait_for_stored(0, 11);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "12");
+}
+
 TEST_CASE("a waiting consumer never processes what offsets set then states anew") {
   Site site(2);
   site.kafka_lines = "start = \"halt\"\n";

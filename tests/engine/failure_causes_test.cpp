@@ -332,6 +332,23 @@ TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
   stop_cleanly(*process);
 }
 
+TEST_CASE("a handler's own program_error_retry holds for its messages") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(program_error_retry = "200ms"
+sql = ["INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)"])toml");
+  world.execute("DROP TABLE ledger");
+  world.produce_one("only", 5, 0);
+  ProgramOptions options;
+  options.extra_config = "[failures]\nprogram_error_retry = \"24h\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  CHECK(world.in_register(0, "state_reason").find("tried again every 200ms") != std::string::npos);
+  recreate_ledger(world);
+  wait_until([&] { return world.number("SELECT count(*) FROM ledger") == 1; }, 60s, "the payment");
+  stop_cleanly(*process);
+}
+
 // Fails when a process tries what stands halted in the register only once.
 TEST_CASE("what the program is to blame for is tried again after any number of lost connections") {
   PaymentsWorld world(1);

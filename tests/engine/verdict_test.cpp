@@ -1,4 +1,4 @@
-// What a failure leads to. Each row of the table in docs/failures.md is here.
+// What a failure leads to. The rows of docs/failures.md, "What is the message's fault", are here.
 #include "engine/verdict.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -12,6 +12,7 @@
 using namespace pawl::engine;
 using pawl::FailurePolicy;
 using pawl::postgres::FailureClass;
+using Company = Action::Company;
 using Say = Action::Say;
 using Wait = Action::Wait;
 using What = Action::What;
@@ -54,7 +55,15 @@ constexpr Action kReconnect{What::kReconnect};
 constexpr Action kGiveWay{What::kGiveWay};
 constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
 constexpr Action kCount{What::kCount};
-constexpr Action kDivide{What::kDivide, Wait::kNone, Say::kFailed};
+constexpr Action kHalved{What::kTryAgain, Wait::kNone, Say::kFailed, Company::kHalved};
+constexpr Action kAnew{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
+constexpr Policy kFlood{FailurePolicy::kDeadLetter, 3, true};
+
+Action alone(bool so) {
+  auto action = kReconnect;
+  action.company = so ? Company::kAlone : Company::kAsBefore;
+  return action;
+}
 
 const std::vector<Undertaking> kAll{Undertaking::kMessage, Undertaking::kPipeline,
                                     Undertaking::kBatch,   Undertaking::kLostConnection,
@@ -78,11 +87,11 @@ TEST_CASE("what ran when a connection broke without a goodbye goes alone, and is
                               what == Undertaking::kBatch;
     auto of = attempt(what, of_state("", false, true));
     of.handler_begun = true;
-    CHECK(decide(of, {}, kLetters).suspected == runs_handler);
+    CHECK(decide(of, {}, kLetters) == alone(runs_handler));
     of.failure = of_state("57P01", false, true);  // the server said that it stops
-    CHECK_FALSE(decide(of, {}, kLetters).suspected);
+    CHECK(decide(of, {}, kLetters) == kReconnect);
     of.failure = of_state("25P03", false, true);  // idle in transaction: the session's own doing
-    CHECK(decide(of, {}, kLetters).suspected == runs_handler);
+    CHECK(decide(of, {}, kLetters) == alone(runs_handler));
   }
 }
 
@@ -97,6 +106,8 @@ TEST_CASE("one message that fails") {
   const Action anew{What::kPrepareAnew, Wait::kNone, Say::kFailed};
   const Action program{What::kHaltProgram, Wait::kNone, Say::kFailed};
   const std::vector<Row> rows{
+      {"58030", false, room},     {"3F000", false, program}, {"28000", false, program},
+      {"3D000", false, program},  {"08P01", false, program}, {"42704", false, program},
       {"53300", false, room},     {"53100", false, room},    {"53200", false, room},
       {"40P01", false, again},    {"40001", false, again},   {"55P03", false, again},
       {"57014", true, again},  // a statement of ours waited for a lock
@@ -114,10 +125,15 @@ TEST_CASE("one message that fails") {
     CHECK(decide(attempt(Undertaking::kMessage, of_state(row.sqlstate, row.own)), {}, kLetters) ==
           row.expected);
   }
-  // Told apart by asking the server, and it was the handler's own read-only transaction.
-  auto own_doing = of_state("25006");
-  own_doing.kind = FailureClass::kMessage;
-  CHECK(decide(attempt(Undertaking::kMessage, own_doing), {}, kLetters) == kCount);
+  // Told apart by asking the server: the handler's own read-only transaction, or the server is a
+  // standby.
+  auto read_only = of_state("25006");
+  read_only.kind = FailureClass::kMessage;
+  CHECK(decide(attempt(Undertaking::kMessage, read_only), {}, kLetters) == kCount);
+  read_only.kind = FailureClass::kConnection;
+  CHECK(decide(attempt(Undertaking::kMessage, read_only), {}, kLetters) == kReconnect);
+  // No key, a conflict, no `when`, what cannot be decoded.
+  CHECK(decide(attempt(Undertaking::kMessage, permanent()), {}, kLetters) == kCount);
   // A new session was of no help.
   Head head;
   head.prepared_anew = true;
@@ -131,8 +147,6 @@ TEST_CASE("an attempt that was counted is followed by another, or by the policy"
     Policy policy;
     What expected;
   };
-  Policy flood = kLetters;
-  flood.breaker_open = true;
   Policy flood_but_halts = kHalts;
   flood_but_halts.breaker_open = true;
   const Policy skips{FailurePolicy::kSkip, 3, false};
@@ -147,16 +161,20 @@ TEST_CASE("an attempt that was counted is followed by another, or by the policy"
       {of_state("23505"), {3}, parks, What::kSetAside},
       {of_state("23505"), {3}, kHalts, What::kHaltAtMessage},
       {of_state("23505"), {2}, kHalts, What::kRetry},
-      {of_state("23505"), {2}, flood, What::kRetry},
-      {of_state("23505"), {3}, flood, What::kHaltFlood},
+      {of_state("23505"), {2}, kFlood, What::kRetry},
+      {of_state("23505"), {3}, kFlood, What::kHaltFlood},
       {of_state("23505"), {3}, flood_but_halts, What::kHaltAtMessage},
       {of_state("23505"), halted_before, kHalts, What::kHaltAtMessage},
       {of_state("23505"), halted_before, kLetters, What::kSetAside},
       {permanent(), {1}, kLetters, What::kSetAside},
       {permanent(), {1}, kHalts, What::kHaltAtMessage},
+      {permanent(), {1}, kFlood, What::kHaltFlood},
+      // A message that killed processes: counted by its marks, and never by attempts.
+      {permanent(), {0}, kLetters, What::kSetAside},
+      {permanent(), {0}, kHalts, What::kHaltAtMessage},
       // What the handler committed cannot be taken back: whatever the policy.
       {of_state("PW003"), {1}, kLetters, What::kHaltAtMessage},
-      {of_state("PW003"), {1}, flood, What::kHaltAtMessage},
+      {of_state("PW003"), {1}, kFlood, What::kHaltAtMessage},
   };
   for (const auto& row : rows) {
     CAPTURE(row.failure.sqlstate, row.head.attempts, static_cast<int>(row.policy.then));
@@ -166,35 +184,43 @@ TEST_CASE("an attempt that was counted is followed by another, or by the policy"
 
 TEST_CASE("a message that breaks its connection again and again has five attempts at most") {
   const Policy patient{FailurePolicy::kDeadLetter, 25, false};
-  auto again = attempt(Undertaking::kLostConnection, {});
-  CHECK(decide(again, {}, patient) == kCount);
-  again.counted = true;
+  const auto again = attempt(Undertaking::kLostConnection, {});
   CHECK(decide(again, {1, 1}, patient) == Action{What::kGoOn});
   CHECK(decide(again, {4, 4}, patient) == Action{What::kGoOn});
   CHECK(decide(again, {5, 5}, patient) == Action{What::kSetAside});
   CHECK(decide(again, {20, 5}, patient) == Action{What::kSetAside});
   CHECK(decide(again, {25, 1}, patient) == Action{What::kSetAside});
   CHECK(decide(again, {3, 3}, kLetters) == Action{What::kSetAside});
+  CHECK(decide(again, {5, 5}, kFlood) == Action{What::kHaltFlood});
   CHECK(decide(again, {5, 5}, {FailurePolicy::kHalt, 25, false}) == Action{What::kHaltAtMessage});
 }
 
 TEST_CASE("messages that fail together go by fewer, and what waits for all of them waits") {
   for (const std::string state : {"23505", "P0001", "", "42P01", "0A000", "57014"}) {
     CAPTURE(state);
-    CHECK(decide(attempt(Undertaking::kBatch, of_state(state)), {}, kLetters) == kDivide);
+    CHECK(decide(attempt(Undertaking::kBatch, of_state(state)), {}, kLetters) == kHalved);
   }
+  CHECK(decide(attempt(Undertaking::kBatch, permanent()), {}, kLetters) == kHalved);
   CHECK(decide(attempt(Undertaking::kBatch, of_state("40P01")), {}, kLetters) ==
-        Action{What::kTryAgain, Wait::kJitter, Say::kFailed});
-  CHECK(decide(attempt(Undertaking::kBatch, of_state("53100")), {}, kLetters) ==
-        Action{What::kWaitForRoom, Wait::kNone, Say::kFailed});
+        Action{What::kTryAgain, Wait::kJitter, Say::kFailed, Company::kFewer});
+  for (const std::string state : {"53100", "58030"}) {
+    CHECK(decide(attempt(Undertaking::kBatch, of_state(state)), {}, kLetters) ==
+          Action{What::kWaitForRoom, Wait::kNone, Say::kFailed, Company::kFewer});
+  }
   CHECK(decide(attempt(Undertaking::kBatch, of_state("PW003", true)), {}, kLetters) == kCount);
+  auto ended = attempt(Undertaking::kBatch, of_state("PW003", true));
+  ended.counted = true;
+  CHECK(decide(ended, {1}, kLetters) == Action{What::kHaltAtMessage});
   CHECK(decide(attempt(Undertaking::kBatch, of_state("PW001", true)), {}, kLetters) == kGiveWay);
   CHECK(decide(attempt(Undertaking::kBatch, of_state("PW002", true)), {}, kLetters) == kAskAgain);
   for (const std::string state : {"42P01", "40P01", "53100", "57014"}) {
     CAPTURE(state);
     CHECK(decide(attempt(Undertaking::kPipeline, of_state(state, true)), {}, kLetters) ==
-          Action{What::kDivide});
+          Action{What::kTryAgain, Wait::kNone, Say::kNothing, Company::kHalved});
   }
+  CHECK(decide(attempt(Undertaking::kPipeline, of_state("PW001", true)), {}, kLetters) == kGiveWay);
+  CHECK(decide(attempt(Undertaking::kPipeline, of_state("PW002", true)), {}, kLetters) ==
+        kAskAgain);
   CHECK(decide(attempt(Undertaking::kPipeline, of_state("PW004", true)), {}, kLetters) == kGiveWay);
 }
 
@@ -206,14 +232,13 @@ TEST_CASE("the end of the log has no attempts and no policy") {
   };
   const Action later{What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
   const Action room{What::kWaitForRoom, Wait::kNone, Say::kWarning};
-  const Action anew{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
   const Action program{What::kHaltProgram};
   const std::vector<Row> rows{
       {"57P01", false, program},  // a trigger's words: the session lives
       {"PW001", false, kGiveWay}, {"PW004", false, kGiveWay}, {"PW002", false, kAskAgain},
       {"40001", false, later},    {"40P01", false, later},    {"55P03", false, later},
-      {"57014", false, later},    {"53100", false, room},     {"0A000", false, anew},
-      {"26000", false, anew},     {"0A000", true, program},   {"26000", true, program},
+      {"57014", false, later},    {"53100", false, room},     {"0A000", false, kAnew},
+      {"26000", false, kAnew},    {"0A000", true, program},   {"26000", true, program},
       {"42501", false, program},  {"P0001", false, program},  {"23514", false, program},
       {"PW003", false, program},
   };
@@ -237,17 +262,51 @@ TEST_CASE("a record about a message that is refused is no attempt of it") {
     CAPTURE(state);
     CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), {9}, kLetters) == later);
   }
+  for (const std::string state : {"0A000", "26000"}) {
+    CAPTURE(state);
+    Head head;
+    CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), head, kLetters) == kAnew);
+    head.prepared_anew = true;
+    CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), head, kLetters) == later);
+  }
   CHECK(decide(attempt(Undertaking::kNote, of_state("PW001", true)), {}, kLetters) == kGiveWay);
   CHECK(decide(attempt(Undertaking::kNote, of_state("PW002", true)), {}, kLetters) == kAskAgain);
 }
 
 TEST_CASE("what cannot be acquired, or halted, is asked for again") {
-  for (const std::string state : {"23505", "P0001", "42501", "53100", "40001", "PW001", "PW004"}) {
+  const Action later{What::kTryAgain, Wait::kAcquireBackoff, Say::kWarning};
+  for (const std::string state :
+       {"23505", "P0001", "42501", "53100", "40001", "PW001", "PW002", "PW004"}) {
     CAPTURE(state);
-    CHECK(decide(attempt(Undertaking::kAcquire, of_state(state, true)), {}, kLetters) ==
-          Action{What::kTryAgain, Wait::kAcquireBackoff, Say::kWarning});
+    CHECK(decide(attempt(Undertaking::kAcquire, of_state(state, true)), {}, kLetters) == later);
     CHECK(decide(attempt(Undertaking::kHalt, of_state(state, true)), {}, kLetters) == kAskAgain);
   }
-  CHECK(decide(attempt(Undertaking::kAcquire, of_state("0A000", true)), {}, kLetters) ==
-        Action{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning});
+  for (const std::string state : {"0A000", "26000"}) {
+    CAPTURE(state);
+    CHECK(decide(attempt(Undertaking::kAcquire, of_state(state, true)), {}, kLetters) == kAnew);
+    CHECK(decide(attempt(Undertaking::kHalt, of_state(state, true)), {}, kLetters) == kAnew);
+  }
+}
+
+TEST_CASE("only what ran a message shows that the server has room again") {
+  for (const auto what : kAll) {
+    CAPTURE(static_cast<int>(what));
+    const bool ran = what == Undertaking::kMessage || what == Undertaking::kBatch;
+    for (const std::string state : {"23505", "40001", "42501", "PW001"})
+      CHECK(shows_room(attempt(what, of_state(state))) == ran);
+    CHECK_FALSE(shows_room(attempt(what, of_state("53100"))));
+    CHECK_FALSE(shows_room(attempt(what, of_state("", false, true))));
+  }
+}
+
+TEST_CASE("in doubt are effects and positions, not what is asked for again") {
+  auto lost = of_state("", false, true);
+  lost.in_doubt = true;
+  for (const auto what :
+       {Undertaking::kMessage, Undertaking::kPipeline, Undertaking::kBatch, Undertaking::kEndOfLog})
+    CHECK(leaves_doubt(attempt(what, lost)));
+  for (const auto what : {Undertaking::kNote, Undertaking::kHalt, Undertaking::kAcquire})
+    CHECK_FALSE(leaves_doubt(attempt(what, lost)));
+  lost.in_doubt = false;
+  CHECK_FALSE(leaves_doubt(attempt(Undertaking::kMessage, lost)));
 }
