@@ -228,6 +228,36 @@ TEST_CASE(
   CHECK(site.sql("SELECT count(*) FROM ledger") == "12");
 }
 
+TEST_CASE("a partition whose register row is gone asks again when it is due, and not before") {
+  Site site(2);
+  site.pay_many(0, "e", 1);
+  site.pay_many(1, "f", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("DELETE FROM pawl.processed_kafka_offsets WHERE partition = 0");
+  site.sql(R"sql(
+      CREATE TABLE asked (partition integer);
+      ALTER FUNCTION pawl.acquire RENAME TO acquire_itself;
+      CREATE FUNCTION pawl.acquire(c integer, t text, p integer, o text, i integer, b timestamptz)
+      RETURNS TABLE (
+          epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
+          topic_id text, leader_epoch integer, released boolean,
+          previous_owner text, previous_pid integer, previous_backend_start timestamptz)
+      LANGUAGE sql AS $$
+          INSERT INTO asked VALUES (p);
+          SELECT * FROM pawl.acquire_itself(c, t, p, o, i, b)
+      $$)sql");
+  const auto child =
+      site.start({"--set", "failures.program_error_retry=10m", "--set", "consumer.workers=1"});
+  child->wait_for_output("its register row is gone", kDeadline);
+  // The same worker, many turns later. (A time that nobody set is that of the machine's start.)
+  for (int i = 1; i <= 20; ++i) {
+    site.pay_many(1, "later" + std::to_string(i), 1);
+    site.wait_for_stored(1, i);
+  }
+  // Once as it was, and once more behind an attempt to add it as a partition that is new.
+  CHECK(std::stoi(site.sql("SELECT count(*) FROM asked WHERE partition = 0")) <= 2);
+}
+
 TEST_CASE("a waiting consumer never processes what offsets set then states anew") {
   Site site(2);
   site.kafka_lines = "start = \"halt\"\n";
