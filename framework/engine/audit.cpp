@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/message_key.hpp"
+#include "kafka/answers.hpp"
 #include "kafka/log_reader.hpp"
 
 namespace pawl::engine {
@@ -107,16 +108,8 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     return false;
   });
   const auto ranges = kafka_.log_ranges(existing, kTimeout);
-  for (auto& partition : partitions) {
-    const auto found = ranges.find(partition.row.partition);
-    if (found == ranges.end()) {
-      throw kafka::KafkaError(
-          kafka::ErrorKind::kPassing,
-          fmt::format("Kafka tells no offsets of {} [{}] now", partition.row.partition.topic,
-                      partition.row.partition.partition));
-    }
-    partition.log = found->second;
-  }
+  for (auto& partition : partitions)
+    partition.log = kafka::answered(ranges, partition.row.partition);
 }
 
 void Audit::limit_ranges(const AuditRequest& request,

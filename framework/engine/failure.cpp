@@ -64,6 +64,10 @@ bool is_stale_statement(const Failure& failure) {
   return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
 }
 
+std::string sqlstate_text(const Failure& failure) {
+  return failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate);
+}
+
 std::string told(const Failure& failure, bool with_detail) {
   if (!with_detail || failure.detail.empty())
     return failure.text;

@@ -37,6 +37,9 @@ struct Failure {
 /// altered, or something has deallocated it. A new session prepares anew.
 [[nodiscard]] bool is_stale_statement(const Failure& failure);
 
+/// " (SQLSTATE 23505)", for behind a text; empty where there is none.
+[[nodiscard]] std::string sqlstate_text(const Failure& failure);
+
 /// What observers and logs are told: `text`, and PostgreSQL's DETAIL where log.error_details asks
 /// for it.
 [[nodiscard]] std::string told(const Failure& failure, bool with_detail);

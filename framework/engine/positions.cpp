@@ -77,6 +77,16 @@ std::optional<std::string> Positions::lost_registration(postgres::Session& sessi
       options.kafka.cluster, options.kafka.group);
 }
 
+kafka::TopicDescription Positions::topic_in_kafka(const std::string& topic,
+                                                  std::chrono::milliseconds max_age) const {
+  auto found = context_.directory.find(topic, max_age);
+  if (!found) {
+    throw kafka::KafkaError(kafka::ErrorKind::kTopicUnknown,
+                            fmt::format("topic {} does not exist in Kafka", topic));
+  }
+  return *std::move(found);
+}
+
 std::optional<Refused> Positions::first_contact(postgres::Session& session,
                                                 const TopicPartition& partition) {
   using Clock = std::chrono::steady_clock;
@@ -97,12 +107,8 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
 std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
                                                     const TopicPartition& partition) const {
   // Before the offsets: should the topic be created anew in between, its id tells.
-  const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(1000));
-  if (!topic) {
-    throw kafka::KafkaError(kafka::ErrorKind::kTopicUnknown,
-                            fmt::format("topic {} does not exist in Kafka", partition.topic));
-  }
-  const auto partitions = all_partitions(partition.topic, topic->partitions);
+  const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(1000));
+  const auto partitions = all_partitions(partition.topic, topic.partitions);
 
   // An offset that pawl committed, and no row here: the row is in another database.
   if (const auto committed = committed_by_pawl(context_.kafka, partitions, kafka::kAnswerTimeout)) {
@@ -125,13 +131,13 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
         "example: pawl offsets set --config FILE --topic {} --all --to earliest",
         partition.topic, partition.topic);
   }
-  if (auto refused = refuse_beside(session, partition.topic, topic->id))
+  if (auto refused = refuse_beside(session, partition.topic, topic.id))
     return refused;
   ledger::FirstContact contact;
   contact.topic = partition.topic;
   contact.start_policy = start_name(context_.options.kafka.start);
   contact.last_processed = resolve_start(partitions);
-  contact.topic_id = topic->id;
+  contact.topic_id = topic.id;
   context_.offsets.first_contact(session, contact);
   return std::nullopt;
 }
@@ -169,12 +175,8 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
     return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored_offset};
   }
 
-  const auto topic = context_.directory.find(partition.topic, std::chrono::milliseconds(500));
-  if (!topic) {
-    throw kafka::KafkaError(kafka::ErrorKind::kTopicUnknown,
-                            fmt::format("topic {} does not exist in Kafka", partition.topic));
-  }
-  const auto& current_id = topic->id;
+  const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(500));
+  const auto& current_id = topic.id;
   if (const auto reason = other_topic(partition, *acquired, current_id, looked_at)) {
     return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
   }

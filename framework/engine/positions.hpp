@@ -83,6 +83,9 @@ class Positions {
   std::optional<Refused> first_contact(postgres::Session& session, const TopicPartition& partition);
   std::optional<std::string> resolve_topic(postgres::Session& session,
                                            const TopicPartition& partition) const;
+  /// Throws KafkaError when there is none. `max_age`: as TopicDirectory::find().
+  [[nodiscard]] kafka::TopicDescription topic_in_kafka(const std::string& topic,
+                                                       std::chrono::milliseconds max_age) const;
   [[nodiscard]] std::vector<std::int64_t> resolve_start(
       const std::vector<TopicPartition>& partitions) const;
   [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;

@@ -435,8 +435,7 @@ void Worker::notice_lost_session(std::string_view what) {
   }
   Event event{Step::kWarning};
   const auto text =
-      fmt::format("{}: {}{}; tried again", what, failure.text,
-                  failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate));
+      fmt::format("{}: {}{}; tried again", what, failure.text, sqlstate_text(failure));
   event.detail = text;
   context_.observers.emit(event);
 }

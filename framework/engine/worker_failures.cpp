@@ -22,10 +22,6 @@ std::string handler_of(const Attempt& attempt) {
   return attempt.binding == nullptr ? std::string() : attempt.binding->label;
 }
 
-std::string sqlstate_of(const Failure& failure) {
-  return failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate);
-}
-
 /// What a warning says of it.
 std::string warning(const Attempt& attempt) {
   const auto& failure = attempt.failure;
@@ -34,7 +30,7 @@ std::string warning(const Attempt& attempt) {
       return fmt::format("cannot record that a message failed: {}", failure.text);
     case Undertaking::kEndOfLog:
       return fmt::format("the end of the log, {}, cannot be stored: {}{}", attempt.offset,
-                         failure.text, sqlstate_of(failure));
+                         failure.text, sqlstate_text(failure));
     case Undertaking::kAcquire:
       return fmt::format("cannot acquire the partition yet: {}", failure.text);
     case Undertaking::kHalt:
@@ -325,7 +321,7 @@ void Worker::halt_program(Partition& partition, const Attempt& attempt) {
        {ledger::halt_kind::kProgram,
         fmt::format("{} offset {}: the handler's SQL cannot run: {}{}. Correct the database or the "
                     "handler; it is tried again every {} by itself",
-                    where, attempt.offset, failure.text, sqlstate_of(failure), again),
+                    where, attempt.offset, failure.text, sqlstate_text(failure), again),
         attempt.offset},
        pause);
 }
@@ -378,7 +374,7 @@ void Worker::halt_at_message(Partition& partition, const Attempt& attempt) {
             offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
             ended ? failure.text + " Look at what it may have stored before you go on"
                   : failure.text,
-            sqlstate_of(failure), partition.attempts, partition.name().topic,
+            sqlstate_text(failure), partition.attempts, partition.name().topic,
             partition.name().partition, partition.name().topic, partition.name().partition, offset),
         offset});
 }
