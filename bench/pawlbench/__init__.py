@@ -18,7 +18,7 @@ experiment makes its table and its plot.
     dimension.py    experiments: partitions, workers, latency, processes, keys
     times.py        experiments: end to end, hand-over, start, memory
     experiments.py  all of them
-    records.py      what was measured, kept as JSON and CSV
+    records.py      what was measured, kept as JSON
     tables.py       tables as text and as Markdown
     plots.py        plots as SVG
 """

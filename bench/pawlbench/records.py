@@ -1,6 +1,5 @@
-"""What was measured. Kept as JSON, from which tables and plots can be made again, and as CSV."""
+"""What was measured. Kept as JSON, from which tables and plots can be made again."""
 
-import csv
 import json
 import platform
 import time
@@ -12,7 +11,7 @@ from typing import Any
 Labels = dict[str, str | int | float]
 Values = dict[str, float]
 
-JSON_NAME, CSV_NAME = "results.json", "results.csv"
+JSON_NAME = "results.json"
 
 
 @dataclass(frozen=True)
@@ -110,11 +109,3 @@ def save(folder: Path, outcomes: dict[str, Outcome]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     written = json.dumps({name: asdict(outcome) for name, outcome in outcomes.items()}, indent=1)
     (folder / JSON_NAME).write_text(written + "\n")
-    with (folder / CSV_NAME).open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["experiment", "labels", "run", "value", "number"])
-        for name, outcome in outcomes.items():
-            for record in outcome.records:
-                labels = " ".join(f"{key}={of}" for key, of in record.labels.items())
-                for value, number in record.values.items():
-                    writer.writerow([name, labels, record.run, value, f"{number:g}"])

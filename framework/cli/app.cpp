@@ -7,12 +7,15 @@
 #include <exception>
 #include <iostream>
 
-#include "cli/bad_call.hpp"
+#include "audit/audit_command.hpp"
 #include "cli/commands.hpp"
 #include "cli/version.hpp"
+#include "console/bad_call.hpp"
+#include "dead_letters/commands.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
+#include "retention/prune_command.hpp"
 
 namespace pawl {
 namespace {
@@ -100,17 +103,19 @@ int App::main(int argc, char** argv) {
     cli::Commands commands({name_, registry_});
     CLI::App root{"Applies each Kafka message to PostgreSQL exactly once in effect.", name_};
     root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
-    cli::add_run(root, commands);
-    cli::add_check(root, commands);
-    cli::add_status(root, commands);
-    cli::add_offsets(root, commands);
-    cli::add_partitions(root, commands);
-    cli::add_skipped(root, commands);
-    cli::add_dlq(root, commands);
-    cli::add_audit(root, commands);
-    cli::add_keys(root, commands);
-    cli::add_prune(root, commands);
-    cli::add_version(root, commands);
+    cli::Command program(root);
+    cli::add_run(program, commands);
+    cli::add_check(program, commands);
+    cli::add_config(program, commands);
+    cli::add_status(program, commands);
+    cli::add_offsets(program, commands);
+    cli::add_partitions(program, commands);
+    cli::add_skipped(program, commands);
+    cli::add_dlq(program, commands);
+    cli::add_audit(program, commands);
+    cli::add_keys(program, commands);
+    cli::add_prune(program, commands);
+    cli::add_version(program, commands);
     // Set last: subcommands would inherit it.
     root.footer(fmt::format(kBegin, name_) + '\n' + kExitCodes);
     root.get_subcommand("run")->footer(kExitCodes);

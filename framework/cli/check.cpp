@@ -5,19 +5,19 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
 #include "config/redact.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
+#include "handlers/sql_text.hpp"
 #include "kafka/producer.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
-#include "message/sql_text.hpp"
 #include "ops/alerts_command.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
@@ -213,7 +213,7 @@ void Check::check_statements(postgres::Session& session) {
     check_statement(session,
                     {fmt::format("audit.sql[{}]{}", i,
                                  check.name.empty() ? "" : fmt::format(" ({})", check.name)),
-                     message::SqlText::parse(check.text).sql(), 0, check.where});
+                     handlers::SqlText::parse(check.text).sql(), 0, check.where});
   }
 }
 
@@ -372,7 +372,7 @@ int check(const Options& options, const Registry& registry) {
 
 }  // namespace
 
-void add_check(CLI::App& parser, Commands& commands) {
+void add_check(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
       "check", "Look at the configuration, the database and Kafka; change nothing");
   const auto config = add_config_arguments(*command);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "cli/json.hpp"
 #include "config/units.hpp"
+#include "console/json.hpp"
 
 namespace pawl::cli {
 namespace {

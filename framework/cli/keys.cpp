@@ -4,17 +4,17 @@
 
 #include <iostream>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/dlq.hpp"
-#include "cli/json.hpp"
 #include "cli/key_estimate.hpp"
-#include "cli/operator_change.hpp"
-#include "cli/table.hpp"
 #include "config/units.hpp"
-#include "ledger/dead_letter_view.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/json.hpp"
+#include "console/operator_change.hpp"
+#include "console/table.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/store/view.hpp"
 #include "ledger/key_view.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
@@ -192,7 +192,7 @@ int estimate(const Options& options, const EstimateArguments& arguments) {
 
 }  // namespace
 
-void add_keys(CLI::App& parser, Commands& commands) {
+void add_keys(Command& parser, Commands& commands) {
   auto* keys =
       parser.add_subcommand("keys", "Idempotency keys: where one was seen, what they cost");
 
@@ -216,7 +216,7 @@ void add_keys(CLI::App& parser, Commands& commands) {
   const auto estimate_arguments = std::make_shared<EstimateArguments>();
   estimate_command->add_option("--rate", estimate_arguments->rate, "Messages with a key per second")
       ->required()
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->positive()
       ->type_name("N");
   estimate_command
       ->add_option("--retention", estimate_arguments->retention, "Instead of retention.keys")
@@ -224,8 +224,7 @@ void add_keys(CLI::App& parser, Commands& commands) {
   estimate_command
       ->add_option("--key-bytes", estimate_arguments->key_bytes,
                    "Bytes of a key; without it, what the table holds now is measured")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{message::kMaxIdempotencyKeyBytes})
-                  .description(""))
+      ->within(1, message::kMaxIdempotencyKeyBytes)
       ->type_name("N");
   estimate_command->add_flag("--json", estimate_arguments->json, "For machines");
   commands.set_action(estimate_command, [estimate_config, estimate_arguments] {

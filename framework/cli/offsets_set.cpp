@@ -6,18 +6,18 @@
 #include <iostream>
 #include <set>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/key_horizon.hpp"
-#include "cli/offset_target.hpp"
-#include "cli/operator_change.hpp"
-#include "cli/table.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/offset_target.hpp"
+#include "console/operator_change.hpp"
+#include "console/table.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "ledger/rows.hpp"
 #include "pawl/errors.hpp"
+#include "retention/key_horizon.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -38,7 +38,7 @@ struct Move {
   std::optional<kafka::LogRange> range;    ///< nullopt: Kafka does not answer
   std::int64_t next = 0;                   ///< the next offset to process
   bool asked_for = true;  ///< false: only comes along with the topic's first contact
-  [[nodiscard]] bool goes_back() const { return row && next <= row->stored_offset; }
+  [[nodiscard]] bool goes_back() const { return row && next < row->stored.next(); }
 };
 
 struct Plan {
@@ -272,7 +272,7 @@ void OffsetChange::print() const {
       what = "first contact: kafka.start decides";
     } else if (!move.row) {
       what = "first position";
-    } else if (const auto now = move.row->stored_offset + 1; move.next < now) {
+    } else if (const auto now = move.row->stored.next(); move.next < now) {
       what = fmt::format("{} offsets are delivered again", now - move.next);
     } else if (move.next > now) {
       what = fmt::format("{} offsets are LEFT OUT", move.next - now);
@@ -284,8 +284,8 @@ void OffsetChange::print() const {
     if (move.row && move.row->state == ledger::PartitionState::kPaused)
       what += ", stays paused";
     table.add({move.partition.topic, std::to_string(move.partition.partition),
-               move.row ? std::to_string(move.row->stored_offset + 1) : "-",
-               std::to_string(move.next), move.range ? std::to_string(move.range->start) : "?",
+               move.row ? std::to_string(move.row->stored.next()) : "-", std::to_string(move.next),
+               move.range ? std::to_string(move.range->start) : "?",
                move.range ? std::to_string(move.range->end) : "?", what});
   }
   std::cout << table.text();
@@ -318,7 +318,7 @@ void OffsetChange::apply() {
     // All partitions at once, and once: a consumer that waits for it begins right away.
     ledger::FirstContact contact{partitions_.topic, arguments_.action, {}, reason};
     for (const auto& move : plan_.moves)
-      contact.last_processed.push_back(move.next - 1);
+      contact.starts.push_back(ledger::Position::before(move.next));
     change_register({partitions_.topic, 0}, [&] {
       if (!offsets.first_contact(*session_, contact).ours)
         throw met_meanwhile(partitions_.topic);
@@ -332,7 +332,7 @@ void OffsetChange::apply() {
       continue;
     ledger::OperatorChange change;
     change.partition = move.partition;
-    change.last_processed = move.next - 1;
+    change.position = ledger::Position::before(move.next);
     if (!move.row || move.row->state != ledger::PartitionState::kPaused) {
       change.state = ledger::PartitionState::kRunning;
     }
@@ -355,7 +355,7 @@ int change_offsets(const Options& options, const PartitionArguments& partitions,
   return OffsetChange(options, partitions, arguments, std::move(target)).run();
 }
 
-void add_common(CLI::App& command, Arguments& arguments) {
+void add_common(Command& command, Arguments& arguments) {
   command.add_option("--reason", arguments.reason, "Kept in the history")->type_name("TEXT");
   command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
   command.add_flag("--force", arguments.force,
@@ -365,14 +365,14 @@ void add_common(CLI::App& command, Arguments& arguments) {
 
 }  // namespace
 
-void add_offsets(CLI::App& parser, Commands& commands) {
+void add_offsets(Command& parser, Commands& commands) {
   auto* offsets = parser.add_subcommand("offsets", "Show or change where partitions stand");
   add_offsets_show(*offsets, commands);
   add_offsets_set(*offsets, commands);
   add_offsets_reset(*offsets, commands);
 }
 
-void add_offsets_set(CLI::App& offsets, Commands& commands) {
+void add_offsets_set(Command& offsets, Commands& commands) {
   auto* command = offsets.add_subcommand("set", "State where partitions go on; live");
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
@@ -398,7 +398,7 @@ void add_offsets_set(CLI::App& offsets, Commands& commands) {
   });
 }
 
-void add_offsets_reset(CLI::App& offsets, Commands& commands) {
+void add_offsets_reset(Command& offsets, Commands& commands) {
   auto* command =
       offsets.add_subcommand("reset", "Put a topic back to where a new consumer would start; live");
   const auto config = add_config_arguments(*command);
@@ -407,7 +407,7 @@ void add_offsets_reset(CLI::App& offsets, Commands& commands) {
   arguments->action = "offsets reset";
   auto* to = command->add_option("--to", arguments->to,
                                  "Instead of kafka.start: committed, earliest or latest");
-  to->check(CLI::IsMember({"committed", "earliest", "latest"}))->type_name("START");
+  to->one_of({"committed", "earliest", "latest"}, Argument::Help::kLists)->type_name("START");
   command
       ->add_option("--to-timestamp", arguments->to_timestamp,
                    "Instead of kafka.start: the first record at or after a time")

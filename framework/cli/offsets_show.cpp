@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/json.hpp"
-#include "cli/kafka_look.hpp"
-#include "cli/printable.hpp"
-#include "cli/table.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/json.hpp"
+#include "console/kafka_look.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
 
@@ -47,9 +47,9 @@ void print_json(const Options& options, const Picture& picture) {
     Json entry;
     entry["topic"] = row.partition.topic;
     entry["partition"] = row.partition.partition;
-    entry["stored"] = row.stored_offset;
+    entry["stored"] = row.stored.last();
     entry["end"] = or_null(end);
-    entry["lag"] = end ? Json(lag_of(row.stored_offset, *end)) : Json(nullptr);
+    entry["lag"] = end ? Json(lag_of(row.stored, *end)) : Json(nullptr);
     entry["state"] = ledger::to_string(row.state);
     entry["since"] = row.state_since;
     entry["halt_kind"] = or_null(row.halt_kind);
@@ -86,13 +86,12 @@ void print_table(const Options& options, const Picture& picture) {
                {"OWNER"}});
   for (const auto& row : picture.rows) {
     const auto end = picture.kafka.end_of(row.partition);
-    table.add({row.partition.topic, std::to_string(row.partition.partition),
-               ledger::to_string(row.state),
-               row.stored_offset < 0 ? "-" : std::to_string(row.stored_offset),
-               end ? std::to_string(*end) : "?",
-               end ? std::to_string(lag_of(row.stored_offset, *end)) : "?",
-               std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
-               row.released || row.owner.empty() ? "-" : row.owner});
+    table.add(
+        {row.partition.topic, std::to_string(row.partition.partition), ledger::to_string(row.state),
+         row.stored.last() < 0 ? "-" : std::to_string(row.stored.last()),
+         end ? std::to_string(*end) : "?", end ? std::to_string(lag_of(row.stored, *end)) : "?",
+         std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
+         row.released || row.owner.empty() ? "-" : row.owner});
   }
   std::cout << table.text();
   for (const auto& row : picture.rows) {
@@ -127,7 +126,7 @@ int show(const Options& options, const Arguments& arguments) {
 
 }  // namespace
 
-void add_offsets_show(CLI::App& offsets, Commands& commands) {
+void add_offsets_show(Command& offsets, Commands& commands) {
   auto* command = offsets.add_subcommand(
       "show", "Stored offsets beside the ends of the logs: state, lag, owner");
   const auto config = add_config_arguments(*command);

@@ -4,11 +4,11 @@
 
 #include <iostream>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/operator_change.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/operator_change.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/rows.hpp"
 #include "pawl/errors.hpp"
@@ -44,16 +44,16 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
     change_register(row.partition, [&] { commands.change(*session, change); });
     std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name_of(row.partition),
                              ledger::to_string(row.state), ledger::to_string(state),
-                             row.stored_offset + 1);
+                             row.stored.next());
   }
   return kDone;
 }
 
 kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
-  auto record = kafka::fetch_one(client, row.partition, row.stored_offset + 1, kFetchTimeout);
+  auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
   if (!record) {
     throw BadCall(fmt::format("{} is at its end: there is no message behind offset {} to skip",
-                              name_of(row.partition), row.stored_offset));
+                              name_of(row.partition), row.stored.last()));
   }
   return *std::move(record);
 }
@@ -63,9 +63,9 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, partitions).front();
-  if (offset <= row.stored_offset) {
+  if (offset <= row.stored.last()) {
     throw BadCall(fmt::format("--offset {}: {} is past it already, its stored offset is {}", offset,
-                              name_of(row.partition), row.stored_offset));
+                              name_of(row.partition), row.stored.last()));
   }
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);
@@ -77,7 +77,7 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
         name_of(row.partition), record.offset()));
   }
   const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
-  const ledger::OperatorSkip change{row.partition, row.stored_offset, row.epoch, reason};
+  const ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
   change_register(row.partition,
                   [&] { commands.skip(*session, change, record.view(row.partition.topic, "")); });
   std::cout << fmt::format(
@@ -88,7 +88,7 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   return kDone;
 }
 
-void add_state_command(CLI::App& parent, Commands& commands, const std::string& name,
+void add_state_command(Command& parent, Commands& commands, const std::string& name,
                        const std::string& description, PartitionState state) {
   auto* command = parent.add_subcommand(name, description);
   const auto config = add_config_arguments(*command);
@@ -103,7 +103,7 @@ void add_state_command(CLI::App& parent, Commands& commands, const std::string& 
 
 }  // namespace
 
-void add_partitions(CLI::App& parser, Commands& commands) {
+void add_partitions(Command& parser, Commands& commands) {
   auto* partitions =
       parser.add_subcommand("partitions", "Pause, resume, look at or skip a message; live");
   add_state_command(*partitions, commands, "pause", "Stop processing until resumed",
@@ -119,7 +119,7 @@ void add_partitions(CLI::App& parser, Commands& commands) {
   const auto reason = std::make_shared<std::string>("skipped by an operator");
   command->add_option("--offset", *offset, "Its offset, as the halt names it")
       ->required()
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->not_negative()
       ->type_name("N");
   command->add_option("--reason", *reason, "Kept beside the message")->type_name("TEXT");
   commands.set_action(command, [config, chosen, offset, reason] {

@@ -3,14 +3,15 @@
 
 #include <iostream>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/decoded.hpp"
-#include "cli/operator_change.hpp"
-#include "cli/printable.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/operator_change.hpp"
+#include "console/printable.hpp"
 #include "kafka/fetch_one.hpp"
+#include "message/timestamp.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -32,7 +33,7 @@ std::int64_t offset_of(const Options& options, const Arguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, *arguments.partition).front();
-  return row.halt_offset.value_or(row.stored_offset + 1);
+  return row.halt_offset.value_or(row.stored.next());
 }
 
 void print(const Message& message, const Arguments& arguments) {
@@ -48,8 +49,7 @@ void print(const Message& message, const Arguments& arguments) {
     json["topic"] = std::string(message.topic());
     json["partition"] = message.partition();
     json["offset"] = message.offset();
-    json["timestamp_ms"] =
-        message.timestamp_ms() < 0 ? Json(nullptr) : Json(message.timestamp_ms());
+    json["timestamp_ms"] = or_null(message.timestamp());
     auto& headers = json["headers"] = Json::array();
     for (const auto& header : message.headers()) {
       headers.push_back({{"name", std::string(header.name)}, {"value", as_json(header.value)}});
@@ -62,7 +62,7 @@ void print(const Message& message, const Arguments& arguments) {
   }
   std::cout << fmt::format(
       "{} [{}] offset {}, timestamp {}\n", message.topic(), message.partition(), message.offset(),
-      message.timestamp_ms() < 0 ? "none" : std::to_string(message.timestamp_ms()));
+      message.timestamp() ? std::to_string(message::milliseconds_of(message.timestamp())) : "none");
   for (const auto& header : message.headers()) {
     std::cout << fmt::format("header {}: {}\n", printable(shown(header.name).text),
                              to_text(shown(header.value)));
@@ -92,21 +92,21 @@ int peek(const Options& options, const Arguments& arguments) {
 
 }  // namespace
 
-void add_partitions_peek(CLI::App& partitions, Commands& commands) {
+void add_partitions_peek(Command& partitions, Commands& commands) {
   auto* command = partitions.add_subcommand(
       "peek", "Show the message that halts, or that comes next: headers, key, value");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->partition = add_partition_arguments(*command, false);
   command->add_option("--offset", arguments->offset, "The message at this offset instead")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->not_negative()
       ->type_name("N");
   command
       ->add_option("--max-bytes", arguments->max_bytes,
                    "Of each of value, key and headers show so much")
-      ->check(CLI::Range(std::size_t{1}, kMostBytes).description(""))
+      ->within(1, kMostBytes)
       ->type_name("N")
-      ->capture_default_str();
+      ->shows_default();
   command->add_flag("--json", arguments->json, "For machines");
   commands.set_action(command, [config, arguments] { return peek(config->load(), *arguments); });
 }

@@ -3,11 +3,12 @@
 
 #include <csignal>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "engine/observers.hpp"
 #include "kafka/handles.hpp"
 #include "ops/alerts.hpp"
 #include "ops/log_observer.hpp"
@@ -34,9 +35,7 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
   if (const auto problem = ops::alert_command_problem(options.alerts); !problem.empty())
     throw BadCall(problem);
   return std::make_shared<ops::AlertObserver>(options, [log](const std::string& problem) {
-    Event event{Step::kWarning};
-    event.detail = problem;
-    log->on_event(event);
+    log->on_event(engine::warning_event(Warning::kAlertFailed, problem));
   });
 }
 
@@ -60,7 +59,7 @@ int run(const Program& program, const Options& options) {
     consumer->stop();
   });
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
-                program.registry);
+                program.registry, *consumer);
   try {
     const auto result = consumer->run();
     log->ended(result);
@@ -78,7 +77,7 @@ int run(const Program& program, const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& parser, Commands& commands) {
+void add_run(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand("run", "Consume until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
   const auto drain = std::make_shared<bool>(false);

@@ -4,11 +4,11 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
-#include "cli/connections.hpp"
-#include "cli/json.hpp"
-#include "cli/operator_change.hpp"
-#include "cli/table.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/json.hpp"
+#include "console/operator_change.hpp"
+#include "console/table.hpp"
 #include "ledger/skipped_view.hpp"
 
 namespace pawl::cli {
@@ -28,7 +28,7 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
                      {"offset", message.offset},
                      {"reason", message.reason},
                      {"value_bytes", or_null(message.value_bytes)},
-                     {"timestamp_ms", or_null(message.timestamp_ms)},
+                     {"timestamp_ms", or_null(message.timestamp)},
                      {"skipped_at", message.skipped_at},
                      {"actor", message.actor}});
   }
@@ -74,19 +74,19 @@ int list(const Options& options, const Arguments& arguments) {
 
 }  // namespace
 
-void add_skipped(CLI::App& parser, Commands& commands) {
+void add_skipped(Command& parser, Commands& commands) {
   auto* skipped = parser.add_subcommand("skipped", "Messages that were left out on purpose");
   auto* command = skipped->add_subcommand("list", "Which, when, by whom and why; newest first");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--topic", arguments->filter.topic, "Of this topic")->type_name("TOPIC");
   command->add_option("--partition", arguments->filter.partition, "Of this partition")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->not_negative()
       ->type_name("N");
   command->add_option("--limit", arguments->limit, "At most so many")
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+      ->positive()
       ->type_name("N")
-      ->capture_default_str();
+      ->shows_default();
   command->add_flag("--json", arguments->json, "For machines");
   commands.set_action(command, [config, arguments] { return list(config->load(), *arguments); });
 }

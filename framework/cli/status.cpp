@@ -13,13 +13,13 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/bad_call.hpp"
 #include "cli/commands.hpp"
-#include "cli/config_arguments.hpp"
 #include "cli/screen.hpp"
 #include "cli/status_source.hpp"
 #include "cli/stop_signals.hpp"
 #include "config/units.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -125,7 +125,7 @@ int status(const Options& options, const Arguments& arguments) {
 
 }  // namespace
 
-void add_status(CLI::App& parser, Commands& commands) {
+void add_status(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
       "status", "One screen: what is wrong and what to do, partitions, lag, dead letters");
   const auto config = add_config_arguments(*command);
@@ -133,8 +133,7 @@ void add_status(CLI::App& parser, Commands& commands) {
   command
       ->add_option("--watch", arguments->watch,
                    "Look again and again, every 2s or as given, until Ctrl-C")
-      ->expected(0, 1)
-      ->default_str("2s")
+      ->value_or("2s")
       ->type_name("[INTERVAL]");
   command
       ->add_option("--interval", arguments->interval,
@@ -145,9 +144,8 @@ void add_status(CLI::App& parser, Commands& commands) {
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "The same, and with 3 also for: dead-letters, unowned, paused, stalled")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"halted", "dead-letters", "unowned", "paused", "stalled"}))
+      ->separated_by_commas()
+      ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled"}, Argument::Help::kLists)
       ->type_name("WHAT[,WHAT]");
   command->add_flag("--json", arguments->json, "For machines; with --watch an object a line");
   command->add_flag("--all", arguments->all, "All partitions and reasons, however many");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ledger/dead_letter_view.hpp"
+#include "dead_letters/store/view.hpp"
 #include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
@@ -80,7 +80,7 @@ struct StatusTotals {
 
 /// The screen. `all`: every partition, reason and group of dead letters, however many.
 [[nodiscard]] std::string status_text(const Status& status, bool all);
-/// The same for machines, one object.
+/// The status as one JSON object, for machines.
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
 /// "2 of 8 partitions HALTED, lag 12,345, 3 dead letters"
 [[nodiscard]] std::string verdict_of(const Status& status);

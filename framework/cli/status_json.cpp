@@ -1,6 +1,6 @@
 // The look of `status` as JSON.
-#include "cli/json.hpp"
 #include "cli/status.hpp"
+#include "console/json.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::cli {
@@ -53,7 +53,7 @@ Json partition_json(const StatusPartition& partition) {
   if (!partition.row)
     return json;
   const auto& row = *partition.row;
-  json["stored"] = row.stored_offset;
+  json["stored"] = row.stored.last();
   json["state"] = ledger::to_string(row.state);
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cli/printable.hpp"
 #include "cli/status.hpp"
-#include "cli/table.hpp"
 #include "config/document.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
 #include "engine/topic_directory.hpp"
 #include "ledger/rows.hpp"
 #include "ops/catching_up.hpp"
@@ -107,8 +107,8 @@ std::string partitions_text(const Status& status, bool all) {
     const auto& row = partition->row;
     const auto lag = partition->lag();
     std::string stored = row || partition->concern ? "-" : "?";
-    if (row && row->stored_offset >= 0)
-      stored = std::to_string(row->stored_offset);
+    if (row && row->stored.last() >= 0)
+      stored = std::to_string(row->stored.last());
     table.add({partition->partition.topic, std::to_string(partition->partition.partition),
                state_text(*partition), stored,
                partition->end ? std::to_string(*partition->end) : "?",

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <set>
 
-#include "cli/connections.hpp"
 #include "cli/status_source.hpp"
 #include "config/document.hpp"
 #include "config/redact.hpp"
+#include "console/connections.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -62,7 +62,7 @@ std::int64_t own_clock_ms() {
 std::optional<std::int64_t> StatusPartition::lag() const {
   if (!row || !end)
     return std::nullopt;
-  return lag_of(row->stored_offset, *end);
+  return lag_of(row->stored, *end);
 }
 
 StatusTotals totals_of(const Status& status) {

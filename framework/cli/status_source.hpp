@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 
-#include "cli/kafka_look.hpp"
 #include "cli/status.hpp"
+#include "console/kafka_look.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
 

@@ -37,7 +37,7 @@ std::string pawl_version() {
   return PAWL_VERSION;
 }
 
-void add_version(CLI::App& parser, Commands& commands) {
+void add_version(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand("version", "Print the versions of everything involved");
   commands.set_action(command, [&commands] { return print_version(commands.program()); });
 }

@@ -13,7 +13,7 @@
 
 namespace pawl::config {
 
-/// Where nodes come from: the reference, the user's file, or one --set.
+/// Where nodes come from: the user's file, or one --set.
 struct Source {
   std::string name;    ///< the file's path as given, or "--set kafka.group=..."
   std::string text;    ///< the file's content; empty for --set

@@ -12,17 +12,16 @@
 #include <tuple>
 #include <utility>
 
+#include "config/deprecated.hpp"
 #include "config/document.hpp"
-#include "config/options_reader.hpp"
 #include "config/overrides.hpp"
+#include "config/read_options.hpp"
 #include "config/shape.hpp"
 #include "config/validate.hpp"
 
 namespace pawl::config {
 
 namespace {
-
-constexpr const char* kReferenceName = "conf/reference.toml";
 
 std::optional<std::string> read_file(const std::filesystem::path& path,
                                      std::vector<Problem>& problems) {
@@ -45,17 +44,6 @@ std::optional<std::string> read_file(const std::filesystem::path& path,
   problem.fix = "give the path of a TOML file";
   problems.push_back(std::move(problem));
   return std::nullopt;
-}
-
-Node reference() {
-  const auto source = std::make_shared<Source>();
-  source->name = kReferenceName;
-  source->text = reference_text();
-  std::vector<Problem> problems;
-  auto node = parse_document(source, problems);
-  if (!node)
-    throw errors_of(problems);
-  return *std::move(node);
 }
 
 /// What error texts call the file; empty when there is none.
@@ -81,9 +69,7 @@ struct Origin {
   const Node* node = nullptr;
   bool exact = false;
 
-  [[nodiscard]] bool from_user() const {
-    return node != nullptr && node->source->name != kReferenceName;
-  }
+  [[nodiscard]] bool from_user() const { return node != nullptr; }
 };
 
 Origin origin(const Findings& findings, std::string option) {
@@ -106,8 +92,8 @@ bool holds_substituted(const Node& node) {
 }
 
 /// Puts a place to a problem that validate() found, and what the user wrote in the place of what it
-/// stands for.
-void attribute(Problem& problem, const Findings& findings, const std::string& file) {
+/// stands for. False: nothing that the user wrote is wrong, something is lacking.
+bool attribute(Problem& problem, const Findings& findings, const std::string& file) {
   Origin from = origin(findings, problem.option);
   if (!from.exact || !from.from_user()) {
     const Origin also = origin(findings, problem.also);
@@ -116,7 +102,7 @@ void attribute(Problem& problem, const Findings& findings, const std::string& fi
   }
   if (!from.from_user()) {
     problem.where = file;
-    return;
+    return false;
   }
   const Node& node = *from.node;
   problem.where = node.where();
@@ -133,6 +119,7 @@ void attribute(Problem& problem, const Findings& findings, const std::string& fi
   if (!problem.shown.empty() && holds_substituted(node)) {
     problem.shown = from.exact && node.kind == Node::Kind::kString ? in_quotes(node.written) : "";
   }
+  return true;
 }
 
 bool is_inside(std::string_view option, std::string_view around) {
@@ -191,6 +178,69 @@ void in_order_of_the_file(std::vector<Problem>& problems) {
   });
 }
 
+/// Everything that loading finds out. Not to be moved: the findings point into the tree.
+class Loading {
+ public:
+  explicit Loading(const LoadRequest& request) : request_(request) {
+    merge_layers();
+    options_ = read_options(root_, request_.table, findings_);
+    // Of a file that cannot be read nothing is known, so neither is what it lacks.
+    if (readable_)
+      check();
+    in_order_of_the_file(findings_.problems);
+    if (!findings_.problems.empty())
+      throw errors_of(findings_.problems);
+  }
+  Loading(const Loading&) = delete;
+  Loading& operator=(const Loading&) = delete;
+
+  [[nodiscard]] Options& options() { return options_; }
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+
+ private:
+  void merge_layers() {
+    std::optional<Node> file = user_file(request_, findings_.problems);
+    readable_ = findings_.problems.empty();
+    std::vector<Node> layers;
+    if (file)
+      layers.push_back(*std::move(file));
+    for (const std::string& text : request_.overrides) {
+      if (auto node = parse_override(text, findings_.problems))
+        layers.push_back(*std::move(node));
+    }
+    std::vector<std::string> warnings;
+    for (Node& layer : layers) {
+      rename_deprecated(layer, request_.table, warnings, findings_.problems);
+      check_shape(layer, request_.table, findings_.problems);
+      substitute(layer, request_.environment, findings_.problems);
+      merge(root_, layer);
+    }
+    for (const std::string& warning : warnings) {
+      if (request_.warn)
+        request_.warn(warning);
+    }
+  }
+
+  void check() {
+    const std::vector<Problem> causes = findings_.problems;
+    std::vector<Problem> found = validate(options_);
+    check_properties(options_, request_, found);
+    for (Problem& problem : found) {
+      if (is_consequence(problem, causes))
+        continue;
+      const bool of_user = attribute(problem, findings_, name_of(request_));
+      if ((of_user || request_.complete) && !is_repeated(problem, findings_.problems))
+        findings_.problems.push_back(std::move(problem));
+    }
+  }
+
+  const LoadRequest& request_;
+  Node root_;
+  Findings findings_;
+  Options options_;
+  bool readable_ = true;
+};
+
 }  // namespace
 
 std::optional<std::string> process_environment(const std::string& name) {
@@ -199,44 +249,12 @@ std::optional<std::string> process_environment(const std::string& name) {
 }
 
 Options load(const LoadRequest& request) {
-  Findings findings;
-  Node root = reference();
-  const Node known = root;
+  return std::move(Loading{request}.options());
+}
 
-  std::optional<Node> file = user_file(request, findings.problems);
-  // Of a file that cannot be read nothing is known, so neither is what it lacks.
-  const bool unreadable = !findings.problems.empty();
-  std::vector<Node> layers;
-  if (file)
-    layers.push_back(*std::move(file));
-  for (const std::string& text : request.overrides) {
-    if (auto node = parse_override(text, findings.problems))
-      layers.push_back(*std::move(node));
-  }
-  for (Node& layer : layers) {
-    check_shape(layer, known, findings.problems);
-    substitute(layer, request.environment, findings.problems);
-    merge(root, layer);
-  }
-
-  Options options = read_options(root, findings);
-  if (!unreadable) {
-    const std::vector<Problem> causes = findings.problems;
-    std::vector<Problem> found = validate(options);
-    check_properties(options, request, found);
-    for (Problem& problem : found) {
-      if (is_consequence(problem, causes))
-        continue;
-      attribute(problem, findings, name_of(request));
-      if (!is_repeated(problem, findings.problems)) {
-        findings.problems.push_back(std::move(problem));
-      }
-    }
-  }
-  in_order_of_the_file(findings.problems);
-  if (!findings.problems.empty())
-    throw errors_of(findings.problems);
-  return options;
+std::vector<OptionInForce> load_in_force(const LoadRequest& request) {
+  Loading loading{request};
+  return options_in_force(loading.options(), request.table, loading.findings());
 }
 
 }  // namespace pawl::config

@@ -5,9 +5,10 @@
 #include <optional>
 #include <pawl/options.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "config/in_force.hpp"
+#include "config/option_table.hpp"
 #include "config/problems.hpp"
 #include "config/substitution.hpp"
 
@@ -17,7 +18,7 @@ namespace pawl::config {
 [[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
 
 struct LoadRequest {
-  /// The config file. Empty: none, everything comes from the reference and `overrides`.
+  /// The config file. Empty: none, everything comes from `overrides` and the defaults.
   std::filesystem::path path;
   /// Taken instead of the file's content; `path` is then only its name in error texts.
   std::optional<std::string> text;
@@ -30,14 +31,20 @@ struct LoadRequest {
   /// room does not know librdkafka (kafka::property_problem does).
   std::function<std::string(const std::string& name, const std::string& value)> property_problem =
       {};
+  /// Told, one line each, what is read but should be changed: old names of options.
+  std::function<void(const std::string& warning)> warn = {};
+  /// False: what nobody has said may be missing.
+  bool complete = true;
+  /// Another one than the program's is for tests.
+  OptionTable table = option_table();
 };
 
-/// The options of conf/reference.toml, the user's file over it, and the overrides over both.
+/// The options of the user's file over the defaults, and the overrides over both.
 /// They are valid in the sense of validate(). Throws ConfigErrors with everything that is wrong,
 /// in the order of the file; its texts never show a substituted value or a password.
 [[nodiscard]] Options load(const LoadRequest& request);
 
-/// conf/reference.toml as it was when this library was built.
-[[nodiscard]] std::string_view reference_text();
+/// The same, with each option's value and where it comes from; throws the same.
+[[nodiscard]] std::vector<OptionInForce> load_in_force(const LoadRequest& request);
 
 }  // namespace pawl::config

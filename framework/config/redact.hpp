@@ -1,15 +1,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace pawl::config {
 
-/// A libpq connection URI or string with only those values that hold no secret (hosts, names, files
-/// and the like), and "***" in the place of others, for logs and error texts. When in doubt it
-/// hides more than it must: a text that cannot be read as a connection string comes back as
-/// "(connection string)". Source: PostgreSQL, libpq, "Connection Strings" and "Parameter Key
-/// Words".
-[[nodiscard]] std::string redact_url(std::string_view url);
+/// A libpq connection URI or string for logs and error texts: as keywords and values, each as libpq
+/// understands it, and "***" in the place of those that may be a secret. What can never connect
+/// comes back as "(connection string)": a part of a password may then stand in any place. Source:
+/// PostgreSQL, libpq, "Connection Strings" and "Parameter Key Words".
+[[nodiscard]] std::string redact_url(const std::string& url);
 
 }  // namespace pawl::config

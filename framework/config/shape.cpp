@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -12,12 +13,15 @@ namespace pawl::config {
 namespace {
 
 constexpr const char* kHandler = "handler";
-constexpr const char* kFreeTable = "librdkafka";
 
-std::vector<std::string> names_of(const Node& table) {
+/// The options of a section, by their names; sorted, as the first of two that are equally near is
+/// suggested.
+using Known = std::map<std::string, const OptionDescriptor*>;
+
+std::vector<std::string> names_of(const Known& known) {
   std::vector<std::string> names;
-  names.reserve(table.members.size());
-  for (const auto& [name, node] : table.members)
+  names.reserve(known.size());
+  for (const auto& [name, option] : known)
     names.push_back(name);
   return names;
 }
@@ -33,8 +37,14 @@ void erase_members(Node& table, Predicate unwanted) {
 
 class ShapeCheck {
  public:
-  ShapeCheck(const Node& reference, std::vector<Problem>& problems)
-      : reference_(reference), problems_(problems) {}
+  ShapeCheck(OptionTable table, std::vector<Problem>& problems) : problems_(problems) {
+    for (const OptionDescriptor& option : table) {
+      if (option.of_handler())
+        handler_keys_.emplace_back(option.name);
+      if (option.section != kHandler)
+        sections_[std::string{option.section}].emplace(option.name, &option);
+    }
+  }
 
   void layer(Node& root) {
     erase_members(root, [&](const std::string& name, Node& node) {
@@ -44,19 +54,20 @@ class ShapeCheck {
 
  private:
   bool section(const std::string& name, Node& node) {
-    const Node* const known = reference_.member(name);
-    if (known == nullptr) {
+    const auto known = sections_.find(name);
+    if (known == sections_.end()) {
       unknown_section(name, node);
       return false;
     }
     if (!is_table(name, node))
       return false;
     erase_members(node, [&](const std::string& key, Node& value) {
-      if (known->member(key) == nullptr) {
-        unknown_key(name, key, value, known);
+      const auto option = known->second.find(key);
+      if (option == known->second.end()) {
+        unknown_key(name, key, value, &known->second);
         return true;
       }
-      return key == kFreeTable && !is_table(dotted(name, key), value);
+      return option->second->free_table && !is_table(dotted(name, key), value);
     });
     return true;
   }
@@ -88,11 +99,10 @@ class ShapeCheck {
 
   void handler(Node& node, std::size_t index) {
     erase_members(node, [&](const std::string& key, Node& value) {
-      const auto& keys = handler_keys();
-      if (std::find(keys.begin(), keys.end(), key) != keys.end())
+      if (std::find(handler_keys_.begin(), handler_keys_.end(), key) != handler_keys_.end())
         return false;
       std::string fix = "see [[handler]] in conf/reference.toml";
-      if (const auto near = nearest(key, keys))
+      if (const auto near = nearest(key, handler_keys_))
         fix = fmt::format("did you mean {}?", *near);
       report(value, fmt::format("{}[{}].{}", kHandler, index, key), "unknown option", fix);
       return true;
@@ -100,7 +110,9 @@ class ShapeCheck {
   }
 
   void unknown_section(const std::string& name, const Node& node) {
-    std::vector<std::string> sections = names_of(reference_);
+    std::vector<std::string> sections;
+    for (const auto& [section_name, known] : sections_)
+      sections.push_back(section_name);
     sections.emplace_back(kHandler);
     const bool table = node.kind == Node::Kind::kTable || node.kind == Node::Kind::kArray;
     if (!table)
@@ -116,7 +128,7 @@ class ShapeCheck {
   /// The nearest key of the same section, else the same or the nearest key of another one: an
   /// option below the wrong heading is as likely as a slip of the finger.
   void unknown_key(const std::string& section_name, const std::string& key, const Node& node,
-                   const Node* known) {
+                   const Known* known) {
     std::optional<std::string> near;
     if (known != nullptr) {
       near = nearest(key, names_of(*known));
@@ -124,16 +136,16 @@ class ShapeCheck {
         near = dotted(section_name, *near);
     }
     std::vector<std::string> elsewhere;
-    for (const auto& [name, table] : reference_.members) {
-      if (table.member(key) != nullptr)
+    for (const auto& [name, options] : sections_) {
+      if (options.contains(key))
         near = near.value_or(dotted(name, key));
-      for (const auto& [other, value] : table.members)
+      for (const auto& [other, option] : options)
         elsewhere.push_back(other);
     }
     if (!near) {
       if (const auto other = nearest(key, elsewhere)) {
-        for (const auto& [name, table] : reference_.members) {
-          if (table.member(*other) != nullptr)
+        for (const auto& [name, options] : sections_) {
+          if (options.contains(*other))
             near = near.value_or(dotted(name, *other));
         }
       }
@@ -152,25 +164,15 @@ class ShapeCheck {
     problems_.push_back(problem_at(node, std::move(option), std::move(what), std::move(fix)));
   }
 
-  const Node& reference_;
+  std::map<std::string, Known> sections_;
+  std::vector<std::string> handler_keys_;
   std::vector<Problem>& problems_;
 };
 
 }  // namespace
 
-const std::vector<std::string>& handler_keys() {
-  static const std::vector<std::string> keys{"name",          "topics",       "when",
-                                             "sql",           "function",     "batch",
-                                             "key",           "scope",        "missing_key",
-                                             "conflict",      "timeout",      "isolation",
-                                             "then",          "max_attempts", "max_crashes",
-                                             "retry_initial", "retry_max",    "program_error_retry",
-                                             "retry_for",     "breaker"};
-  return keys;
-}
-
-void check_shape(Node& layer, const Node& reference, std::vector<Problem>& problems) {
-  ShapeCheck{reference, problems}.layer(layer);
+void check_shape(Node& layer, OptionTable table, std::vector<Problem>& problems) {
+  ShapeCheck{table, problems}.layer(layer);
 }
 
 }  // namespace pawl::config

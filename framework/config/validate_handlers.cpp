@@ -12,10 +12,6 @@ namespace pawl::config {
 
 namespace {
 
-using std::chrono::hours;
-
-constexpr std::size_t kNameBytes = 255;
-
 /// One part of a function's name: plain, or in double quotes. The part is taken off `rest`.
 bool take_identifier(std::string_view& rest) {
   if (rest.starts_with('"')) {
@@ -117,18 +113,13 @@ void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defau
   }
 }
 
-void validate_handler(const HandlerOptions& handler, const IdempotencyOptions& defaults,
+void validate_handler(const HandlerOptions& handler, const Settings& common,
                       const std::string& option, Validation& validation) {
-  validation.label(option + ".name", handler.name, kNameBytes);
   validate_topics(handler, option, validation);
   validation.condition(option + ".when", handler.when);
   validate_action(handler, option, validation);
-  validate_key(handler, defaults, option, validation);
-  validation.range(option + ".timeout", handler.timeout, milliseconds{1}, hours{24},
-                   "handler_defaults.timeout");
-  validation.one_of(option + ".isolation", handler.isolation,
-                    {"", "read committed", "repeatable read", "serializable"},
-                    "handler_defaults.isolation");
+  validate_key(handler, common.options.idempotency, option, validation);
+  validate_own(common, handler, option, validation);
 }
 
 /// Handlers are tried from the top, so one without `when` takes all that comes below it.
@@ -160,10 +151,9 @@ void validate_handlers(const Options& options, Validation& validation) {
   if (options.handlers.empty()) {
     validation.add("handler", "", "none", "add at least one [[handler]] with topics and sql");
   }
-  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
-    validate_handler(options.handlers[i], options.idempotency, fmt::format("handler[{}]", i),
-                     validation);
-  }
+  const Settings common = common_settings(options);
+  for (std::size_t i = 0; i < options.handlers.size(); ++i)
+    validate_handler(options.handlers[i], common, fmt::format("handler[{}]", i), validation);
   validate_order(options, validation);
 }
 

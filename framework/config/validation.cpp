@@ -45,16 +45,16 @@ void Validation::size_range(const std::string& option, std::size_t value, std::s
 }
 
 void Validation::backoff(const std::string& section, std::chrono::milliseconds initial,
-                         std::chrono::milliseconds longest, std::chrono::milliseconds most) {
-  const std::chrono::milliseconds least{1};
-  range(section + ".retry_initial", initial, least, most);
-  range(section + ".retry_max", longest, least, most);
-  if (longest >= least && initial <= most && initial > longest) {
-    add(section + ".retry_max", in_quotes(format_duration(longest)),
-        fmt::format("less than {}.retry_initial", section),
-        "give the first delay in retry_initial and the longest in retry_max",
-        section + ".retry_initial");
-  }
+                         std::chrono::milliseconds longest) {
+  const std::string first = section + ".retry_initial";
+  const std::string last = section + ".retry_max";
+  const bool out_of_range = std::any_of(
+      problems_.begin(), problems_.end(),
+      [&](const Problem& problem) { return problem.option == first || problem.option == last; });
+  if (out_of_range || initial <= longest)
+    return;
+  add(last, in_quotes(format_duration(longest)), fmt::format("less than {}", first),
+      "give the first delay in retry_initial and the longest in retry_max", first);
 }
 
 void Validation::one_of(const std::string& option, const std::string& value,

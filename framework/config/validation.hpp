@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/option_table.hpp"
 #include "config/problems.hpp"
 
 namespace pawl::config {
@@ -30,9 +31,9 @@ class Validation {
   void size_range(const std::string& option, std::size_t value, std::size_t least,
                   std::size_t most);
 
-  /// retry_initial and retry_max of a section.
+  /// retry_initial and retry_max of a section, whose ranges were checked before.
   void backoff(const std::string& section, std::chrono::milliseconds initial,
-               std::chrono::milliseconds longest, std::chrono::milliseconds most);
+               std::chrono::milliseconds longest);
 
   void one_of(const std::string& option, const std::string& value,
               const std::vector<std::string_view>& names, const std::string& also = "");
@@ -52,7 +53,7 @@ class Validation {
   void key_template(const std::string& option, const std::string& text);
   void condition(const std::string& option, const std::string& text);
   void sql(const std::string& option, const std::string& text);
-  /// The same for many messages at once.
+  /// As sql(), for a statement that takes many messages at once.
   void batch_sql(const std::string& option, const std::string& text);
   /// A statement that has no message to take values from.
   void query(const std::string& option, const std::string& text);
@@ -63,11 +64,22 @@ class Validation {
   std::vector<Problem> problems_;
 };
 
+/// What every handler has that says nothing itself; without the handlers, to be copied for each.
+[[nodiscard]] Settings common_settings(const Options& options);
+
+/// The ranges and words of the option table, of all sections.
+void validate_plain(const Settings& settings, Validation& validation);
+/// The same of a handler's own options, `name` being "handler[0]"; `settings`: of those that say
+/// nothing.
+void validate_own(const Settings& settings, const HandlerOptions& handler, const std::string& name,
+                  Validation& validation);
+
+// What is no plain range:
+
 void validate_kafka(const KafkaOptions& kafka, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 
-/// [idempotency], [failures], [dead_letters], [audit], [retention], [consumer], [batch], [log],
-/// [alerts].
+/// [idempotency], [dead_letters], [audit], [consumer], [alerts].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

@@ -1,8 +1,8 @@
 #include <string>
 
 #include "config/validation.hpp"
+#include "handlers/sql_text.hpp"
 #include "message/condition.hpp"
-#include "message/sql_text.hpp"
 #include "message/template.hpp"
 
 namespace pawl::config {
@@ -42,7 +42,7 @@ void Validation::condition(const std::string& option, const std::string& text) {
 
 void Validation::query(const std::string& option, const std::string& text) {
   try {
-    if (!message::SqlText::parse(text).parameters().empty()) {
+    if (!handlers::SqlText::parse(text).parameters().empty()) {
       add(option, "", "holds a placeholder, but there is no message to fill it",
           "write {{ and }} for braces");
     }
@@ -53,7 +53,7 @@ void Validation::query(const std::string& option, const std::string& text) {
 
 void Validation::sql(const std::string& option, const std::string& text) {
   try {
-    (void)message::SqlText::parse(text);
+    (void)handlers::SqlText::parse(text);
   } catch (const message::SyntaxError& error) {
     add(not_understood(option, error));
   }
@@ -61,7 +61,7 @@ void Validation::sql(const std::string& option, const std::string& text) {
 
 void Validation::batch_sql(const std::string& option, const std::string& text) {
   try {
-    (void)message::SqlText::parse_batch(text);
+    (void)handlers::SqlText::parse_batch(text);
   } catch (const message::SyntaxError& error) {
     add(not_understood(option, error));
   }

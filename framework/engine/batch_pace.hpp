@@ -30,7 +30,9 @@ class BatchPace {
 
   /// A batch ends before a message at one of these offsets, which runs alone.
   [[nodiscard]] bool runs_alone(std::int64_t offset) const;
-  void run_alone_at(std::vector<std::int64_t> offsets) { alone_at_ = std::move(offsets); }
+  void run_alone_at(const std::vector<std::int64_t>& offsets) {
+    alone_at_.insert(alone_at_.end(), offsets.begin(), offsets.end());
+  }
   /// Each of the next messages runs alone: with them in hand the connection broke.
   void run_alone(std::size_t messages) { alone_ = broke_ = messages; }
 

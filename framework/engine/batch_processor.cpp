@@ -53,9 +53,9 @@ bool BatchProcessor::study(const Message& message) {
   if (binding == nullptr || binding->batch == nullptr ||
       (!messages_.empty() && binding != binding_))
     return false;
-  auto key = derive_key(*binding, message, json);
   studied_ = {};
-  if (auto* found = std::get_if<Key>(&key)) {
+  auto key = derive_key(*binding, message, json);
+  if (auto* const found = std::get_if<Key>(&key)) {
     studied_.key = std::move(found->text);
     studied_.payload_hash = message::payload_hash(message);
     studied_.fate = Fate::kDuplicate;  // unless it is claimed
@@ -67,8 +67,10 @@ bool BatchProcessor::study(const Message& message) {
   return true;
 }
 
-std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, BatchStep step) {
-  in_handler_ = false;
+std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, BatchStep step,
+                                                  Subject& subject) {
+  subject = {};
+  subject.binding = binding_;
   emit_step(Step::kFetched);
   if (auto conflicts = sort_keys(); !conflicts.empty())
     return conflicts;
@@ -80,7 +82,7 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
   emit_step(Step::kClaimed);
   if (auto conflicts = look_up_duplicates(frame); !conflicts.empty())
     return conflicts;
-  apply(session, frame);
+  apply(session, frame, subject);
   emit_step(Step::kHandled);
   finish(frame, step);
   tell();
@@ -119,13 +121,13 @@ std::vector<std::int64_t> BatchProcessor::sort_keys() {
 
 /// BEGIN and the claim in one flight. Returns the transaction's id.
 std::string BatchProcessor::claim(postgres::Frame& frame, const BatchStep& step) {
-  postgres::Parameters parameters;
   if (by_key_.empty()) {
-    const auto answer = frame.begin(context_.keys.unchecked_statement(), parameters);
+    context_.keys.name_transaction(request_);
+    const auto answer = frame.begin(request_);
     return ledger::IdempotencyKeys::claimed_by(answer.get()).value_or("");
   }
-  context_.batch_keys.fill_claim(parameters, scope_, step.source, step.partition.partition, keys_);
-  const auto answer = frame.begin(context_.batch_keys.claim_statement(), parameters);
+  context_.batch_keys.claim(request_, scope_, step.source, step.partition.partition, keys_);
+  const auto answer = frame.begin(request_);
   auto claimed = ledger::BatchKeys::claimed(answer.get());
   for (const auto offset : claimed.offsets) {
     const auto found = std::lower_bound(
@@ -136,8 +138,8 @@ std::string BatchProcessor::claim(postgres::Frame& frame, const BatchStep& step)
   if (!claimed.transaction.empty())
     return std::move(claimed.transaction);
   // The advance must name its transaction all the same.
-  parameters.clear();
-  const auto named = frame.exec(context_.keys.unchecked_statement(), parameters);
+  context_.keys.name_transaction(request_);
+  const auto named = frame.exec(request_);
   return ledger::IdempotencyKeys::claimed_by(named.get()).value_or("");
 }
 
@@ -154,24 +156,23 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
   }
   if (asked.empty())
     return {};
-  postgres::Parameters parameters;
-  context_.batch_keys.fill_lookup(parameters, scope_, keys, binding_->on_duplicate != nullptr);
-  const auto answer = frame.exec(context_.batch_keys.lookup_statement(), parameters);
+  context_.batch_keys.look_up(request_, scope_, keys, binding_->on_duplicate != nullptr);
+  const auto answer = frame.exec(request_);
   auto found = ledger::BatchKeys::found(answer.get());
   if (found.size() != asked.size()) {
-    // Removed between claim and look-up; the next try claims them.
-    throw postgres::Error("40001", "an idempotency key vanished while it was looked at");
+    throw postgres::Error(std::string(postgres::kKeyVanishedState),
+                          "an idempotency key vanished while it was looked at");
   }
   // Of all messages, for a key may be repeated in the batch; one that is renewed too early is only
   // kept a little longer.
-  std::int64_t latest = -1;
+  std::optional<Timestamp> latest;
   for (const auto& message : messages_)
-    latest = std::max(latest, message.timestamp_ms());
+    latest = std::max(latest, message.timestamp());
   std::vector<std::int64_t> conflicts;
   for (auto& key : found) {
     const auto index = asked.at(key.place);
     entries_[index].response = std::move(key.response);
-    if (ledger::renews(latest, key.created_ms))
+    if (ledger::renews(latest, key.created))
       renewed_.add_text(entries_[index].key);
     if (binding_->conflicts(entries_[index].payload_hash, key.payload_hash))
       conflicts.push_back(messages_[index].offset());
@@ -187,7 +188,7 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
   return conflicts;
 }
 
-void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame) {
+void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame, Subject& subject) {
   applied_.clear();
   for (std::uint32_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].fate != Fate::kDuplicate)
@@ -202,7 +203,7 @@ void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame) {
       applied_messages_.push_back(messages_[index]);
     messages = applied_messages_;
   }
-  in_handler_ = true;
+  subject.handler_begun = true;
   call_handler(session, [&]() -> Response {
     binding_->batch->apply_batch(frame, {messages, columns_, applied_});
     return std::nullopt;
@@ -221,18 +222,17 @@ ledger::BatchCounts BatchProcessor::count() const {
 /// Advance and COMMIT in one flight, with what the handler deferred.
 void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
   if (renewed_.size() > 0) {
-    postgres::Parameters renewal;
-    context_.keys.fill_renewal(renewal, scope_, renewed_);
-    frame.defer_own(context_.keys.renew_statement(), std::move(renewal));
+    postgres::Request renewal;
+    context_.keys.renew(renewal, scope_, renewed_);
+    frame.defer_own(std::move(renewal));
   }
-  postgres::Parameters parameters;
-  step.offsets.fill_batch(parameters, step.partition, step.advance, count());
+  step.offsets.advance_batch(request_, step.partition, step.advance, count());
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
     hooks.before_commit = [&] { emit_step(Step::kAdvancing); };
     hooks.commit_sent = [&] { emit_step(Step::kCommitting); };
   }
-  frame.finish(step.offsets.advance_batch_statement(), parameters, hooks);
+  frame.finish(request_, hooks);
 }
 
 /// Says of each message how it ended.

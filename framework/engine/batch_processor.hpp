@@ -8,6 +8,7 @@
 
 #include "engine/frame_context.hpp"
 #include "engine/scope_cache.hpp"
+#include "engine/subject.hpp"
 #include "handlers/batch_handler.hpp"
 #include "ledger/batch_keys.hpp"
 #include "ledger/offset_register.hpp"
@@ -45,12 +46,9 @@ class BatchProcessor {
 
   /// Applies the batch. Throws whatever goes wrong, with nothing stored (or in doubt: InDoubt). If
   /// it returns offsets, these messages are conflicts: nothing is stored, they must run alone.
-  std::vector<std::int64_t> process(postgres::Session& session, BatchStep step);
-
-  /// The handler of the batch; of one that is not empty.
-  [[nodiscard]] const handlers::Binding& binding() const { return *binding_; }
-  /// Whether the handler of the batch processed last had begun.
-  [[nodiscard]] bool in_handler() const { return in_handler_; }
+  /// `subject` says of the batch whose it was and whether its handler had begun, also when this
+  /// throws; it has no key.
+  std::vector<std::int64_t> process(postgres::Session& session, BatchStep step, Subject& subject);
 
  private:
   enum class Fate { kUnchecked, kClaimed, kDuplicate };
@@ -66,7 +64,7 @@ class BatchProcessor {
   std::vector<std::int64_t> sort_keys();
   std::string claim(postgres::Frame& frame, const BatchStep& step);
   std::vector<std::int64_t> look_up_duplicates(postgres::Frame& frame);
-  void apply(postgres::Session& session, postgres::Frame& frame);
+  void apply(postgres::Session& session, postgres::Frame& frame, Subject& subject);
   void finish(postgres::Frame& frame, const BatchStep& step);
   [[nodiscard]] ledger::BatchCounts count() const;
   void tell();
@@ -77,7 +75,6 @@ class BatchProcessor {
   ScopeCache& scopes_;
   message::JsonReader reader_;
   const handlers::Binding* binding_ = nullptr;
-  bool in_handler_ = false;
 
   std::vector<Message> messages_;
   std::vector<Entry> entries_;  // by message
@@ -92,6 +89,7 @@ class BatchProcessor {
   postgres::ArrayElements renewed_;     // of duplicates that are younger than their keys
   std::vector<std::uint32_t> applied_;  // those that the handler gets, in the log's order
   std::vector<Message> applied_messages_;
+  postgres::Request request_;  // of the batch, one after the other
 };
 
 }  // namespace pawl::engine

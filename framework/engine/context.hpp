@@ -1,7 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -13,8 +14,10 @@
 #include "engine/presence.hpp"
 #include "engine/previous_owners.hpp"
 #include "engine/reachability.hpp"
+#include "engine/requests.hpp"
 #include "engine/run_gate.hpp"
 #include "engine/topic_directory.hpp"
+#include "engine/tried_halts.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
 #include "kafka/membership.hpp"
@@ -28,7 +31,8 @@
 namespace pawl::engine {
 
 /// What all threads of one consumer share. Made by the supervisor before the workers start and
-/// outlives them; everything in it is immutable or thread-safe.
+/// outlives them; everything in it is immutable or thread-safe. Wide on purpose: each part of the
+/// engine names the members that it uses, and passing them on one by one would say no more.
 struct Context {
   const Options& options;
   const Registry& registry;
@@ -42,7 +46,7 @@ struct Context {
   ledger::Suspects suspects;
   FrameContext frame;
   TopicDirectory directory;
-  StatusBoard board;
+  StatusBoard& board;
   /// This process in the register: host, process id and a random part.
   std::string owner;
   kafka::Membership* membership = nullptr;
@@ -51,17 +55,23 @@ struct Context {
   /// What a batch may take: a revocation waits for it, and a statement's limit is not to be
   /// reached.
   std::chrono::milliseconds longest_batch{1000};
-  /// Messages of one partition that a worker may have in hand at once.
-  std::uint32_t max_in_hand = 1;
-  /// Asks the group thread to make librdkafka fetch the partition anew.
-  std::function<void(const TopicPartition&)> restart_fetch = {};
-  /// Asks the monitor to look at the topics' ids now.
-  std::function<void()> topics_in_doubt = {};
+  Requests requests = {};
   Breaker breaker = {};
+  TriedHalts tried_halts = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};
   /// Null in tests that apply messages by hand.
   std::unique_ptr<Presence> presence = {};
+
+  /// Messages of one partition of the topic that a worker may have in hand at once.
+  [[nodiscard]] std::uint32_t most_in_hand(const std::string& topic) const {
+    std::uint32_t most = 1;
+    if (router.batches(topic))
+      most = options.batch.max_messages;
+    if (router.pipelines(topic))
+      most = std::max(most, options.consumer.pipeline);
+    return most;
+  }
 
   [[nodiscard]] std::string commit_metadata() const {
     return engine::commit_metadata(registration.database_id);

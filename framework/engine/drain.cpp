@@ -32,6 +32,17 @@ Drained judge(const DrainView& view) {
   return view.paused ? Drained::kLeftBehind : Drained::kNotYet;
 }
 
+DrainView view_of(const ledger::RegisterRow& row, std::optional<std::int64_t> goal) {
+  DrainView view;
+  view.acquired = true;
+  view.halted = row.state == ledger::PartitionState::kHalted;
+  view.paused = row.state == ledger::PartitionState::kPaused;
+  view.durable = true;
+  view.reached = row.stored.next();
+  view.goal = goal;
+  return view;
+}
+
 std::string left_behind_text(const TopicPartition& partition, const DrainView& view) {
   return fmt::format("{} [{}] is {} before offset {}{}", partition.topic, partition.partition,
                      view.halted ? "HALTED" : "paused", view.reached,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ledger/register_view.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
@@ -43,6 +44,9 @@ enum class Drained {
   kLeftBehind,  ///< halted, or paused before its goal: it goes no further by itself
 };
 [[nodiscard]] Drained judge(const DrainView& view);
+
+/// The same of a partition that this process had and has no more, by its row of the register.
+[[nodiscard]] DrainView view_of(const ledger::RegisterRow& row, std::optional<std::int64_t> goal);
 
 /// "payments [0] is paused before offset 3 of 6"
 [[nodiscard]] std::string left_behind_text(const TopicPartition& partition, const DrainView& view);

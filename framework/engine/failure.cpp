@@ -4,7 +4,7 @@
 
 #include <pqxx/except>
 
-#include "ledger/dead_letters.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"

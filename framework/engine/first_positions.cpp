@@ -40,7 +40,7 @@ std::vector<FirstPosition> first_positions(const kafka::Client& client, const Ka
   if (options.start == Start::kCommitted)
     committed = client.committed(partitions, timeout);
   if (options.start == Start::kTimestamp)
-    at_time = client.offsets_at(partitions, options.start_timestamp_ms, timeout);
+    at_time = client.offsets_at(partitions, options.start_timestamp, timeout);
   std::vector<FirstPosition> positions;
   for (const auto& partition : partitions) {
     const auto& range = kafka::answered(ranges, partition);

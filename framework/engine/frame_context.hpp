@@ -1,9 +1,12 @@
 #pragma once
 
+#include <memory>
+
+#include "dead_letters/store/dead_letters.hpp"
+#include "engine/bell.hpp"
 #include "engine/observers.hpp"
 #include "handlers/router.hpp"
 #include "ledger/batch_keys.hpp"
-#include "ledger/dead_letters.hpp"
 #include "ledger/idempotency_keys.hpp"
 #include "ledger/skipped_messages.hpp"
 #include "pawl/options.hpp"
@@ -19,6 +22,8 @@ struct FrameContext {
   ledger::SkippedMessages skips;
   ledger::DeadLetters dead_letters;
   ledger::BatchKeys batch_keys;
+  /// Rung when a letter was stored, for whoever feeds them to somebody.
+  std::shared_ptr<Bell> letter_stored = std::make_shared<Bell>();
 };
 
 }  // namespace pawl::engine

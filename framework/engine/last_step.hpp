@@ -6,8 +6,7 @@
 
 #include "ledger/offset_register.hpp"
 #include "pawl/message.hpp"
-#include "postgres/parameters.hpp"
-#include "postgres/statement.hpp"
+#include "postgres/request.hpp"
 
 namespace pawl::engine {
 
@@ -16,12 +15,14 @@ namespace pawl::engine {
 class LastStep {
  public:
   virtual ~LastStep() = default;
-  [[nodiscard]] virtual const postgres::Statement& statement(ledger::Outcome outcome) const = 0;
   /// `transaction`: id of the one that claimed the key; empty: unchecked.
-  virtual void fill(postgres::Parameters& parameters, const std::string& transaction,
-                    ledger::Outcome outcome) const = 0;
+  virtual void request(postgres::Request& request, const std::string& transaction,
+                       ledger::Outcome outcome) const = 0;
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
+  /// Whether a message that nobody handles, or that has no key, may be left out where the options
+  /// say so. Who replays one wants its effects.
+  [[nodiscard]] virtual bool may_leave_out() const = 0;
 };
 
 /// Moves the register past a message that came from Kafka.
@@ -31,17 +32,15 @@ class AdvanceStep final : public LastStep {
               ledger::Advance advance)
       : offsets_(offsets), partition_(partition), advance_(std::move(advance)) {}
 
-  [[nodiscard]] const postgres::Statement& statement(ledger::Outcome outcome) const override {
-    return offsets_.advance_statement(outcome, advance_.halted);
-  }
-  void fill(postgres::Parameters& parameters, const std::string& transaction,
-            ledger::Outcome outcome) const override {
+  void request(postgres::Request& request, const std::string& transaction,
+               ledger::Outcome outcome) const override {
     auto advance = advance_;
     advance.transaction = transaction;
     advance.outcome = outcome;
-    offsets_.fill(parameters, partition_, advance);
+    offsets_.advance(request, partition_, advance);
   }
   [[nodiscard]] bool respects_parking() const override { return true; }
+  [[nodiscard]] bool may_leave_out() const override { return true; }
 
  private:
   const ledger::OffsetRegister& offsets_;

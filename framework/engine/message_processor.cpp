@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "handlers/handler_statement.hpp"
@@ -28,10 +30,11 @@ MessageProcessor::MessageProcessor(const FrameContext& context)
 
 void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
   auto event = event_of(what, hand.message);
-  event.key = key_;
+  if (const auto* key = hand.key_text())
+    event.key = *key;
   event.detail = detail;
-  if (binding_ != nullptr)
-    event.handler = binding_->label;
+  if (hand.route != nullptr)
+    event.handler = hand.route->label;
   context_.observers.emit(event);
 }
 
@@ -44,64 +47,68 @@ MessageProcessor::InHand& MessageProcessor::look_at(std::size_t slot, const Mess
   return hands_[slot].emplace(message, readers_[slot]);
 }
 
-MessageProcessor::InHand& MessageProcessor::take_in_hand(const MessageStep& step) {
+MessageProcessor::InHand& MessageProcessor::take_in_hand(const postgres::Session& session,
+                                                         const MessageStep& step) {
   const auto other = 1 - current_;
-  if (started_ && hands_[other] && same_record(hands_[other]->message, step.message)) {
+  // What was looked at ahead views records that are there only as long as its claim is open.
+  if (ahead_ && session.keeps(*ahead_) && hands_[other] &&
+      same_record(hands_[other]->message, step.message)) {
     current_ = other;
   } else {
-    settle();
+    ahead_.reset();
     look_at(current_, step.message);
   }
   hands_[current_]->step = &step;
   return *hands_[current_];
 }
 
-void MessageProcessor::settle() noexcept {
-  started_.reset();
-}
-
 void MessageProcessor::study(InHand& hand) const {
-  hand.binding = context_.router.route(hand.message, hand.json);
-  if (hand.binding != nullptr)
-    hand.key = derive_key(*hand.binding, hand.message, hand.json);
-  hand.studied = true;
+  // Of a key that cannot be had it is known whose it would be.
+  hand.route = context_.router.route(hand.message, hand.json);
+  if (hand.route != nullptr)
+    hand.key = derive_key(hand.binding(), hand.message, hand.json);
+  hand.is_studied = true;
 }
 
 Outcome MessageProcessor::process(postgres::Session& session, const MessageStep& step,
-                                  std::optional<Upcoming> next) {
-  key_.clear();
-  binding_ = nullptr;
-  in_handler_ = false;
+                                  Subject& subject, std::optional<Upcoming> next) {
+  subject = {};
   next_ = next;
-  auto& hand = take_in_hand(step);
+  auto& hand = take_in_hand(session, step);
   emit_step(Step::kFetched, hand);
 
   try {
-    if (!hand.studied)
+    if (!hand.is_studied)
       study(hand);
   } catch (...) {
     // The key's failure is its handler's: this policy holds.
-    binding_ = hand.binding;
+    subject.binding = hand.route;
     throw;
   }
-  binding_ = hand.binding;
-  if (hand.binding == nullptr) {
-    if (context_.options.consumer.unmatched == Unmatched::kSkip) {
+  subject.binding = hand.route;
+  if (subject.binding == nullptr) {
+    if (context_.options.consumer.unmatched == Unmatched::kSkip && step.last.may_leave_out())
       return skip(session, hand, "no handler's condition matches", false);
-    }
     throw Unfit(
         ledger::dead_reason::kUnmatched,
         "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
   }
-  if (const auto* key = std::get_if<Key>(&hand.key)) {
-    key_ = key->text;
-    return apply_claimed(session, hand, key->text);
+  if (const auto* key = hand.key_text()) {
+    subject.key = *key;
+    return apply_claimed(session, hand, subject);
   }
-  switch (hand.binding->missing_key) {
+  return process_without_key(session, hand, subject);
+}
+
+Outcome MessageProcessor::process_without_key(postgres::Session& session, InHand& hand,
+                                              Subject& subject) {
+  switch (hand.binding().missing_key) {
     case MissingKey::kProcess:
-      return apply_unchecked(session, hand);
+      return apply_unchecked(session, hand, subject);
     case MissingKey::kSkip:
-      return skip(session, hand, "no idempotency key", false);
+      if (hand.step->last.may_leave_out())
+        return skip(session, hand, "no idempotency key", false);
+      break;
     case MissingKey::kFail:
       break;
   }
@@ -109,27 +116,7 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
       ledger::dead_reason::kMissingKey,
       fmt::format("{}: the message has no idempotency key ({}); correct the producer or "
                   "idempotency.key, or choose idempotency.missing_key",
-                  handlers::handler_text(hand.binding->label), std::get<NoKey>(hand.key).why));
-}
-
-void MessageProcessor::identify(const Message& message) {
-  settle();
-  key_.clear();
-  binding_ = nullptr;
-  in_handler_ = false;
-  try {
-    auto& hand = look_at(current_, message);
-    binding_ = context_.router.route(hand.message, hand.json);
-    hand.binding = binding_;
-    if (binding_ == nullptr || binding_->key_function != nullptr)
-      return;
-    const auto key = derive_key(*hand.binding, hand.message, hand.json);
-    if (const auto* found = std::get_if<Key>(&key))
-      key_ = found->text;
-  } catch (...) {  // code's may be anything
-    // What cannot be read has no name.
-    return;
-  }
+                  handlers::handler_text(hand.binding().label), std::get<NoKey>(hand.key).why));
 }
 
 std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
@@ -139,89 +126,82 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
     auto& hand = look_at(1 - current_, next_->message);
     study(hand);
     // A batch claims its keys by itself.
-    if (hand.binding == nullptr || hand.binding->batch != nullptr ||
-        !std::holds_alternative<Key>(hand.key))
+    const auto* binding = hand.route;
+    if (binding == nullptr || binding->batch != nullptr || hand.key_text() == nullptr)
       return std::nullopt;
-    const auto scope = scopes_.known(*hand.binding, hand.message.topic(), next_->source);
+    const auto scope = scopes_.known(*binding, hand.message.topic(), next_->source);
     if (!scope)
       return std::nullopt;
-    next_claim_.clear();
     // Only what comes from Kafka has a next one, so a parked key holds it back.
-    const bool parks = hand.binding->may_park(hand.message);
-    fill_claim(next_claim_, *scope, next_->source, hand, parks);
-    return postgres::NextStart{claim_statement(parks), next_claim_, hand.binding->frame};
+    const bool parks = binding->may_park(hand.message);
+    request_claim(next_claim_, *scope, next_->source, hand, parks);
+    return postgres::NextStart{next_claim_, binding->frame};
   } catch (...) {  // code's may be anything
     // It is said when that message is in hand.
     return std::nullopt;
   }
 }
 
-const postgres::Statement& MessageProcessor::claim_statement(bool parks) const {
-  return parks ? context_.keys.claim_unless_parked_statement() : context_.keys.claim_statement();
-}
-
-void MessageProcessor::fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope,
-                                  ledger::SourceId source, const InHand& hand, bool parks) const {
-  context_.keys.fill(
-      parameters, {scope, std::get<Key>(hand.key).text, message::payload_hash(hand.message), source,
-                   hand.message.partition(), hand.message.offset()});
+void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId scope,
+                                     ledger::SourceId source, const InHand& hand,
+                                     bool parks) const {
+  ledger::Claim claim{scope,  *hand.key_text(),         message::payload_hash(hand.message),
+                      source, hand.message.partition(), hand.message.offset()};
   if (parks)
-    context_.dead_letters.fill_record_key(parameters, hand.message);
+    claim.unless_parked = context_.dead_letters.record_key(hand.message);
+  context_.keys.claim(request, claim);
 }
 
 Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
-                                        const std::string& key) {
-  const auto scope = scopes_.find(session, *hand.binding, hand.message.topic(), hand.step->source);
-  postgres::Frame frame(session, hand.binding->frame);
-  const bool parks = hand.step->last.respects_parking() && hand.binding->may_park(hand.message);
+                                        Subject& subject) {
+  const auto& binding = hand.binding();
+  const auto scope = scopes_.find(session, binding, hand.message.topic(), hand.step->source);
+  postgres::Frame frame(session, binding.frame);
+  const bool parks = hand.step->last.respects_parking() && binding.may_park(hand.message);
   const auto claim = [&] {
-    if (started_) {
-      auto started = *std::move(started_);
-      started_.reset();
-      return frame.proceed(std::move(started));
+    if (const auto ticket = std::exchange(ahead_, std::nullopt)) {
+      if (auto answer = session.go_on(*ticket))
+        return frame.proceed(*std::move(answer));
     }
-    postgres::Parameters parameters;
-    fill_claim(parameters, scope, hand.step->source, hand, parks);
-    return frame.begin(claim_statement(parks), parameters);
+    request_claim(request_, scope, hand.step->source, hand, parks);
+    return frame.begin(request_);
   };
   const auto answer = claim();
   emit_step(Step::kClaimed, hand);
 
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (!transaction) {
-    if (parks && park_behind(frame, hand, key))
+    if (parks && park_behind(frame, hand, subject.key))
       return Outcome::kParked;
-    return pass_duplicate(frame, hand, scope, key);
+    return pass_duplicate(frame, hand, scope, subject.key);
   }
 
-  const auto response = run_handler(session, frame, hand);
-  if (response) {
-    postgres::Parameters stored;
-    context_.keys.fill_response(stored, scope, key, *response);
-    frame.defer_own(context_.keys.store_response_statement(), std::move(stored));
-  }
+  const auto response = run_handler(session, frame, hand, subject);
+  if (response)
+    frame.defer_own(context_.keys.store_response(scope, subject.key, *response));
   emit_step(Step::kHandled, hand);
   finish(frame, hand, *transaction, Outcome::kApplied);
   return Outcome::kApplied;
 }
 
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
-                                       InHand& hand) {
-  in_handler_ = true;
-  return call_handler(session,
-                      [&] { return hand.binding->handler->apply(frame, hand.message, hand.json); });
+                                       InHand& hand, Subject& subject) {
+  subject.handler_begun = true;
+  return call_handler(
+      session, [&] { return hand.binding().handler->apply(frame, hand.message, hand.json); });
 }
 
-Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand) {
-  postgres::Frame frame(session, hand.binding->frame);
-  postgres::Parameters none;
-  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand,
+                                          Subject& subject) {
+  postgres::Frame frame(session, hand.binding().frame);
+  context_.keys.name_transaction(request_);
+  const auto answer = frame.begin(request_);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  if (hand.step->last.respects_parking() && hand.binding->may_park(hand.message) &&
+  if (hand.step->last.respects_parking() && hand.binding().may_park(hand.message) &&
       park_behind(frame, hand, ""))
     return Outcome::kParked;
-  run_handler(session, frame, hand);
+  run_handler(session, frame, hand, subject);
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
   return Outcome::kUnchecked;
@@ -229,15 +209,14 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
 
 Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& hand,
                                          ledger::ScopeId scope, const std::string& key) {
-  postgres::Parameters parameters;
-  context_.keys.fill_lookup(parameters, scope, key);
-  const auto found = frame.exec(context_.keys.lookup_statement(), parameters);
+  context_.keys.look_up(request_, scope, key);
+  const auto found = frame.exec(request_);
   const auto stored = ledger::IdempotencyKeys::read(found.get());
   if (!stored) {
-    // Removed between claim and look-up; the next try claims it.
-    throw postgres::Error("40001", "the idempotency key vanished while it was looked at");
+    throw postgres::Error(std::string(postgres::kKeyVanishedState),
+                          "the idempotency key vanished while it was looked at");
   }
-  if (hand.binding->conflicts(message::payload_hash(hand.message), stored->payload_hash)) {
+  if (hand.binding().conflicts(message::payload_hash(hand.message), stored->payload_hash)) {
     throw Unfit(
         ledger::dead_reason::kConflict,
         fmt::format(
@@ -247,29 +226,28 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
             "idempotency.conflict = \"ignore\" if producers only re-serialise",
             stored->topic, stored->partition, stored->offset));
   }
-  if (ledger::renews(hand.message.timestamp_ms(), stored->created_ms)) {
+  if (ledger::renews(hand.message.timestamp(), stored->created)) {
     postgres::ArrayElements keys;
     keys.add_text(key);
-    postgres::Parameters renewal;
-    context_.keys.fill_renewal(renewal, scope, keys);
-    frame.defer_own(context_.keys.renew_statement(), std::move(renewal));
+    postgres::Request renewal;
+    context_.keys.renew(renewal, scope, keys);
+    frame.defer_own(std::move(renewal));
   }
   finish(frame, hand, stored->transaction, Outcome::kDuplicate);
-  tell_duplicate(context_.observers, *hand.binding, hand.message, stored->response);
+  tell_duplicate(context_.observers, hand.binding(), hand.message, stored->response);
   return Outcome::kDuplicate;
 }
 
 bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
                                    const std::string& key) {
-  postgres::Parameters record_key;
-  context_.dead_letters.fill_record_key(record_key, hand.message);
-  const auto answer = frame.exec(context_.dead_letters.is_parked_statement(), record_key);
+  auto asked = context_.dead_letters.ask_parked(hand.message);
+  const auto answer = frame.exec(asked);
   if (!ledger::DeadLetters::parked(answer.get()))
     return false;
   ledger::Burial burial;
   burial.parked = true;
   burial.reason = ledger::dead_reason::kParked;
-  burial.handler = hand.binding->label;
+  burial.handler = hand.binding().label;
   burial.idempotency_key = key;
   burial.error = "waits behind an earlier message of its record key";
   burial.leader_epoch = hand.step->leader_epoch;
@@ -280,41 +258,37 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
   // As everybody who changes what waits: the record key's row before the letter's.
-  if (burial.parks_its_key) {
-    postgres::Parameters record_key;
-    context_.dead_letters.fill_record_key(record_key, hand.message);
-    frame.defer_own(context_.dead_letters.park_key_statement(), std::move(record_key));
-  }
-  postgres::Parameters letter;
-  context_.dead_letters.fill_burial(letter, hand.message, burial);
-  frame.defer_own(context_.dead_letters.bury_statement(), std::move(letter));
+  if (burial.parks_its_key)
+    frame.defer_own(context_.dead_letters.park_key(hand.message));
+  frame.defer_own(context_.dead_letters.bury(hand.message, burial));
   finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
          fmt::format("{}: {}", burial.reason, burial.error));
 }
 
 void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& step,
-                                 FailurePolicy policy, const ledger::Burial& burial) {
+                                 const Subject& subject, FailurePolicy policy,
+                                 const ledger::Burial& burial) {
   next_.reset();
-  const auto& hand = take_in_hand(step);
+  auto& hand = take_in_hand(session, step);
+  hand.route = subject.binding;
+  hand.key = Key{subject.key};
   if (policy == FailurePolicy::kSkip) {
     skip(session, hand, ledger::storable_text(burial.error, 1000), true);
     return;
   }
   postgres::Frame frame(session, {});
-  postgres::Parameters none;
-  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+  context_.keys.name_transaction(request_);
+  const auto answer = frame.begin(request_);
   bury(frame, hand, burial, ledger::IdempotencyKeys::claimed_by(answer.get()).value_or(""));
 }
 
 Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
                                const std::string& reason, bool with_payload) {
   postgres::Frame frame(session, {});
-  postgres::Parameters none;
-  const auto answer = frame.begin(context_.keys.unchecked_statement(), none);
+  context_.keys.name_transaction(request_);
+  const auto answer = frame.begin(request_);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
-  postgres::Parameters record;
-  context_.skips.fill(record, hand.message, reason, with_payload);
-  frame.defer_own(context_.skips.record_statement(), std::move(record));
+  frame.defer_own(context_.skips.record(hand.message, reason, with_payload));
   finish(frame, hand, transaction.value_or(""), Outcome::kSkipped);
   return Outcome::kSkipped;
 }
@@ -322,18 +296,13 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
                               const std::string& transaction, Outcome outcome,
                               std::string_view why) {
-  postgres::Parameters parameters;
-  hand.step->last.fill(parameters, transaction, outcome);
-
+  hand.step->last.request(request_, transaction, outcome);
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
     hooks.before_commit = [&] { emit(Step::kAdvancing, hand); };
     hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
   }
-  auto started =
-      frame.finish(hand.step->last.statement(outcome), parameters, hooks, prepare_next());
-  if (started)
-    started_.emplace(*std::move(started));
+  ahead_ = frame.finish(request_, hooks, prepare_next());
 
   switch (outcome) {
     case Outcome::kDuplicate:
@@ -344,9 +313,11 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
       break;
     case Outcome::kDead:
       emit(Step::kDeadLettered, hand, why);
+      context_.letter_stored->ring();
       break;
     case Outcome::kParked:
       emit(Step::kParked, hand, why);
+      context_.letter_stored->ring();
       break;
     default:
       emit(Step::kCommitted, hand);

@@ -11,6 +11,7 @@
 #include "engine/last_step.hpp"
 #include "engine/message_key.hpp"
 #include "engine/scope_cache.hpp"
+#include "engine/subject.hpp"
 #include "ledger/types.hpp"
 #include "message/json.hpp"
 #include "postgres/frame.hpp"
@@ -37,29 +38,16 @@ class MessageProcessor {
  public:
   explicit MessageProcessor(const FrameContext& context);
 
-  /// With `next` the claim of that message may travel behind this one's COMMIT; the caller
-  /// processes it next on this session, or calls settle().
-  ledger::Outcome process(postgres::Session& session, const MessageStep& step,
+  /// With `next` the claim of that message may travel behind this one's COMMIT; it serves if that
+  /// message comes next over this session, and is rolled back if not (postgres::Session::keeps).
+  /// `subject` says what it was about, also when this throws.
+  ledger::Outcome process(postgres::Session& session, const MessageStep& step, Subject& subject,
                           std::optional<Upcoming> next = std::nullopt);
 
   /// Ends a message that cannot be applied, in one transaction with its last step: as a dead
   /// letter, or left out. Runs nothing of the handler's.
-  void set_aside(postgres::Session& session, const MessageStep& step, FailurePolicy policy,
-                 const ledger::Burial& burial);
-
-  /// Finds out what a message is for last_key() and last_binding() without running anything of the
-  /// handler's: no key function either.
-  void identify(const Message& message);
-
-  /// Gives up what was begun for the next message, if anything: the session is free for other use.
-  void settle() noexcept;
-
-  /// The idempotency key of the message processed last, for error texts; may be empty.
-  [[nodiscard]] const std::string& last_key() const { return key_; }
-  /// The handler that it went to; nullptr when none was found.
-  [[nodiscard]] const handlers::Binding* last_binding() const { return binding_; }
-  /// Whether its handler had begun.
-  [[nodiscard]] bool in_handler() const { return in_handler_; }
+  void set_aside(postgres::Session& session, const MessageStep& step, const Subject& subject,
+                 FailurePolicy policy, const ledger::Burial& burial);
 
   /// Forgets what was read from the database: the connection is a new one.
   void forget() { scopes_.forget(); }
@@ -73,21 +61,29 @@ class MessageProcessor {
     const MessageStep* step = nullptr;  ///< null until it is in hand
     Message message;
     message::JsonView json;
-    const handlers::Binding* binding = nullptr;
+    bool is_studied = false;
+    const handlers::Binding* route = nullptr;  ///< nullptr: no handler's condition matches
     std::variant<NoKey, Key> key;
-    bool studied = false;  ///< binding and key are found
+
+    [[nodiscard]] const handlers::Binding& binding() const { return *route; }
+    /// Nullptr: it has none.
+    [[nodiscard]] const std::string* key_text() const {
+      const auto* const found = std::get_if<Key>(&key);
+      return found == nullptr ? nullptr : &found->text;
+    }
   };
 
   InHand& look_at(std::size_t slot, const Message& message);
-  InHand& take_in_hand(const MessageStep& step);
+  InHand& take_in_hand(const postgres::Session& session, const MessageStep& step);
   void study(InHand& hand) const;
-  [[nodiscard]] const postgres::Statement& claim_statement(bool parks) const;
-  void fill_claim(postgres::Parameters& parameters, ledger::ScopeId scope, ledger::SourceId source,
-                  const InHand& hand, bool parks) const;
+  ledger::Outcome process_without_key(postgres::Session& session, InHand& hand, Subject& subject);
+  void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
+                     const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();
-  ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, const std::string& key);
-  Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand);
-  ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand);
+  ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, Subject& subject);
+  Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand,
+                       Subject& subject);
+  ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);
   /// Behind a claim that claimed nothing: parks the message if its record key is parked.
@@ -103,17 +99,15 @@ class MessageProcessor {
 
   const FrameContext& context_;
   ScopeCache scopes_;
-  std::string key_;
-  const handlers::Binding* binding_ = nullptr;
-  bool in_handler_ = false;
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;
   std::array<std::optional<InHand>, 2> hands_;
   std::size_t current_ = 0;  ///< index of the message in hand
   std::optional<Upcoming> next_;
-  postgres::Parameters next_claim_;
-  std::optional<postgres::StartedTransaction> started_;  ///< for hands_[1 - current_]
+  postgres::Request request_;  ///< of the message in hand, one after the other
+  postgres::Request next_claim_;
+  std::optional<postgres::Ticket> ahead_;  ///< the claim of hands_[1 - current_]
 };
 
 }  // namespace pawl::engine

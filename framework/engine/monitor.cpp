@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "ledger/stalled_sessions.hpp"
 #include "pawl/consumer.hpp"
 
 namespace pawl::engine {
@@ -19,56 +20,25 @@ constexpr milliseconds kStalledLook{1000};
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
 
-// Ends a session only if all of it holds: it is a suspect's, it blocks us, and
-// its process has left it idle in a transaction for longer than the bound; in the middle of a
-// flight "idle" is an active session that waits to read from its client. A session that waits for a
-// synchronous standby is committing: ending it would make an unreplicated commit visible.
-const postgres::Statement kEndStalledOwner{
-    "",
-    "SELECT pg_terminate_backend(a.pid)"
-    "  FROM pg_stat_activity a"
-    " WHERE a.pid = $1::integer"
-    "   AND a.backend_start = $2::timestamptz"
-    "   AND a.pid = ANY (pg_blocking_pids($3::integer))"
-    "   AND (a.state IN ('idle in transaction', 'idle in transaction (aborted)')"
-    "        OR (a.state = 'active' AND a.wait_event = 'ClientRead'))"
-    "   AND a.state_change < clock_timestamp() - make_interval(secs => $4::bigint / 1000.0)"
-    "   AND a.wait_event IS DISTINCT FROM 'SyncRep'"};
-
 }  // namespace
 
 Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers)
     : context_(context), workers_(workers), thread_([this] { run(); }) {}
 
 Monitor::~Monitor() {
-  {
-    const std::scoped_lock lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
+  stopping_ = true;
+  // Wakes it.
+  context_.requests.doubt_topics();
   thread_.join();
-}
-
-void Monitor::topics_in_doubt() {
-  {
-    const std::scoped_lock lock(mutex_);
-    in_doubt_ = true;
-  }
-  changed_.notify_one();
 }
 
 void Monitor::run() {
   Clock::time_point next_topics{};
   Clock::time_point next_ends{};
   while (true) {
-    bool in_doubt = false;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kTick, [this] { return stopping_ || in_doubt_; });
-      if (stopping_)
-        return;
-      in_doubt = std::exchange(in_doubt_, false);
-    }
+    const bool in_doubt = context_.requests.wait_for_doubt(kTick);
+    if (stopping_)
+      return;
     const auto now = Clock::now();
     try {
       if (in_doubt || now >= next_topics) {
@@ -99,24 +69,26 @@ void Monitor::check_topics() {
   context_.kafka_reachable.answered();
   for (const auto& topic : context_.router.topics())
     tell_refusal(topic);
-  std::set<std::string> recreated;
+  std::vector<TopicPartition> recreated;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& topic = all[i]->partition.topic;
     if (refused_.contains(topic))
       continue;
     const auto found = context_.directory.find(topic, milliseconds(60000));
-    if (looks[i].topic_id.empty() || !found || found->id.empty() || all[i]->halted)
+    if (looks[i].topic_id.empty() || !found || found->id.empty())
       continue;
     if (found->id == looks[i].topic_id) {
       all[i]->named(looks[i]);
     } else {
-      recreated.insert(topic);
+      recreated.push_back(all[i]->partition);
     }
   }
-  for (const auto& topic : recreated) {
-    for (const auto& worker : workers_)
-      worker->recheck(topic);
-  }
+  if (recreated.empty())
+    return;
+  // Also what is halted: by a cause that passes it is tried again by itself. What stands still
+  // stays.
+  for (const auto& worker : workers_)
+    worker->recheck(recreated);
 }
 
 /// Said when Kafka begins to refuse the topic, and when that ends.
@@ -162,11 +134,11 @@ void Monitor::ask_log_ends() {
   }
 }
 
-void Monitor::warn(const std::string& text, const TopicPartition& partition) const {
-  Event event{Step::kWarning};
+void Monitor::warn(Warning warning, const std::string& text,
+                   const TopicPartition& partition) const {
+  auto event = warning_event(warning, text);
   event.topic = partition.topic;
   event.partition = partition.partition;
-  event.detail = text;
   context_.observers.emit(event);
 }
 
@@ -181,7 +153,8 @@ void Monitor::check_calls() {
       end_stalled_owner(call);
     const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
     if (waited > 2 * limit) {
-      warn(fmt::format(
+      warn(Warning::kWorkerStuck,
+           fmt::format(
                "a handler has not returned for {} s and cannot be interrupted; ending the process, "
                "the message runs again elsewhere",
                waited.count() / 1000),
@@ -191,7 +164,8 @@ void Monitor::check_calls() {
     if (waited <= limit)
       continue;
     if (std::exchange(given_up_[worker.get()], call.since) != call.since) {
-      warn(fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
+      warn(Warning::kWorkerStuck,
+           fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
                        "connection is given up and another one made",
                        waited.count() / 1000),
            call.partition);
@@ -221,14 +195,10 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
       session_ = std::make_unique<postgres::Session>(settings);
     }
     for (const auto& suspect : suspects(call)) {
-      postgres::Parameters parameters;
-      parameters.add_integer(suspect.pid);
-      parameters.add_text(suspect.backend_start);
-      parameters.add_integer(call.own->pid);
-      parameters.add_integer(context_.options.postgres.stalled_owner_after.count());
-      const auto ended = session_->exec(kEndStalledOwner, parameters);
-      if (PQntuples(ended.get()) > 0) {
-        warn(fmt::format("ended PostgreSQL session {} of an earlier owner of the partition, or of "
+      if (ledger::end_stalled_session(*session_, suspect, call.own->pid,
+                                      context_.options.postgres.stalled_owner_after)) {
+        warn(Warning::kStalledSession,
+             fmt::format("ended PostgreSQL session {} of an earlier owner of the partition, or of "
                          "this process itself: it was left idle in a transaction whose locks we "
                          "wait for",
                          suspect.pid),
@@ -238,7 +208,8 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
   } catch (const postgres::Error& error) {
     // idle_in_transaction_session_timeout ends it later.
     if (error.failure() != postgres::FailureClass::kConnection) {
-      warn(fmt::format("the session that may hold the partition's locks cannot be ended: {}",
+      warn(Warning::kStalledSession,
+           fmt::format("the session that may hold the partition's locks cannot be ended: {}",
                        error.what()),
            call.partition);
     }

@@ -2,11 +2,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -27,9 +24,6 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// Looks at the topics' ids soon. From any thread.
-  void topics_in_doubt();
-
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -40,7 +34,7 @@ class Monitor {
   void check_calls();
   [[nodiscard]] std::vector<postgres::Backend> suspects(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
-  void warn(const std::string& text, const TopicPartition& partition) const;
+  void warn(Warning warning, const std::string& text, const TopicPartition& partition) const;
 
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
@@ -49,10 +43,7 @@ class Monitor {
   /// The calls whose connection was given up, by when they began: told once each.
   std::map<const Worker*, Clock::time_point> given_up_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<bool> stopping_{false};  // changes under mutex_
-  bool in_doubt_ = false;              // guarded by mutex_
+  std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 

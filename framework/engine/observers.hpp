@@ -17,6 +17,14 @@ namespace pawl::engine {
   return event;
 }
 
+/// Something that an operator should know; `detail` must outlive the event.
+[[nodiscard]] inline Event warning_event(Warning warning, std::string_view detail) {
+  Event event{Step::kWarning};
+  event.warning = warning;
+  event.detail = detail;
+  return event;
+}
+
 /// All observers of a consumer. Immutable; called from every thread.
 class Observers {
  public:

@@ -10,13 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "pawl/consumer.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
 
-/// What the rest of the process may know about a partition that a worker owns. The worker writes,
-/// everybody reads.
+/// The one live picture of a partition that a worker owns, from which the group thread, the
+/// monitor, the log and whoever embeds the consumer read. The worker writes (the monitor: where
+/// Kafka's log ends).
 struct PartitionStatus {
   explicit PartitionStatus(TopicPartition p) : partition(std::move(p)) {}
 
@@ -34,6 +36,13 @@ struct PartitionStatus {
   std::atomic<std::int64_t> log_end{-1};
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
+
+  [[nodiscard]] PartitionSnapshot snapshot() const {
+    const auto known = [](std::int64_t offset) {
+      return offset >= 0 ? std::optional(offset) : std::nullopt;
+    };
+    return {partition, acquired, halted, paused, known(position), known(log_end)};
+  }
 
   /// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was
   /// processed by then came from the topic that Kafka still names.

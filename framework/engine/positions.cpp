@@ -25,12 +25,6 @@ const char* start_name(Start start) {
   return "unknown";
 }
 
-/// librdkafka ends by naming what its own policy does, which is to report it.
-std::string without_policy(const std::string& text) {
-  const auto policy = text.find(". Reset ");
-  return policy == std::string::npos ? text : text.substr(0, policy);
-}
-
 std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_t count) {
   std::vector<TopicPartition> partitions;
   for (std::int32_t p = 0; p < count; ++p)
@@ -40,18 +34,13 @@ std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_
 
 }  // namespace
 
-std::string Positions::set_command(const TopicPartition& partition, std::string_view to) const {
-  return fmt::format("pawl offsets set --config FILE --topic {} --partition {} --to {}",
-                     partition.topic, partition.partition, to);
-}
-
-std::vector<std::int64_t> Positions::resolve_start(
+std::vector<ledger::Position> Positions::resolve_start(
     const std::vector<TopicPartition>& partitions) const {
-  std::vector<std::int64_t> last_processed;
+  std::vector<ledger::Position> starts;
   for (const auto& first :
        first_positions(context_.kafka, context_.options.kafka, partitions, kafka::kAnswerTimeout))
-    last_processed.push_back(first.next - 1);
-  return last_processed;
+    starts.push_back(ledger::Position::before(first.next));
+  return starts;
 }
 
 std::optional<std::string> Positions::refuse_beside(postgres::Session& session,
@@ -120,8 +109,9 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
         "group {} has processed {} [{}] up to offset {} into database {}, but this "
         "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
         "postgres.url, restore the database, or state the position yourself: {}",
-        context_.options.kafka.group, where.topic, where.partition, committed->next - 1,
-        committed->database_id, context_.registration.database_id, set_command(where));
+        context_.options.kafka.group, where.topic, where.partition,
+        ledger::Position::before(committed->next).last(), committed->database_id,
+        context_.registration.database_id, set_command(where));
   }
   if (auto lost = lost_registration(session))
     return lost;
@@ -136,7 +126,7 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
   ledger::FirstContact contact;
   contact.topic = partition.topic;
   contact.start_policy = start_name(context_.options.kafka.start);
-  contact.last_processed = resolve_start(partitions);
+  contact.starts = resolve_start(partitions);
   contact.topic_id = topic.id;
   context_.offsets.first_contact(session, contact);
   return std::nullopt;
@@ -172,93 +162,37 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   }
   if (acquired->state == ledger::PartitionState::kHalted &&
       acquired->halt_kind == ledger::halt_kind::kPosition) {
-    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored_offset};
+    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored};
   }
 
+  const PositionPlace place{context_.options.kafka.group, partition};
+  const auto refuse = [&](const std::string& reason) {
+    return Refused{acquired->epoch, ledger::halt_kind::kPosition, reason, acquired->stored};
+  };
   const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(500));
   const auto& current_id = topic.id;
-  if (const auto reason = other_topic(partition, *acquired, current_id, looked_at)) {
-    return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason, acquired->stored_offset};
-  }
-  if (acquired->topic_id.empty() && !current_id.empty()) {
+  if (const auto reason = other_topic(place, *acquired, current_id, looked_at))
+    return refuse(*reason);
+  if (acquired->topic_id.empty() && !current_id.empty())
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);
-  }
-  const auto next = acquired->stored_offset + 1;
+  const auto next = acquired->stored.next();
   if (!hint || next < hint->start || next > hint->end) {
-    if (const auto reason = unservable(partition, next)) {
-      return Refused{acquired->epoch, ledger::halt_kind::kPosition, *reason,
-                     acquired->stored_offset};
-    }
+    if (const auto reason = unservable(place, acquired->stored))
+      return refuse(*reason);
   }
-  if (refusal && refusal->next == next && refusal->times > 1) {
-    return Refused{acquired->epoch, ledger::halt_kind::kPosition,
-                   other_log(partition, *acquired, *refusal), acquired->stored_offset};
-  }
+  if (const auto reason = other_log(place, *acquired, refusal))
+    return refuse(*reason);
   return Positioned{*acquired, source->id, current_id};
 }
 
-std::optional<std::string> Positions::unservable(const TopicPartition& partition,
-                                                 std::int64_t next_offset) const {
-  const auto ranges = context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout);
-  const auto& range = kafka::answered(ranges, partition);
-  const auto& group = context_.options.kafka.group;
-  if (next_offset < range.start) {
-    return fmt::format(
-        "{} {} [{}]: stored offset is {}, but Kafka's log begins at {}: retention removed {} "
-        "offsets before they were processed. Nothing was skipped. Restore the records, or accept "
-        "the loss: {}",
-        group, partition.topic, partition.partition, next_offset - 1, range.start,
-        range.start - next_offset, set_command(partition));
-  }
+std::optional<std::string> Positions::unservable(const PositionPlace& place,
+                                                 ledger::Position stored) const {
+  const auto ranges = context_.kafka.log_ranges({place.partition}, kafka::kAnswerTimeout);
+  auto range = kafka::answered(ranges, place.partition);
   // Beyond the stable end is not beyond the log: transactions may be open there.
-  if (next_offset > range.end &&
-      next_offset > context_.kafka.high_watermark(partition, kafka::kAnswerTimeout)) {
-    return fmt::format(
-        "{} {} [{}]: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
-        "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "
-        "state the position: {}",
-        group, partition.topic, partition.partition, next_offset - 1, range.end,
-        set_command(partition));
-  }
-  return std::nullopt;
-}
-
-std::string Positions::other_log(const TopicPartition& partition, const ledger::Acquired& acquired,
-                                 const PositionRefusal& refusal) const {
-  const auto epoch = acquired.leader_epoch ? fmt::format("leader epoch {}", *acquired.leader_epoch)
-                                           : std::string("of an unknown leader epoch");
-  return fmt::format(
-      "{} {} [{}]: stored offset is {} ({}), but Kafka's log does not hold that record any more: "
-      "{}. The log lost its end, and other records stand there now: those from the end that Kafka "
-      "names up to the stored offset are applied nowhere. Nothing was skipped. Find out what was "
-      "lost, then state the position: {}",
-      context_.options.kafka.group, partition.topic, partition.partition, acquired.stored_offset,
-      epoch, without_policy(refusal.text), set_command(partition));
-}
-
-std::optional<std::string> Positions::other_topic(const TopicPartition& partition,
-                                                  const ledger::Acquired& acquired,
-                                                  const std::string& current_id,
-                                                  std::optional<std::int64_t> looked_at) const {
-  if (acquired.topic_id.empty() || current_id.empty() || acquired.topic_id == current_id)
-    return std::nullopt;
-  const auto stored = acquired.stored_offset;
-  std::string applied =
-      "What was applied of the new one before this was seen, if anything, is not "
-      "known: `pawl audit` looks";
-  if (looked_at && *looked_at > stored) {
-    applied = "Nothing of the new one was applied";
-  } else if (looked_at) {
-    applied = fmt::format(
-        "Offsets {} to {} were applied after Kafka last named the old one: what was produced after "
-        "the change is of the new topic, and what stands before it there was applied nowhere",
-        *looked_at, stored);
-  }
-  return fmt::format(
-      "{} {} [{}]: the topic was deleted and created again (topic id was {}, is {}); stored offset "
-      "{} belongs to the old one. {}. To process the new topic from its start: {}",
-      context_.options.kafka.group, partition.topic, partition.partition, acquired.topic_id,
-      current_id, stored, applied, set_command(partition, "earliest"));
+  if (stored.next() > range.end)
+    range.end = context_.kafka.high_watermark(place.partition, kafka::kAnswerTimeout);
+  return outside_log(place, stored, range);
 }
 
 }  // namespace pawl::engine

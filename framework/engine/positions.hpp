@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "engine/context.hpp"
+#include "engine/position_checks.hpp"
 #include "ledger/types.hpp"
 #include "postgres/session.hpp"
 
@@ -25,16 +26,9 @@ struct Refused {
   std::optional<ledger::OwnerEpoch> epoch;
   std::string kind;    ///< ledger::halt_kind
   std::string reason;  ///< what happened and what to do
-  std::int64_t stored_offset = -1;
+  ledger::Position stored = {};
   /// When the whole topic was asked about, which serves all of its partitions; nullopt: it was not.
   std::optional<std::chrono::steady_clock::time_point> asked_at = std::nullopt;
-};
-
-/// What Kafka said against reading from a position, without a record in between.
-struct PositionRefusal {
-  std::int64_t next = 0;  ///< the offset that was to be read
-  int times = 0;          ///< in a row
-  std::string text;       ///< of the last time
 };
 
 using PositionAnswer = std::variant<Positioned, Refused>;
@@ -47,8 +41,7 @@ class Positions {
 
   /// Throws postgres::Error, postgres::InDoubt, kafka::KafkaError: try again later.
   /// `hint` is the log's range as asked a moment ago; what it seems to refuse is asked again.
-  /// `refusal`: believed when it came twice for what is the position still, since an error may be
-  /// left over from an older one. `looked_at`: see other_topic().
+  /// `refusal`: see other_log(). `looked_at`: see other_topic().
   PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition,
                          const std::optional<kafka::LogRange>& hint,
                          const std::optional<PositionRefusal>& refusal,
@@ -57,27 +50,10 @@ class Positions {
   /// What was refused is asked again: the session is a new one.
   void forget() { refused_topics_.clear(); }
 
-  /// Why Kafka can no longer serve `next_offset`; nullopt when it can.
-  [[nodiscard]] std::optional<std::string> unservable(const TopicPartition& partition,
-                                                      std::int64_t next_offset) const;
-
-  /// Why the topic in Kafka is not the one that the position belongs to; nullopt when it is.
-  /// `looked_at`: the next offset when Kafka last named the topic of the position; what this
-  /// process applied from there on may be the new topic's. nullopt: it did not look.
-  [[nodiscard]] std::optional<std::string> other_topic(const TopicPartition& partition,
-                                                       const ledger::Acquired& acquired,
-                                                       const std::string& current_id,
-                                                       std::optional<std::int64_t> looked_at) const;
-
-  /// "pawl offsets set ..." for error texts.
-  [[nodiscard]] std::string set_command(const TopicPartition& partition,
-                                        std::string_view to = "OFFSET") const;
-
  private:
-  /// Why the log is not the one that the position was reached in.
-  [[nodiscard]] std::string other_log(const TopicPartition& partition,
-                                      const ledger::Acquired& acquired,
-                                      const PositionRefusal& refusal) const;
+  /// Asks Kafka for the log's range, and holds the position against it.
+  [[nodiscard]] std::optional<std::string> unservable(const PositionPlace& place,
+                                                      ledger::Position stored) const;
   /// Of the topic, not of one partition: a refusal holds for all of them until it is due again, and
   /// a thousand partitions ask once.
   std::optional<Refused> first_contact(postgres::Session& session, const TopicPartition& partition);
@@ -86,7 +62,7 @@ class Positions {
   /// Throws KafkaError when there is none. `max_age`: as TopicDirectory::find().
   [[nodiscard]] kafka::TopicDescription topic_in_kafka(const std::string& topic,
                                                        std::chrono::milliseconds max_age) const;
-  [[nodiscard]] std::vector<std::int64_t> resolve_start(
+  [[nodiscard]] std::vector<ledger::Position> resolve_start(
       const std::vector<TopicPartition>& partitions) const;
   [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;
   [[nodiscard]] std::optional<std::string> refuse_beside(postgres::Session& session,

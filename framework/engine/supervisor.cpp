@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/shutdown_watch.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -17,9 +18,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll{100};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
-/// For what Kafka has not confirmed yet of the dead letters in hand; the next process sends it
-/// again.
-constexpr milliseconds kRelayEnd{2000};
+/// For what background tasks have in hand; what they do not finish, the next process does again.
+constexpr milliseconds kTasksEnd{2000};
 
 std::string make_owner() {
   char host[256] = "unknown-host";
@@ -28,67 +28,17 @@ std::string make_owner() {
   return fmt::format("{}:{}:{:08x}", host, ::getpid(), random());
 }
 
-std::vector<std::shared_ptr<Observer>> with(std::vector<std::shared_ptr<Observer>> observers,
-                                            const std::shared_ptr<Observer>& another) {
-  if (another)
-    observers.push_back(another);
-  return observers;
-}
-
-/// Ends the process when stopping takes longer than promised, whatever it hangs in: everything that
-/// is not committed runs again elsewhere.
-class ShutdownWatch {
- public:
-  ShutdownWatch(milliseconds timeout, const Observers& observers)
-      : thread_([this, timeout, &observers] {
-          std::unique_lock lock(mutex_);
-          if (changed_.wait_for(lock, timeout, [this] { return done_; }))
-            return;
-          Event event{Step::kWarning};
-          event.detail = finished_
-                             ? "consumer.shutdown_timeout has passed; all that was in hand is "
-                               "stored, but Kafka, or a task in the background, has not "
-                               "answered: leaving without it"
-                             : "consumer.shutdown_timeout has passed; leaving now, what was "
-                               "in hand runs again elsewhere";
-          observers.emit(event);
-          std::_Exit(static_cast<int>(finished_.value_or(RunResult::kShutdownTimeout)));
-        }) {}
-  ~ShutdownWatch() {
-    {
-      const std::scoped_lock lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  ShutdownWatch(const ShutdownWatch&) = delete;
-  ShutdownWatch& operator=(const ShutdownWatch&) = delete;
-
-  /// All that was in hand is stored, so from now on this is how the process ends.
-  void finished(RunResult result) {
-    const std::scoped_lock lock(mutex_);
-    finished_ = result;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;                  // guarded by mutex_
-  std::optional<RunResult> finished_;  // guarded by mutex_
-  std::thread thread_;
-};
-
 }  // namespace
 
 Supervisor::Supervisor(const Options& options, const Registry& registry,
-                       std::vector<std::shared_ptr<Observer>> observers)
+                       std::vector<std::shared_ptr<Observer>> observers,
+                       std::vector<MakeTask> tasks)
     : options_(options),
       registry_(registry),
       router_(options, registry),
-      bell_(options.dead_letters.topic.empty() ? nullptr : std::make_shared<DeadLetterBell>()),
-      observers_(with(std::move(observers), bell_)),
-      client_(new_client(1)) {}
+      observers_(std::move(observers)),
+      client_(new_client(1)),
+      make_tasks_(std::move(tasks)) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -96,6 +46,17 @@ void Supervisor::emit(Step step, const std::string& detail) const {
   Event event{step};
   event.detail = detail;
   observers_.emit(event);
+}
+
+void Supervisor::warn(Warning warning, const std::string& detail) const {
+  observers_.emit(warning_event(warning, detail));
+}
+
+std::vector<PartitionSnapshot> Supervisor::partitions() const {
+  std::vector<PartitionSnapshot> result;
+  for (const auto& status : board_.all())
+    result.push_back(status->snapshot());
+  return result;
 }
 
 void Supervisor::stop() {
@@ -110,7 +71,7 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) co
       [this](int level, const std::string& facility, const std::string& text) {
         // librdkafka repeats connection failures in its events; its log adds what is only there.
         if (level <= 4)
-          emit(Step::kWarning, fmt::format("librdkafka {}: {}", facility, text));
+          warn(Warning::kKafkaClient, fmt::format("librdkafka {}: {}", facility, text));
       },
       partitions);
 }
@@ -126,22 +87,22 @@ void Supervisor::share_buffer() {
     client_ = new_client(partitions);
 }
 
-bool Supervisor::pause_before_retry(milliseconds delay) {
+void Supervisor::pause_before_retry(milliseconds delay) {
   std::unique_lock lock(stop_mutex_);
-  return !stop_changed_.wait_for(lock, delay, [this] { return stop_.load(); });
+  stop_changed_.wait_for(lock, delay, [this] { return stop_.load(); });
 }
 
 RunResult Supervisor::run() {
   for (const auto& warning : handlers::key_warnings(router_))
-    emit(Step::kWarning, warning);
+    warn(Warning::kKeyDoubtful, warning);
   if (!connect())
     return RunResult::kStopped;
   start_workers();
   loop();
   const bool drained = options_.consumer.drain && !stop_ && !fatal_;
+  const bool left_behind = drained && !draining_->left_behind().empty();
   if (drained)
-    say_drained();
-  const bool left_behind = drained && !left_behind_.empty();
+    emit(Step::kDrained, fmt::format("{}", fmt::join(draining_->left_behind(), "; ")));
   const auto result = leave(left_behind ? RunResult::kHaltedPartitions : RunResult::kStopped);
   if (fatal_)
     throw FatalError(*fatal_);
@@ -151,11 +112,11 @@ RunResult Supervisor::run() {
 bool Supervisor::connect() {
   Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
   std::string last_problem;
-  const auto report = [&](std::string problem) {
+  const auto report = [&](Warning warning, std::string problem) {
     if (problem == last_problem)
       return;
     last_problem = std::move(problem);
-    emit(Step::kWarning, last_problem);
+    warn(warning, last_problem);
   };
   while (!stop_) {
     try {
@@ -163,9 +124,7 @@ bool Supervisor::connect() {
       settings.unwanted = &stop_;
       postgres::Session session(settings);
       if (session.connected_read_only()) {
-        throw postgres::Error::connection_lost(
-            "the server lets nothing be written: it is a standby, or default_transaction_read_only "
-            "is on");
+        throw postgres::Error::connection_lost(kReadOnlyServer);
       }
       database_reachable_.answered();
       ledger::require_schema(session, options_.postgres.schema);
@@ -173,30 +132,12 @@ bool Supervisor::connect() {
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
-      const auto consumer = registration.consumer;
       share_buffer();
-      context_ = std::unique_ptr<Context>(new Context{
-          options_,
-          registry_,
-          router_,
-          observers_,
-          *client_,
-          database_reachable_,
-          kafka_reachable_,
-          std::move(registration),
-          ledger::OffsetRegister(options_.postgres.schema, consumer),
-          ledger::Suspects(options_.postgres.schema, consumer),
-          {options_, router_, observers_, ledger::IdempotencyKeys(options_.postgres.schema),
-           ledger::SkippedMessages(options_.postgres.schema, consumer),
-           ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters),
-           ledger::BatchKeys(options_.postgres.schema)},
-          TopicDirectory(*client_, router_.topics()),
-          {},
-          make_owner()});
+      make_context(std::move(registration));
       return true;
     } catch (const kafka::KafkaError& error) {
       kafka_reachable_.failed(error.what());
-      report(fmt::format("waiting for Kafka: {}", error.what()));
+      report(Warning::kKafkaAwaited, fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
       if (error.failure() == postgres::FailureClass::kProgram) {
         throw FatalError(
@@ -205,13 +146,35 @@ bool Supervisor::connect() {
                         error.what(), error.sqlstate()));
       }
       database_reachable_.failed(error.what());
-      report(fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
     } catch (const postgres::InDoubt& error) {
-      report(fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
     }
     pause_before_retry(backoff.next());
   }
   return false;
+}
+
+void Supervisor::make_context(ledger::Registration registration) {
+  const auto consumer = registration.consumer;
+  context_ = std::unique_ptr<Context>(
+      new Context{options_,
+                  registry_,
+                  router_,
+                  observers_,
+                  *client_,
+                  database_reachable_,
+                  kafka_reachable_,
+                  std::move(registration),
+                  ledger::OffsetRegister(options_.postgres.schema, consumer),
+                  ledger::Suspects(options_.postgres.schema, consumer),
+                  {options_, router_, observers_, ledger::IdempotencyKeys(options_.postgres.schema),
+                   ledger::SkippedMessages(options_.postgres.schema, consumer),
+                   ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters),
+                   ledger::BatchKeys(options_.postgres.schema)},
+                  TopicDirectory(*client_, router_.topics()),
+                  board_,
+                  make_owner()});
 }
 
 void Supervisor::start_workers() {
@@ -223,32 +186,25 @@ void Supervisor::start_workers() {
       context_->longest_batch =
           std::min(context_->longest_batch, binding->frame.statement_timeout / 2);
   }
-  if (router_.batches())
-    context_->max_in_hand = options_.batch.max_messages;
-  if (router_.pipelines())
-    context_->max_in_hand = std::max(context_->max_in_hand, options_.consumer.pipeline);
-  context_->restart_fetch = [this](const TopicPartition& partition) {
-    const std::scoped_lock lock(restarts_mutex_);
-    restarts_.insert(partition);
-  };
   context_->presence = std::make_unique<Presence>(
       options_, registry_, context_->registration.consumer, context_->owner, observers_);
   kafka::MembershipListener& listener = *this;
   membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();
-  context_->topics_in_doubt = [this] { monitor_->topics_in_doubt(); };
   for (std::uint32_t i = 0; i < options_.consumer.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*context_));
     load_[workers_.back().get()] = 0;
   }
   monitor_ = std::make_unique<Monitor>(*context_, workers_);
-  if (options_.retention.interval != milliseconds{0})
-    pruner_ = std::make_unique<Pruner>(*context_);
-  if (bell_)
-    relay_ = std::make_unique<DeadLetterRelay>(*context_, *bell_);
+  for (const auto& make : make_tasks_) {
+    if (auto task = make(*context_))
+      tasks_.push_back(std::move(task));
+  }
 }
 
 void Supervisor::loop() {
+  if (options_.consumer.drain)
+    draining_.emplace(*context_, stop_);
   std::vector<TopicPartition> manual;
   for (const auto& topic : router_.topics()) {
     for (const auto partition : options_.kafka.manual_partitions)
@@ -259,10 +215,10 @@ void Supervisor::loop() {
   while (!stop_ && !fatal_) {
     membership_->poll(kPoll);
     finish_revocation();
-    serve_restarts();
+    serve_requests();
     commit_progress();
     say_what_is_awaited();
-    if (options_.consumer.drain && drained())
+    if (draining_ && assigned_once_ && !revocation_ && draining_->is_done(owners_.size()))
       return;
   }
 }
@@ -278,8 +234,11 @@ std::function<void()> Supervisor::readable_callback(const TopicPartition& partit
 
 void Supervisor::on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) {
   assigned_once_ = true;
-  for (auto& stream : streams)
+  for (auto& stream : streams) {
+    if (draining_)
+      draining_->assigned(stream->partition());
     owners_.at(stream->partition())->assign(std::move(stream));
+  }
 }
 
 void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
@@ -292,6 +251,8 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
     --load_[owner->second];
     owners_.erase(owner);
     told_kafka_.erase(partition);
+    if (draining_)
+      draining_->revoked(partition);
   }
   auto revocation = std::make_shared<Revocation>();
   // Beyond this the message in hand is left to the fence of the next owner's acquire.
@@ -301,8 +262,8 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
   revocation_ = revocation;
   for (auto& [worker, mine] : by_worker) {
     auto* const w = worker;
-    w->revoke(std::move(mine), lost, [this, revocation, w] {
-      const std::scoped_lock lock(revocation_mutex_);
+    w->revoke(std::move(mine), lost, [revocation, w] {
+      const std::scoped_lock lock(revocation->mutex);
       revocation->pending.erase(w);
     });
   }
@@ -317,7 +278,7 @@ void Supervisor::finish_revocation() {
   if (!revocation_)
     return;
   {
-    const std::scoped_lock lock(revocation_mutex_);
+    const std::scoped_lock lock(revocation_->mutex);
     std::erase_if(revocation_->pending, [](const Worker* worker) { return worker->finished(); });
     if (!revocation_->pending.empty() && Clock::now() < revocation_->deadline)
       return;
@@ -326,13 +287,8 @@ void Supervisor::finish_revocation() {
   membership_->complete_revoke();
 }
 
-void Supervisor::serve_restarts() {
-  std::set<TopicPartition> restarts;
-  {
-    const std::scoped_lock lock(restarts_mutex_);
-    restarts.swap(restarts_);
-  }
-  for (const auto& partition : restarts) {
+void Supervisor::serve_requests() {
+  for (const auto& partition : context_->requests.take_restarts()) {
     if (!owners_.contains(partition) || revocation_)
       continue;
     for (const auto& touched : membership_->restart_fetch(partition)) {
@@ -354,11 +310,11 @@ void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, 
     fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {}", text);
     return;
   }
-  emit(Step::kWarning, fmt::format("Kafka: {}", text));
+  warn(Warning::kKafkaError, fmt::format("Kafka: {}", text));
   const bool about_topics =
       kind == kafka::ErrorKind::kTopicRefused || kind == kafka::ErrorKind::kTopicUnknown;
-  if (about_topics && monitor_)
-    monitor_->topics_in_doubt();
+  if (about_topics && context_)
+    context_->requests.doubt_topics();
 }
 
 void Supervisor::on_commit_refused() {
@@ -412,76 +368,14 @@ void Supervisor::say_what_is_awaited() {
                            : std::string("the broker's group.consumer.session.timeout.ms")));
 }
 
-bool Supervisor::find_drain_goal() {
-  if (drain_goal_)
-    return true;
-  try {
-    std::vector<TopicPartition> all;
-    for (const auto& topic : router_.topics()) {
-      const auto found = context_->directory.find(topic, milliseconds(1000));
-      if (!found)
-        return false;
-      for (std::int32_t p = 0; p < found->partitions; ++p)
-        all.push_back({topic, p});
-    }
-    std::map<TopicPartition, std::int64_t> ends;
-    for (const auto& [partition, range] : client_->log_ranges(all, kafka::kAnswerTimeout))
-      ends[partition] = range.end;
-    drain_goal_.emplace(all, ends);
-    return true;
-  } catch (const kafka::KafkaError& error) {
-    kafka_reachable_.failed(error.what());
-    return false;
-  }
+void Supervisor::stop_tasks(Clock::time_point deadline, bool finish) {
+  for (const auto& task : tasks_)
+    task->stop(deadline, finish);
 }
 
-bool Supervisor::drained() {
-  if (!assigned_once_ || revocation_ || !find_drain_goal())
-    return false;
-  const auto all = context_->board.all();
-  if (all.size() != owners_.size())
-    return false;
-  left_behind_.clear();
-  for (const auto& status : all) {
-    DrainView view;
-    view.acquired = status->acquired;
-    view.halted = status->halted;
-    view.paused = status->paused;
-    // Who has drained may delete the topic: nothing must depend on a replay then.
-    view.durable = status->next_for_kafka(options_.consumer.durability) >= status->position;
-    view.reached = std::max(status->position.load(), status->end_seen.load());
-    view.goal = drain_goal_->of(status->partition, status->log_end);
-    switch (judge(view)) {
-      case Drained::kNotYet:
-        return false;
-      case Drained::kLeftBehind:
-        left_behind_.push_back(left_behind_text(status->partition, view));
-        break;
-      case Drained::kDone:
-        break;
-    }
-  }
-  return true;
-}
-
-void Supervisor::say_drained() const {
-  emit(Step::kDrained, fmt::format("{}", fmt::join(left_behind_, "; ")));
-}
-
-/// `result`: how the process ends if nothing is cut. Returns how it does.
-RunResult Supervisor::leave(RunResult result) {
-  ShutdownWatch watch(options_.consumer.shutdown_timeout, observers_);
-  const auto interrupt_at = Clock::now() + options_.consumer.shutdown_timeout * 3 / 4;
-  // The workers take them off the board.
-  const auto partitions = context_->board.all();
-  for (const auto& worker : workers_)
-    worker->stop();
-  if (pruner_)
-    pruner_->stop();
-  // Who drains wants to find everything done; else the next process does the rest.
-  const bool feed_rest = options_.consumer.drain && !stop_ && !fatal_;
-  if (bell_ && !feed_rest)
-    bell_->stop(Clock::now() + kRelayEnd, false);
+/// Waits until the workers have let go of their partitions. Returns false where what they had in
+/// hand had to be interrupted.
+bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
   const auto all_finished = [this] {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](const auto& w) { return w->finished(); });
@@ -496,27 +390,47 @@ RunResult Supervisor::leave(RunResult result) {
         worker->interrupt();
     }
   }
-  if (interrupted) {
-    result = RunResult::kShutdownTimeout;
-  } else if (!fatal_) {
-    watch.finished(result);
-  }
-  // Up to here nothing is repeated by who may read the group's partitions next, pawl or not.
-  tell_kafka(partitions, true);
-  if (bell_ && feed_rest)
-    bell_->stop(Clock::now() + options_.consumer.shutdown_timeout / 4, true);
-  monitor_.reset();
-  pruner_.reset();
-  relay_.reset();
-  for (const auto& worker : workers_)
-    worker->join();
+  return !interrupted;
+}
+
+void Supervisor::leave_group() {
   finish_revocation();
   membership_->close();
   while (!membership_->closed()) {
     membership_->poll(milliseconds(20));
     finish_revocation();
   }
-  // Its intake wakes workers. They have let go of all partitions.
+}
+
+/// `result`: how the process ends if nothing is cut. Returns how it does.
+RunResult Supervisor::leave(RunResult result) {
+  ShutdownWatch watch(options_.consumer.shutdown_timeout, observers_);
+  draining_.reset();
+  const auto interrupt_at = Clock::now() + options_.consumer.shutdown_timeout * 3 / 4;
+  // The workers take them off the board.
+  const auto partitions = context_->board.all();
+  for (const auto& worker : workers_)
+    worker->stop();
+  // Who drains wants to find everything done; else the next process does the rest.
+  const bool finish = options_.consumer.drain && !stop_ && !fatal_;
+  if (!finish)
+    stop_tasks(Clock::now() + kTasksEnd, false);
+  if (!finish_workers(interrupt_at)) {
+    result = RunResult::kShutdownTimeout;
+  } else if (!fatal_) {
+    watch.finished(result);
+  }
+  // Up to here nothing is repeated by who may read the group's partitions next, pawl or not. They
+  // are given away before anything that may wait for a server, which only this process needs.
+  tell_kafka(partitions, true);
+  leave_group();
+  if (finish)
+    stop_tasks(Clock::now() + options_.consumer.shutdown_timeout / 4, true);
+  monitor_.reset();
+  tasks_.clear();
+  for (const auto& worker : workers_)
+    worker->join();
+  // Its intake wakes workers.
   membership_.reset();
   workers_.clear();
   context_.reset();

@@ -11,13 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/background_task.hpp"
 #include "engine/context.hpp"
-#include "engine/dead_letter_bell.hpp"
-#include "engine/dead_letter_relay.hpp"
-#include "engine/drain.hpp"
+#include "engine/draining.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
-#include "engine/pruner.hpp"
 #include "engine/worker.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
@@ -27,21 +25,27 @@
 namespace pawl::engine {
 
 /// Runs one consumer: connects, joins the group, deals partitions out to the workers, and ends in
-/// order. run() is the group thread: after the start it waits for nothing but Kafka's events.
+/// order. run() is the group thread: after the start it waits for nothing but Kafka's events. Wide
+/// because all of that thread's state is its own: six of the methods answer Kafka's events, the
+/// others are its start, its rounds and its end.
 class Supervisor final : private kafka::MembershipListener {
  public:
+  /// `tasks`: of what goes on beside the workers, in the order in which it begins.
   Supervisor(const Options& options, const Registry& registry,
-             std::vector<std::shared_ptr<Observer>> observers);
+             std::vector<std::shared_ptr<Observer>> observers, std::vector<MakeTask> tasks);
   ~Supervisor() override;
 
   RunResult run();
-  void stop();  ///< from any thread
+  void stop();                                                      ///< from any thread
+  [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;  ///< from any thread
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Shared with the workers, which may end later than the supervisor's other parts.
   struct Revocation {
-    std::set<Worker*> pending;  // guarded by revocation_mutex_
+    std::mutex mutex;
+    std::set<Worker*> pending;  // guarded by mutex
     Clock::time_point deadline;
   };
 
@@ -54,48 +58,46 @@ class Supervisor final : private kafka::MembershipListener {
   std::function<void()> readable_callback(const TopicPartition& partition) override;
 
   bool connect();
+  void make_context(ledger::Registration registration);
   void start_workers();
   void loop();
   void finish_revocation();
-  void serve_restarts();
+  void serve_requests();
   void commit_progress();
   void tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>& partitions, bool all);
-  [[nodiscard]] bool drained();
+  void stop_tasks(Clock::time_point deadline, bool finish);
   void say_what_is_awaited();
-  [[nodiscard]] bool find_drain_goal();
-  void say_drained() const;
+  bool finish_workers(Clock::time_point interrupt_at);
+  void leave_group();
   RunResult leave(RunResult result);
   [[nodiscard]] std::unique_ptr<kafka::Client> new_client(std::size_t partitions) const;
   void share_buffer();
-  bool pause_before_retry(std::chrono::milliseconds delay);
+  void pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;
+  void warn(Warning warning, const std::string& detail) const;
 
   const Options& options_;
   const Registry& registry_;
   handlers::Router router_;
-  const std::shared_ptr<DeadLetterBell> bell_;  ///< null: there is no dead_letters.topic
   Observers observers_;
   Reachability database_reachable_{observers_, Step::kDatabaseLost, Step::kDatabaseBack};
   Reachability kafka_reachable_{observers_, Step::kKafkaLost, Step::kKafkaBack};
   std::unique_ptr<kafka::Client> client_;
+  StatusBoard board_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<kafka::Membership> membership_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Monitor> monitor_;
-  std::unique_ptr<Pruner> pruner_;          ///< null: retention.interval is zero
-  std::unique_ptr<DeadLetterRelay> relay_;  ///< null: there is no dead_letters.topic
+  const std::vector<MakeTask> make_tasks_;
+  std::vector<std::unique_ptr<BackgroundTask>> tasks_;
 
   std::map<TopicPartition, Worker*> owners_;  // group thread
   std::map<Worker*, std::size_t> load_;       // group thread
-  std::mutex revocation_mutex_;
   std::shared_ptr<Revocation> revocation_;
-  std::mutex restarts_mutex_;
-  std::set<TopicPartition> restarts_;  // guarded by restarts_mutex_
 
   bool assigned_once_ = false;
   std::optional<Clock::time_point> say_awaited_at_;  ///< nullopt: said, or nothing to say
-  std::optional<DrainGoal> drain_goal_;
-  std::vector<std::string> left_behind_;  ///< by draining, as texts
+  std::optional<Draining> draining_;                 ///< with --drain, from the first poll on
   std::map<TopicPartition, std::int64_t> told_kafka_;
   Clock::time_point next_commit_{};
   std::optional<std::string> fatal_;

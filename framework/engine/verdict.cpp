@@ -12,6 +12,11 @@ using What = Action::What;
 constexpr Action kPrepareAnew{What::kPrepareAnew, Wait::kAcquireBackoff, Say::kWarning};
 constexpr Action kAskAgain{What::kAskAgain, Wait::kAcquireBackoff, Say::kWarning};
 
+/// The session was made anew for this message before, and that was of no help.
+bool prepared_anew(const Attempt& attempt, const Head& head) {
+  return head.prepared_anew_for == attempt.offset;
+}
+
 /// Some policy has to be applied.
 Action end_of_attempts(const Attempt& attempt, const Policy& policy) {
   // What a handler committed by itself cannot be taken back, and a letter would hide it.
@@ -40,7 +45,7 @@ Action decide_message(const Attempt& attempt, const Head& head, const Policy& po
     case FailureClass::kResource:
       return {What::kWaitForRoom, Wait::kNone, Say::kFailed};
     case FailureClass::kProgram:
-      if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+      if (is_stale_statement(attempt.failure) && !prepared_anew(attempt, head))
         return {What::kPrepareAnew, Wait::kNone, Say::kFailed};
       return {What::kHaltProgram, Wait::kNone, Say::kFailed};
     default:
@@ -81,17 +86,16 @@ Action decide_end_of_log(const Attempt& attempt, const Head& head) {
     case FailureClass::kResource:
       return {What::kWaitForRoom, Wait::kNone, Say::kWarning};
     case FailureClass::kProgram:
-      if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+      if (is_stale_statement(attempt.failure) && !prepared_anew(attempt, head))
         return kPrepareAnew;
       return {What::kHaltProgram};
     default:
-      // statement_timeout: it waited for somebody's lock.
-      return attempt.failure.sqlstate == "57014" ? kLater : Action{What::kHaltProgram};
+      return {What::kHaltProgram};
   }
 }
 
 Action decide_note(const Attempt& attempt, const Head& head) {
-  if (is_stale_statement(attempt.failure) && !head.prepared_anew)
+  if (is_stale_statement(attempt.failure) && !prepared_anew(attempt, head))
     return kPrepareAnew;
   return {What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
 }
@@ -110,7 +114,7 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     // An outage is no message's fault. But SQL that crashes its server process breaks only its own
     // connection, without a word of the server's, and so again at every attempt. In doubt: should
     // the message be stored after all, it will not be in hand again.
-    const bool suspect = runs_handler(attempt.what) && attempt.handler_begun &&
+    const bool suspect = runs_handler(attempt.what) && attempt.subject.handler_begun &&
                          !postgres::is_goodbye(failure.sqlstate);
     return {What::kReconnect, Wait::kNone, Say::kNothing,
             suspect ? Company::kAlone : Company::kAsBefore};

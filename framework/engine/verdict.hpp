@@ -5,11 +5,9 @@
 #include <string>
 
 #include "engine/failure.hpp"
+#include "engine/head.hpp"
+#include "engine/subject.hpp"
 #include "pawl/options.hpp"
-
-namespace pawl::handlers {
-struct Binding;
-}
 
 namespace pawl::engine {
 
@@ -32,19 +30,9 @@ struct Attempt {
   std::string about = {};    ///< kHalt: the reason of the halt that cannot be stored
   std::int64_t offset = -1;  ///< of the first message in hand; of the log's end
   std::size_t messages = 1;  ///< in hand together
-  bool handler_begun = false;
   /// The register has counted it as an attempt of the message's, or need not.
   bool counted = false;
-  const handlers::Binding* binding = nullptr;  ///< of the first message; nullptr: none was found
-  std::string key = {};                        ///< its idempotency key; may be empty
-};
-
-/// What is known of the message that stands first.
-struct Head {
-  std::uint32_t attempts = 0;            ///< as counted in the register
-  std::uint32_t broken_connections = 0;  ///< in its handler, since it came to the head
-  bool one_try_only = false;             ///< was halted at, and is tried once more by this process
-  bool prepared_anew = false;            ///< for it, in a new session; that was of no help
+  Subject subject = {};  ///< of the first message; `handler_begun`: of any
 };
 
 /// What its handler's configuration says of it.
@@ -70,7 +58,7 @@ struct Action {
     kSetAside,       ///< as the policy says
     kHaltAtMessage,  ///< until an operator or a new owner tries it once more
     kHaltProgram,    ///< and try by itself from time to time: any message would fail
-    kHaltFlood,      ///< the same, because the breaker is open
+    kHaltFlood,      ///< as kHaltProgram, because the breaker is open
   };
   enum class Wait { kNone, kJitter, kAcquireBackoff, kRetryBackoff };
   enum class Say { kNothing, kFailed, kWarning };
@@ -95,7 +83,8 @@ struct Action {
 inline constexpr std::uint32_t kMostBrokenConnections = 5;
 
 /// What follows when something about a partition fails (docs/failures.md). Pure, and the only place
-/// where that is decided.
+/// where that is decided. An attempt in doubt is no case of its own: its connection is lost, and
+/// whether it was stored says the register when the partition is acquired anew.
 [[nodiscard]] Action decide(const Attempt& attempt, const Head& head, const Policy& policy);
 
 /// It failed, but the server had room for the statements of a message: disk, memory, connections.

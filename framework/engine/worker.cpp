@@ -5,39 +5,17 @@
 #include <utility>
 
 namespace pawl::engine {
-namespace {
-using std::chrono::milliseconds;
-
-constexpr const char* kReadOnlyServer =
-    "the server lets nothing be written: it is a standby, or default_transaction_read_only is on";
-}  // namespace
-
-postgres::SessionSettings session_settings(const Options& options) {
-  postgres::SessionSettings settings;
-  settings.url = options.postgres.url;
-  settings.application_name = "pawl " + options.kafka.group;
-  settings.pooled = options.postgres.pooled;
-  settings.synchronous_commit = options.postgres.synchronous_commit;
-  settings.durable_commit = options.postgres.synchronous_commit;
-  settings.connect_timeout = options.postgres.connect_timeout;
-  settings.lock_timeout = options.postgres.lock_timeout;
-  milliseconds longest{30000};
-  for (const auto& handler : options.handlers)
-    longest = std::max(longest, handler.timeout);
-  settings.statement_timeout =
-      options.handlers.empty() ? longest : options.handlers.front().timeout;
-  // A handler may compute without touching the database for as long as its timeout.
-  settings.idle_in_transaction_timeout = longest + milliseconds(30000);
-  return settings;
-}
 
 Worker::Worker(Context& context)
     : context_(context),
+      session_(context),
       positions_(context),
       processor_(context.frame),
-      flight_(context.frame, context.offsets, processor_.scopes()),
-      batches_(context.frame, processor_.scopes()),
-      connect_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
+      consequences_(context, session_, processor_),
+      probation_(context, session_, consequences_),
+      acquisition_(context, session_, positions_, consequences_, probation_),
+      runner_(context, session_, consequences_, probation_, processor_),
+      checkpoint_(context, session_),
       thread_([this] { run(); }) {}
 
 Worker::~Worker() {
@@ -53,55 +31,20 @@ void Worker::join() {
     thread_.join();
 }
 
-void Worker::wake() {
-  {
-    const std::scoped_lock lock(mailbox_mutex_);
-    woken_ = true;
-  }
-  mailbox_changed_.notify_one();
-}
-
-/// False: the thread has ended, and the command is let go of with all that it holds.
-bool Worker::post(std::function<void()> command) {
-  {
-    const std::scoped_lock lock(mailbox_mutex_);
-    if (mailbox_closed_)
-      return false;
-    mailbox_.push_back(std::move(command));
-  }
-  mailbox_changed_.notify_one();
-  return true;
-}
-
-/// Serves what was posted so far and takes nothing more.
-void Worker::close_mailbox() {
-  {
-    const std::scoped_lock lock(mailbox_mutex_);
-    mailbox_closed_ = true;
-  }
-  serve_mailbox();
-}
-
 void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
-  post([this, stream = std::move(stream)] {
+  mailbox_.post([this, stream = std::move(stream)] {
     // A stream that outlived the partitions would keep Kafka's client from closing.
     if (stopping_)
       return;
-    const auto& postgres = context_.options.postgres;
-    const auto& failures = context_.options.failures;
-    auto partition = std::make_unique<Partition>(
-        stream, context_.board.add(stream->partition()),
-        Backoff(postgres.retry_initial, postgres.retry_max),
-        Backoff(failures.retry_initial, failures.retry_max),
-        BatchPace(context_.options.batch.max_messages, context_.longest_batch));
+    auto partition = std::make_unique<Partition>(context_, stream);
+    partition->tell(Step::kAssigned, -1);
     const auto name = partition->name();
-    emit(Step::kAssigned, *partition, -1);
     partitions_[name] = std::move(partition);
   });
 }
 
 void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
-  const bool posted = post([this, partitions = std::move(partitions), lost, done] {
+  const bool posted = mailbox_.post([this, partitions = std::move(partitions), lost, done] {
     for (const auto& name : partitions)
       drop(name, !lost);
     done();
@@ -111,264 +54,121 @@ void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::func
 }
 
 void Worker::stop() {
-  stop_asked_ = true;
-  post([this] { stopping_ = true; });
+  session_.stop();
+  mailbox_.post([this] { stopping_ = true; });
 }
 
-void Worker::recheck(const std::string& topic) {
-  post([this, topic] {
-    for (auto& [name, partition] : partitions_) {
-      // Positioning too: the topic may have gone between its acquire and now.
-      if (name.topic == topic && (partition->phase == Partition::Phase::kRunning ||
-                                  partition->phase == Partition::Phase::kPositioning)) {
-        acquire_again(*partition, false);
-      }
+void Worker::recheck(const std::vector<TopicPartition>& partitions) {
+  mailbox_.post([this, partitions] {
+    for (const auto& name : partitions) {
+      const auto found = partitions_.find(name);
+      if (found != partitions_.end())
+        found->second->doubt_topic();
     }
   });
 }
 
 void Worker::reposition(const TopicPartition& partition) {
-  post([this, partition] {
+  mailbox_.post([this, partition] {
     const auto found = partitions_.find(partition);
-    if (found == partitions_.end() || found->second->phase != Partition::Phase::kRunning)
-      return;
-    found->second->clear_buffer();
-    found->second->phase = Partition::Phase::kPositioning;
+    if (found != partitions_.end())
+      found->second->seek_again();
   });
-}
-
-void Worker::interrupt() {
-  const std::scoped_lock lock(session_mutex_);
-  if (session_)
-    session_->interrupt();
-  if (setting_up_ != nullptr)
-    setting_up_->interrupt();
-}
-
-WorkerCall Worker::current_call() const {
-  const std::scoped_lock lock(call_mutex_);
-  return call_;
-}
-
-void Worker::begin_call(const Partition& partition, milliseconds limit) {
-  begin_call(partition.name(), partition.previous_owner, limit);
-}
-
-void Worker::begin_call(const TopicPartition& partition,
-                        std::optional<postgres::Backend> previous_owner, milliseconds limit) {
-  const std::scoped_lock lock(call_mutex_);
-  call_.active = true;
-  call_.since = Clock::now();
-  call_.limit = limit;
-  call_.own = session_ ? session_->backend() : std::nullopt;
-  call_.previous_owner = std::move(previous_owner);
-  call_.partition = partition;
-}
-
-void Worker::end_call() {
-  const std::scoped_lock lock(call_mutex_);
-  call_.active = false;
-}
-
-bool Worker::serve_mailbox() {
-  std::deque<std::function<void()>> commands;
-  {
-    const std::scoped_lock lock(mailbox_mutex_);
-    commands.swap(mailbox_);
-    woken_ = false;
-  }
-  for (const auto& command : commands)
-    command();
-  return !commands.empty();
 }
 
 void Worker::run() {
   while (true) {
-    serve_mailbox();
+    mailbox_.serve();
     if (stopping_)
       break;
     // A lost connection is made again even when nothing needs it any more: else nobody in this
     // process might find out that PostgreSQL is back.
-    const bool needs_session = !partitions_.empty() || session_was_lost_;
+    const bool needs_session = !partitions_.empty() || session_.was_lost();
     if (!needs_session || !ensure_session()) {
-      wait_for_work(needs_session ? connect_not_before_ : Clock::now() + std::chrono::hours(1));
+      mailbox_.wait(needs_session ? session_.next_try() : Clock::now() + std::chrono::hours(1));
       continue;
     }
-    poll_register();
-    if (session_)
-      tell_presence();
-    if (session_)
-      make_durable();
-    if (session_)
-      prepare_acquires();
-    bool worked = false;
-    for (auto& [name, partition] : partitions_) {
-      if (!session_)
-        break;
-      worked = step(*partition) || worked;
-      // A revocation must not wait for the other partitions' turns.
-      const std::scoped_lock lock(mailbox_mutex_);
-      if (!mailbox_.empty())
-        break;
-    }
+    const bool worked = work();
+    if (ask_all_again())
+      continue;
     if (!worked)
-      wait_for_work(next_deadline());
+      mailbox_.wait(next_deadline());
   }
+  end();
+}
+
+/// One round. False: there was nothing to do. The session may be lost on the way.
+bool Worker::work() {
+  poll_register();
+  if (session_)
+    tell_presence();
+  if (session_)
+    make_checkpoint();
+  if (session_)
+    acquisition_.prepare(partitions_);
+  bool worked = false;
+  for (auto& [name, partition] : partitions_) {
+    if (!session_)
+      break;
+    worked = turn(*partition) || worked;
+    // A claim that travelled ahead in vain would keep its locks.
+    if (session_)
+      session_->settle();
+    // A revocation must not wait for the other partitions' turns.
+    if (mailbox_.has_mail())
+      break;
+  }
+  return worked;
+}
+
+bool Worker::turn(Partition& partition) {
+  if (!partition.is_due(Clock::now()))
+    return false;
+  return partition.running() ? runner_.turn(partition, [this] { return mailbox_.has_mail(); })
+                             : acquisition_.advance(partition);
+}
+
+void Worker::end() {
   while (!partitions_.empty())
     drop(TopicPartition(partitions_.begin()->first), true);
   leave_presence();
-  {
-    const std::scoped_lock lock(session_mutex_);
-    session_.reset();
-  }
+  session_.close();
   // A revocation posted meanwhile must not wait for us.
-  close_mailbox();
+  mailbox_.close();
   finished_ = true;
 }
 
-/// A session on which everything is in place; null: on another database than ours. Throws whatever
-/// goes wrong, also what the application's code does.
-std::unique_ptr<postgres::Session> Worker::connect() {
-  auto settings = session_settings(context_.options);
-  if (context_.options.consumer.durability == Durability::kReplayable)
-    settings.synchronous_commit = "off";
-  // None of a worker's own statements waits for anything but a lock; a handler's are on top.
-  settings.answer_timeout = settings.lock_timeout + postgres::kAnswerMargin;
-  settings.unwanted = &stop_asked_;
-  auto fresh = std::make_unique<postgres::Session>(settings);
-  if (fresh->connected_read_only())
-    throw postgres::Error::connection_lost(kReadOnlyServer);
-  if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
-                                context_.options.kafka.cluster, context_.options.kafka.group,
-                                context_.registration))
-    return nullptr;
-  fresh->established();
-  const auto publish = [this](postgres::Session* session) {
-    const std::scoped_lock lock(session_mutex_);
-    setting_up_ = session;
-  };
-  // The application's code waits as it likes: the monitor watches it as it does a handler.
-  publish(fresh.get());
-  begin_call({}, std::nullopt, context_.longest_handler);
-  try {
-    for (const auto& on_connect : context_.registry.connect_functions())
-      on_connect(fresh->connection());
-  } catch (...) {
-    publish(nullptr);
-    end_call();
-    throw;
-  }
-  publish(nullptr);
-  end_call();
-  return fresh;
-}
-
 bool Worker::ensure_session() {
-  if (session_ && session_->alive())
-    return true;
-  if (session_)
-    lose_session("the connection was found broken");
-  if (Clock::now() < connect_not_before_)
-    return false;
-  try {
-    auto fresh = connect();
-    if (!fresh) {
-      refuse_database();
-      return false;
-    }
-    // Whatever was read over the old connection may be newer than what this server has.
+  const auto state = session_.ensure();
+  ask_all_again();
+  if (state == WorkerSession::State::kNew) {
     processor_.forget();
     positions_.forget();
-    {
-      const std::scoped_lock lock(session_mutex_);
-      session_ = std::move(fresh);
-    }
-    connect_backoff_.reset();
-    session_was_lost_ = false;
-    database_refused_ = false;
-    context_.database_reachable.answered();
-    Event event{Step::kConnected};
-    event.detail = session_->behind_pooler() && !session_->pooled()
-                       ? "through a pooler; set postgres.pooled = true unless it pools sessions"
-                       : "";
-    context_.observers.emit(event);
-    return true;
-  } catch (...) {  // code's may be anything
-    connect_not_before_ = Clock::now() + connect_backoff_.next();
-    const auto text =
-        fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
-    context_.database_reachable.failed(text);
-    if (!session_was_lost_) {
-      Event event{Step::kDisconnected};
-      event.detail = text;
-      context_.observers.emit(event);
-    }
-    session_was_lost_ = true;
+  }
+  return state != WorkerSession::State::kNone;
+}
+
+/// A session that ended takes all partitions along. False: none did.
+bool Worker::ask_all_again() {
+  const auto ended = session_.take_end();
+  if (ended == WorkerSession::End::kNone)
     return false;
+  for (auto& [name, partition] : partitions_) {
+    // Who is about to ask keeps its pause.
+    if (ended == WorkerSession::End::kRenewed && partition->phase() == Phase::kAcquiring)
+      continue;
+    const bool must_prove =
+        ended == WorkerSession::End::kLost && partition->held().epoch.has_value();
+    partition->acquire_again(must_prove);
   }
+  return true;
 }
 
-void Worker::refuse_database() {
-  connect_not_before_ = Clock::now() + connect_backoff_.next();
-  context_.database_reachable.failed("another database answers in its place");
-  if (std::exchange(database_refused_, true))
-    return;
-  session_was_lost_ = true;
-  Event event{Step::kDisconnected};
-  const auto text = fmt::format(
-      "this is not database {} in which this process began, or it has given consumer {}/{} another "
-      "number: nothing is read or written in it. Bring the right database back, or restart this "
-      "program to work with this one",
-      context_.registration.database_id, context_.options.kafka.cluster,
-      context_.options.kafka.group);
-  event.detail = text;
-  context_.observers.emit(event);
-}
-
-/// Its server process may outlive it, with a transaction whose locks are in our way then.
-void Worker::discard_session() {
-  if (session_ && session_->backend())
-    context_.previous_owners.abandoned(*session_->backend());
-  const std::scoped_lock lock(session_mutex_);
-  session_.reset();
-}
-
-/// Leaves the session of our own accord; the next one is made at once.
-void Worker::renew_session() {
-  discard_session();
-  for (auto& [name, partition] : partitions_)
-    acquire_again(*partition, false);
-}
-
-void Worker::lose_session(const std::string& why) {
-  discard_session();
-  session_was_lost_ = true;
-  connect_not_before_ = Clock::now() + connect_backoff_.next();
-  for (auto& [name, partition] : partitions_)
-    acquire_again(*partition, partition->epoch.has_value());
-  context_.database_reachable.failed(why);
-  Event event{Step::kDisconnected};
-  event.detail = why;
-  context_.observers.emit(event);
-}
-
-/// In a catch block. Whether it is the server that lets nothing be written is asked of the server.
-Failure Worker::why_failed() {
-  auto failure = explain(std::current_exception(), session_->alive());
-  if (failure.kind != postgres::FailureClass::kReadOnly)
-    return failure;
-  try {
-    if (session_->server_is_read_only()) {
-      failure.kind = postgres::FailureClass::kConnection;
-      failure.text = fmt::format("{}: {}", kReadOnlyServer, failure.text);
-    } else {
-      failure.kind = postgres::FailureClass::kMessage;
-    }
-  } catch (const postgres::Error& error) {
-    failure.kind = postgres::FailureClass::kConnection;
-    failure.text = error.what();
-  }
-  return failure;
+/// The register has another epoch.
+void Worker::fenced(Partition& partition) {
+  partition.tell(Step::kFenced, partition.held().stored.last(), "the register has another epoch");
+  processor_.forget();
+  partition.acquire_again(true);
 }
 
 void Worker::poll_register() {
@@ -376,34 +176,33 @@ void Worker::poll_register() {
     return;
   next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
   try {
-    const auto held = context_.offsets.owned_by(*session_, context_.owner);
-    if (session_->is_read_only()) {
-      lose_session(kReadOnlyServer);
+    const auto rows = context_.offsets.owned_by(*session_, context_.owner);
+    session_.lose_if_read_only();
+    if (!session_)
       return;
-    }
     context_.database_reachable.answered();
     for (auto& [name, partition] : partitions_) {
       if (!partition->held_here())
         continue;
-      const auto row = held.find(name);
-      if (row == held.end() || row->second.epoch != *partition->epoch) {
-        emit(Step::kFenced, *partition, partition->stored, "the register has another epoch");
-        processor_.forget();
-        acquire_again(*partition, true);
-      } else if (row->second.stored_offset < partition->stored) {
+      const auto& held = partition->held();
+      const auto row = rows.find(name);
+      if (row == rows.end() || row->second.epoch != *held.epoch) {
+        fenced(*partition);
+      } else if (row->second.stored < held.stored) {
         // Behind a pooler a database that lost commits may come back without the connection's
         // breaking.
-        emit(
-            Step::kWarning, *partition, partition->stored,
+        partition->warn(
+            Warning::kRegisterWentBack,
             fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
                         "their messages are processed again",
-                        row->second.stored_offset));
+                        row->second.stored.last()));
         processor_.forget();
-        acquire_again(*partition, false);
+        partition->acquire_again(false);
       }
     }
   } catch (const std::exception&) {
-    notice_lost_session("the register cannot be looked at, so operators' changes wait");
+    session_.notice_failure(Warning::kRegisterUnread,
+                            "the register cannot be looked at, so operators' changes wait");
   }
 }
 
@@ -411,112 +210,51 @@ void Worker::tell_presence() {
   try {
     context_.presence->tell(*session_);
   } catch (const std::exception&) {
-    notice_lost_session(
+    session_.notice_failure(
+        Warning::kPresenceNotStored,
         "processes of this group that handle a topic in other ways are not noticed");
   }
 }
 
 void Worker::leave_presence() {
-  if (!session_ || !session_->alive())
+  if (!session_.alive())
     return;
   try {
     context_.presence->leave(*session_);
   } catch (const std::exception&) {
-    notice_lost_session("the end of this process cannot be told; others find it out within 20 s");
+    session_.notice_failure(
+        Warning::kPresenceNotStored,
+        "the end of this process cannot be told; others find it out within 20 s");
   }
 }
 
-/// In a catch block of what is tried again by itself. `what` did not work, for the warning.
-void Worker::notice_lost_session(std::string_view what) {
-  const auto failure = why_failed();
-  if (failure.kind == postgres::FailureClass::kConnection) {
-    lose_session(failure.text);
-    return;
-  }
-  Event event{Step::kWarning};
-  const auto text =
-      fmt::format("{}: {}{}; tried again", what, failure.text, sqlstate_text(failure));
-  event.detail = text;
-  context_.observers.emit(event);
-}
-
-/// A commit that waited for the disk has followed these positions over the same connection.
-void Worker::note_durable(std::map<TopicPartition, std::int64_t> reached) {
-  if (session_->pooled()) {
-    // The server behind the pooler may be another one by now, that has lost what the first had.
-    const auto rows = context_.offsets.owned_by(*session_, context_.owner);
-    std::erase_if(reached, [&rows](const auto& mine) {
-      const auto row = rows.find(mine.first);
-      return row == rows.end() || row->second.stored_offset + 1 != mine.second;
-    });
-  }
-  for (const auto& [partition, position] : reached)
-    partitions_.at(partition)->status->durable = position;
-}
-
-/// With Durability::kReplayable: puts on disk what was committed, from time to time.
-void Worker::make_durable() {
-  const auto& consumer = context_.options.consumer;
-  if (consumer.durability != Durability::kReplayable || Clock::now() < next_durable_)
-    return;
-  next_durable_ = Clock::now() + consumer.durability_interval;
-  std::map<TopicPartition, std::int64_t> reached;
-  for (const auto& [name, partition] : partitions_) {
-    if (partition->held_here() && partition->status->position > partition->status->durable)
-      reached.emplace(name, partition->status->position);
-  }
-  if (reached.empty())
-    return;
-  try {
-    // One of them stands for all: what this session committed before is on disk with it.
-    const auto& name = reached.begin()->first;
-    auto& partition = *partitions_.at(name);
-    if (!context_.offsets.commit_durably(*session_, name, *partition.epoch)) {
-      emit(Step::kFenced, partition, partition.stored, "the register has another epoch");
-      processor_.forget();
-      acquire_again(partition, true);
-      return;
-    }
-    note_durable(std::move(reached));
-  } catch (const std::exception&) {
-    notice_lost_session("commits cannot be put on disk, so Kafka is not told of them");
-  }
+void Worker::make_checkpoint() {
+  if (auto* const lost = checkpoint_.make(partitions_))
+    fenced(*lost);
 }
 
 Worker::Clock::time_point Worker::next_deadline() const {
   auto deadline = next_poll_;
-  if (context_.options.consumer.durability == Durability::kReplayable)
-    deadline = std::min(deadline, std::max(next_durable_, Clock::now()));
-  for (const auto& [name, partition] : partitions_) {
-    if (partition->phase == Partition::Phase::kStopped)
-      continue;
-    const bool waits = partition->phase != Partition::Phase::kRunning || !partition->buffer.empty();
-    if (waits)
-      deadline = std::min(deadline, partition->due());
-  }
+  deadline = std::min(deadline, checkpoint_.due().value_or(deadline));
+  for (const auto& [name, partition] : partitions_)
+    deadline = std::min(deadline, partition->due().value_or(deadline));
   return deadline;
 }
 
-void Worker::wait_for_work(Clock::time_point until) {
-  std::unique_lock lock(mailbox_mutex_);
-  mailbox_changed_.wait_until(lock, until, [this] { return woken_ || !mailbox_.empty(); });
-}
-
 void Worker::release(Partition& partition) {
-  if (!partition.epoch || !session_ || !session_->alive())
+  if (!partition.held().epoch || !session_.alive())
     return;
   // Not a clean hand-over while messages are on probation: the next owner goes on with that.
-  if (partition.on_probation > 0)
+  if (partition.head().on_probation > 0)
     return;
   try {
-    if (context_.offsets.release(*session_, partition.name(), *partition.epoch)) {
-      if (partition.held_here() && context_.options.consumer.durability == Durability::kReplayable)
-        note_durable({{partition.name(), partition.status->position}});
-      emit(Step::kReleased, partition, partition.stored);
+    if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch)) {
+      checkpoint_.released(partition);
+      partition.tell(Step::kReleased, partition.held().stored.last());
     }
   } catch (const std::exception&) {
     // The next acquire fences us all the same.
-    notice_lost_session("the hand-over cannot be marked clean");
+    session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
   }
 }
 
@@ -525,12 +263,9 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   if (found == partitions_.end())
     return;
   auto& partition = *found->second;
-  partition.clear_buffer();
-  has_room(partition);
-  emit(Step::kRevoked, partition, partition.stored);
+  partition.let_go();
   if (release_it)
     release(partition);
-  context_.board.remove(partition.status);
   partitions_.erase(found);
 }
 

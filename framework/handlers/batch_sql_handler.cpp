@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "handlers/handler_statement.hpp"
-#include "message/sql_text.hpp"
+#include "handlers/sql_text.hpp"
 
 namespace pawl::handlers {
 
 BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place,
                                  const std::vector<SqlStatement>& statements) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
-    auto text = message::SqlText::parse_batch(statements[i].text);
+    auto text = SqlText::parse_batch(statements[i].text);
     Entry entry{sql_label(place, i), {next_sql_name(), text.sql()}, {}, statements[i].where};
     for (auto& value : std::move(text).parameters())
       entry.columns.push_back(column_of(std::move(value)));

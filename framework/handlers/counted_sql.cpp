@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "message/sql_lexer.hpp"
+#include "handlers/sql_lexer.hpp"
 
 namespace pawl::handlers {
 namespace {
@@ -20,18 +20,18 @@ struct Shape {
 // one of its own), behind AS or behind a dot. WITH also comes in types ("timestamp with time
 // zone"): then the statement only goes without company.
 Shape shape_of(std::string_view sql) {
-  using Kind = message::SqlTokenKind;
+  using Kind = SqlTokenKind;
   Shape shape;
   std::string before;  // the token before, in capitals
   int depth = 0;
   for (std::size_t at = 0; at < sql.size();) {
-    const auto token = message::next_sql_token(sql, at);
+    const auto token = next_sql_token(sql, at);
     const auto text = sql.substr(at, token.end - at);
     at = token.end;
     if (token.kind == Kind::kWhiteSpace || token.kind == Kind::kComment)
       continue;
     const bool names = before == "AS" || before == ".";
-    before = message::sql_keyword(text);
+    before = sql_keyword(text);
     if (before == "(") {
       ++depth;
     } else if (before == ")") {

@@ -3,6 +3,8 @@
 #include <stdexcept>
 
 #include "handlers/pqxx_parameters.hpp"
+#include "handlers/sql_text.hpp"
+#include "postgres/error.hpp"
 #include "postgres/frame.hpp"
 
 namespace pawl {
@@ -14,9 +16,15 @@ void defer(pqxx::dbtransaction& tx, std::string_view sql, const pqxx::params& pa
         "pawl::defer takes the transaction that the handler was given, not a subtransaction: what "
         "it queues runs at the end of the message");
   }
-  postgres::Parameters copy;
-  handlers::add_parameters(copy, parameters);
-  frame->defer(sql, std::move(copy));
+  // PostgreSQL's own code for it once it is sent: the program's fault, whatever the message.
+  if (handlers::is_copy(sql)) {
+    throw postgres::Error("08P01",
+                          "COPY cannot be deferred: it does not return like a query. Run it in the "
+                          "handler itself, with pqxx::stream_to or tx.exec");
+  }
+  postgres::Parameters own;
+  handlers::add_parameters(own, parameters);
+  frame->defer(sql, std::move(own));
 }
 
 }  // namespace pawl

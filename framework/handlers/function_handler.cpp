@@ -1,4 +1,5 @@
 #include "handlers/function_handler.hpp"
+#include "message/timestamp.hpp"
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -48,7 +49,7 @@ Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,
     parameters.add_null();
   }
   parameters.add_text(headers_json(message));
-  parameters.add_integer(message.timestamp_ms());
+  parameters.add_integer(message::milliseconds_of(message.timestamp()));
   frame.defer(statement_, std::move(parameters), std::nullopt, label_);
   return std::nullopt;
 }

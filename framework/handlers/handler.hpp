@@ -44,13 +44,13 @@ class Handler {
   virtual Response apply(postgres::Frame& frame, const Message& message,
                          message::JsonView& json) const = 0;
 
-  /// Itself where statements are all that apply() runs; else nullptr.
+  /// This handler, if statements that it says ahead are all that apply() runs; else nullptr.
   [[nodiscard]] virtual const StatementPlanner* planner() const { return nullptr; }
 
   /// Empty for code.
   [[nodiscard]] virtual std::vector<DescribedStatement> statements() const { return {}; }
 
-  /// Itself where it can take many messages in one transaction; else nullptr.
+  /// This handler, if it can take many messages in one transaction; else nullptr.
   [[nodiscard]] virtual const BatchHandler* as_batch_handler() const { return nullptr; }
 };
 

@@ -28,7 +28,7 @@ struct HandlerPlace {
 /// What errors call a statement of the configuration: "handler[0].sql[1] (payment)".
 [[nodiscard]] std::string sql_label(const HandlerPlace& handler, std::size_t index);
 
-/// The same of a statement that code says: "handler payment, statement 2".
+/// What a statement that code says is called: "handler payment, statement 2".
 [[nodiscard]] std::string said_label(const std::string& handler, std::size_t index);
 
 /// Whether sessions keep the statement prepared.

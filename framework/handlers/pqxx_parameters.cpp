@@ -6,17 +6,17 @@
 #include <pqxx/pqxx>
 #include <string_view>
 
-#include "message/sql_text.hpp"
+#include "handlers/sql_text.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::handlers {
 
 void add_parameters(postgres::Parameters& to, const pqxx::params& from) {
   const auto given = from.make_c_params();
-  if (given.values.size() > message::SqlText::kMaxParameters) {
+  if (given.values.size() > SqlText::kMaxParameters) {
     throw PermanentError(fmt::format(
         "a statement has {} parameters, and PostgreSQL's limit is {}; give arrays (unnest) instead",
-        given.values.size(), message::SqlText::kMaxParameters));
+        given.values.size(), SqlText::kMaxParameters));
   }
   for (std::size_t i = 0; i < given.values.size(); ++i) {
     if (given.values[i] == nullptr) {

@@ -95,10 +95,10 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->missing_key = from.missing_key.value_or(options.idempotency.missing_key);
     binding->conflict = from.conflict.value_or(options.idempotency.conflict);
     binding->frame = {parse_isolation(from.isolation), from.timeout};
-    binding->failures = from.failures;
+    binding->failures = from.failures.value_or(options.failures);
     binding->handler = make_handler(from, binding->label, i, registry, options.postgres.schema);
     // A parked record key must be looked at for each message.
-    if (from.failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
+    if (binding->failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
     for (const auto& topic : from.topics) {
       if (binding->batch != nullptr)

@@ -31,7 +31,7 @@ struct Binding {
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;
-  /// The same where its messages go in batches; nullptr: each has a transaction of its own.
+  /// `handler`, where its messages go in batches; nullptr: each has a transaction of its own.
   const BatchHandler* batch = nullptr;
 
   /// A message whose key was processed before with another payload is a conflict, not a duplicate.
@@ -60,10 +60,8 @@ class Router {
   /// Whether messages of the topic may travel to the server together: not where code, or an answer
   /// of the server, decides what follows.
   [[nodiscard]] bool pipelines(std::string_view topic) const { return pipelined_.contains(topic); }
-  [[nodiscard]] bool pipelines() const { return !pipelined_.empty(); }
   /// Whether messages of the topic may go in batches.
   [[nodiscard]] bool batches(std::string_view topic) const { return batched_.contains(topic); }
-  [[nodiscard]] bool batches() const { return !batched_.empty(); }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 

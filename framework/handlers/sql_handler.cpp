@@ -7,7 +7,7 @@ namespace pawl::handlers {
 SqlHandler::SqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements,
                        const std::string& schema) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
-    auto text = message::SqlText::parse(statements[i].text);
+    auto text = SqlText::parse(statements[i].text);
     HandlerStatement statement(text.sql(), statements[i].expect_rows, schema);
     entries_.push_back(
         {sql_label(place, i), std::move(text), std::move(statement), statements[i].where});

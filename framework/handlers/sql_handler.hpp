@@ -5,7 +5,7 @@
 
 #include "handlers/handler.hpp"
 #include "handlers/handler_statement.hpp"
-#include "message/sql_text.hpp"
+#include "handlers/sql_text.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::handlers {
@@ -15,7 +15,7 @@ namespace pawl::handlers {
 /// rows and the message goes alone.
 class SqlHandler final : public Handler, private StatementPlanner {
  public:
-  /// `place` names the statements in errors, `schema` is pawl's. Throws message::SqlTextError,
+  /// `place` names the statements in errors, `schema` is pawl's. Throws SqlTextError,
   /// message::TemplateError.
   SqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements,
              const std::string& schema);
@@ -29,7 +29,7 @@ class SqlHandler final : public Handler, private StatementPlanner {
  private:
   struct Entry {
     std::string label;
-    message::SqlText text;
+    SqlText text;
     HandlerStatement statement;
     SourceLocation where;
   };

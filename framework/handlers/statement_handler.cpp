@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "handlers/pqxx_parameters.hpp"
-#include "message/sql_text.hpp"
+#include "handlers/sql_text.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::handlers {
@@ -28,7 +28,7 @@ class Taker final : public Statements {
     const auto index = added_++;
     try {
       take_(texts_.find(sql, expect_rows), parameters, index);
-    } catch (const message::SqlTextError& error) {
+    } catch (const SqlTextError& error) {
       throw PermanentError(fmt::format("{}: {}", said_label(handler_, index), error.what()));
     }
   }
@@ -62,7 +62,7 @@ std::shared_ptr<const HandlerStatement> StatementTexts::find(
     if (auto statement = known(sql, expect_rows))
       return statement;
   }
-  auto text = message::SqlText::parse_numbered(sql);
+  auto text = SqlText::parse_numbered(sql);
   const std::scoped_lock lock(mutex_);
   if (auto statement = known(sql, expect_rows))
     return statement;

@@ -26,7 +26,7 @@ class StatementTexts {
 
   explicit StatementTexts(std::string schema) : schema_(std::move(schema)) {}
 
-  /// Throws message::SqlTextError for one that a handler may not run.
+  /// Throws SqlTextError for one that a handler may not run.
   std::shared_ptr<const HandlerStatement> find(std::string_view sql,
                                                std::optional<std::uint64_t> expect_rows);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::handlers {
@@ -16,20 +17,19 @@ namespace pawl::handlers {
 class StatementPlan {
  public:
   struct Step {
-    const postgres::Statement* statement = nullptr;
-    std::shared_ptr<const postgres::Statement> owned;  ///< null: it outlives the plan
-    postgres::Parameters parameters;
+    postgres::Request request;
+    std::shared_ptr<const postgres::Statement> owned;  ///< null: its statement outlives the plan
   };
 
   void clear() { used_ = 0; }
 
   /// `statement` outlives the plan. Returns its parameters, empty, to be filled.
   postgres::Parameters& add(const postgres::Statement& statement) {
-    return next(&statement, nullptr);
+    return next(statement, nullptr);
   }
   postgres::Parameters& add(std::shared_ptr<const postgres::Statement> statement) {
-    const auto* address = statement.get();
-    return next(address, std::move(statement));
+    const auto& named = *statement;
+    return next(named, std::move(statement));
   }
 
   /// Removes the last one.
@@ -39,22 +39,20 @@ class StatementPlan {
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < used_; ++i)
-      sum += steps_[i].parameters.bytes();
+      sum += steps_[i].request.parameters.bytes();
     return sum;
   }
 
   [[nodiscard]] std::span<Step> steps() { return std::span(steps_).first(used_); }
 
  private:
-  postgres::Parameters& next(const postgres::Statement* statement,
+  postgres::Parameters& next(const postgres::Statement& statement,
                              std::shared_ptr<const postgres::Statement> owned) {
     if (used_ == steps_.size())
       steps_.emplace_back();
     auto& step = steps_[used_++];
-    step.statement = statement;
     step.owned = std::move(owned);
-    step.parameters.clear();
-    return step.parameters;
+    return step.request.to(statement);
   }
 
   std::vector<Step> steps_;

@@ -13,6 +13,7 @@
 #include "kafka/bootstrap.hpp"
 #include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
+#include "pawl/message.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -103,7 +104,7 @@ class Client {
       const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout) const;
   /// The first offset at or after a time; the log's end where there is none. Absent as above.
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
-                                                    std::int64_t timestamp_ms,
+                                                    Timestamp time,
                                                     std::chrono::milliseconds timeout) const;
   /// What the group committed to Kafka.
   std::map<TopicPartition, CommittedOffset> committed(const std::vector<TopicPartition>& partitions,

@@ -53,7 +53,6 @@ class Membership {
 
   /// Gives the partitions of the revocation in progress back to Kafka.
   void complete_revoke();
-  [[nodiscard]] bool revoking() const { return revocation_ != nullptr; }
 
   /// Makes librdkafka fetch a partition anew whose fetcher has stopped after an error (it cannot be
   /// sought then). Returns all partitions that this touched: they are paused at no useful position.

@@ -54,8 +54,6 @@ class Producer {
   void send(const std::string& topic, const Outgoing& message, std::int64_t tag);
   /// What has been decided since the last call; waits up to `timeout` for something.
   std::vector<Delivery> deliveries(std::chrono::milliseconds timeout);
-  /// Messages that deliveries() has not told of yet.
-  [[nodiscard]] std::size_t undecided() const { return undecided_.size(); }
   /// What librdkafka said last of brokers that are away or refuse; empty: nothing.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 

@@ -214,9 +214,9 @@ std::map<TopicPartition, std::int64_t> Client::high_watermarks(
 }
 
 std::map<TopicPartition, std::int64_t> Client::offsets_at(
-    const std::vector<TopicPartition>& partitions, std::int64_t timestamp_ms,
+    const std::vector<TopicPartition>& partitions, Timestamp time,
     std::chrono::milliseconds timeout) const {
-  auto offsets = list_offsets(partitions, timestamp_ms, kStable, timeout);
+  auto offsets = list_offsets(partitions, time.time_since_epoch().count(), kStable, timeout);
   std::vector<TopicPartition> beyond;
   for (const auto& [partition, offset] : offsets) {
     if (offset < 0)

@@ -43,7 +43,8 @@ Record::Record(const rd_kafka_message_t& message)
 
 void Record::copy(const rd_kafka_message_t& message) {
   rd_kafka_timestamp_type_t type{};
-  timestamp_ms_ = rd_kafka_message_timestamp(&message, &type);
+  if (const auto time = rd_kafka_message_timestamp(&message, &type); time >= 0)
+    timestamp_ = Timestamp{std::chrono::milliseconds{time}};
   if (const auto epoch = rd_kafka_message_leader_epoch(&message); epoch >= 0)
     leader_epoch_ = epoch;
   key_ = bytes_of(message.key, message.key_len);
@@ -108,7 +109,7 @@ Message Record::view(std::string_view topic, std::string_view topic_id) const {
   fields.key = key_;
   fields.value = value_;
   fields.headers = headers_;
-  fields.timestamp_ms = timestamp_ms_;
+  fields.timestamp = timestamp_;
   return Message(fields);
 }
 

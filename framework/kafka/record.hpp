@@ -55,7 +55,7 @@ class Record {
   rd_kafka_resp_err_t error_;
   std::int32_t partition_;
   std::int64_t offset_;
-  std::int64_t timestamp_ms_ = -1;
+  std::optional<Timestamp> timestamp_;
   std::optional<std::int32_t> leader_epoch_;
   std::string error_text_;
   std::size_t size_ = 0;

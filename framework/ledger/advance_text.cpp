@@ -47,21 +47,23 @@ constexpr const char* kRaiseCounters =
 std::string text(const std::string& schema, bool claimed, std::string_view changes) {
   return in_schema(
       fmt::format(
-          "UPDATE pawl.processed_kafka_offsets r"
-          "   SET last_processed_offset ="
-          "         CASE WHEN r.owner_epoch = $4::bigint"
-          "               AND r.last_processed_offset = $5::bigint"
-          "               AND $6::bigint > $5::bigint"
-          "               AND {}"
-          "              THEN $6::bigint"
-          "              ELSE pawl.refuse_advance(r, $4::bigint, $5::bigint, $6::bigint,"
-          "                                       $7::xid8)"
-          "         END,"
-          "{}"
-          "       leader_epoch = $8::integer,"
-          "       last_timestamp_ms = coalesce($9::bigint, r.last_timestamp_ms),"
-          "       updated_at = clock_timestamp()"
-          " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer",
+          R"sql(
+  UPDATE pawl.processed_kafka_offsets r
+     SET last_processed_offset =
+           CASE WHEN r.owner_epoch = $4::bigint
+                 AND r.last_processed_offset = $5::bigint
+                 AND $6::bigint > $5::bigint
+                 AND {}
+                THEN $6::bigint
+                ELSE pawl.refuse_advance(r, $4::bigint, $5::bigint, $6::bigint,
+                                         $7::xid8)
+           END,
+  {}
+         leader_epoch = $8::integer,
+         last_timestamp_ms = coalesce($9::bigint, r.last_timestamp_ms),
+         updated_at = clock_timestamp()
+   WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
+)sql",
           claimed ? "$7::xid8 = pg_current_xact_id_if_assigned()" : "$7::xid8 IS NULL", changes),
       schema);
 }

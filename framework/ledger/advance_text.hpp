@@ -20,7 +20,7 @@ struct AdvanceKind {
 /// the leader epoch of the record at the new offset or NULL, $9 timestamp in ms or NULL.
 [[nodiscard]] std::string advance_text(const std::string& schema, const AdvanceKind& kind);
 
-/// The same for a batch, from the first message's predecessor to the last message. It raises the
+/// The advance of a batch, from the first message's predecessor to the last message. It raises the
 /// counters by $10 applied (unchecked ones among them), $11 duplicates and $12 unchecked. The row
 /// is not halted: what comes behind a halt runs alone.
 [[nodiscard]] std::string advance_batch_text(const std::string& schema);

@@ -5,18 +5,20 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kClaim =
-    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
-    "kafka_offset)"
-    " SELECT $1::integer, i.key, i.payload_hash, $2::integer, $3::integer, i.kafka_offset"
-    "   FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS i (key, payload_hash, kafka_offset)"
-    "  ORDER BY i.key COLLATE \"C\""
-    " ON CONFLICT (scope_id, key) DO NOTHING"
-    " RETURNING kafka_offset, pg_current_xact_id()";
+constexpr const char* kClaim = R"sql(
+  INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
+        kafka_offset)
+  SELECT $1::integer, i.key, i.payload_hash, $2::integer, $3::integer, i.kafka_offset
+    FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS i (key, payload_hash, kafka_offset)
+   ORDER BY i.key COLLATE "C"
+  ON CONFLICT (scope_id, key) DO NOTHING
+  RETURNING kafka_offset, pg_current_xact_id()
+)sql";
 
-constexpr const char* kLookup =
-    "SELECT place, payload_hash, response, created_ms"
-    "  FROM pawl.stored_keys($1::integer, $2::text[], $3::boolean)";
+constexpr const char* kLookup = R"sql(
+  SELECT place, payload_hash, response, created_ms
+    FROM pawl.stored_keys($1::integer, $2::text[], $3::boolean)
+)sql";
 
 }  // namespace
 
@@ -36,8 +38,9 @@ BatchKeys::BatchKeys(const std::string& schema)
     : claim_{"pawl_claim_batch", in_schema(kClaim, schema)},
       lookup_{"pawl_lookup_batch", in_schema(kLookup, schema)} {}
 
-void BatchKeys::fill_claim(postgres::Parameters& parameters, ScopeId scope, SourceId source,
-                           std::int32_t partition, const KeysToClaim& keys) const {
+void BatchKeys::claim(postgres::Request& request, ScopeId scope, SourceId source,
+                      std::int32_t partition, const KeysToClaim& keys) const {
+  auto& parameters = request.to(claim_);
   parameters.add_integer(static_cast<std::int64_t>(scope));
   parameters.add_integer(static_cast<std::int64_t>(source));
   parameters.add_integer(partition);
@@ -57,8 +60,9 @@ ClaimedKeys BatchKeys::claimed(const PGresult* rows) {
   return claimed;
 }
 
-void BatchKeys::fill_lookup(postgres::Parameters& parameters, ScopeId scope,
-                            const postgres::ArrayElements& keys, bool with_responses) const {
+void BatchKeys::look_up(postgres::Request& request, ScopeId scope,
+                        const postgres::ArrayElements& keys, bool with_responses) const {
+  auto& parameters = request.to(lookup_);
   parameters.add_integer(static_cast<std::int64_t>(scope));
   parameters.add_text(keys.array());
   parameters.add_text(with_responses ? "true" : "false");
@@ -70,7 +74,7 @@ std::vector<EarlierKey> BatchKeys::found(const PGresult* rows) {
   found.reserve(static_cast<std::size_t>(count));
   for (int row = 0; row < count; ++row) {
     found.push_back({static_cast<std::size_t>(integer(rows, row, 0)), integer(rows, row, 1),
-                     bytes(rows, row, 2), integer(rows, row, 3)});
+                     bytes(rows, row, 2), instant(rows, row, 3)});
   }
   return found;
 }

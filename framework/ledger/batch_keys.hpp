@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "ledger/instant.hpp"
 #include "ledger/types.hpp"
 #include "postgres/array_elements.hpp"
-#include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::ledger {
@@ -33,7 +34,7 @@ struct EarlierKey {
   std::size_t place = 0;  ///< of the key among those that were asked for, from 0
   std::int64_t payload_hash = 0;
   std::optional<std::string> response;
-  std::int64_t created_ms = 0;  ///< since when it vouches, milliseconds since 1970, UTC
+  Instant created;  ///< since when it vouches
 };
 
 /// pawl.idempotency_keys for many messages of one partition at once; see IdempotencyKeys. Holds
@@ -44,15 +45,13 @@ class BatchKeys {
 
   /// Claims in the keys' order whatever the messages' order is, so that two batches which share
   /// keys wait for each other instead of locking each other out.
-  [[nodiscard]] const postgres::Statement& claim_statement() const { return claim_; }
-  void fill_claim(postgres::Parameters& parameters, ScopeId scope, SourceId source,
-                  std::int32_t partition, const KeysToClaim& keys) const;
+  void claim(postgres::Request& request, ScopeId scope, SourceId source, std::int32_t partition,
+             const KeysToClaim& keys) const;
   [[nodiscard]] static ClaimedKeys claimed(const PGresult* rows);
 
   /// Of keys that were not claimed. One that is missing from the answer was removed meanwhile.
-  [[nodiscard]] const postgres::Statement& lookup_statement() const { return lookup_; }
-  void fill_lookup(postgres::Parameters& parameters, ScopeId scope,
-                   const postgres::ArrayElements& keys, bool with_responses) const;
+  void look_up(postgres::Request& request, ScopeId scope, const postgres::ArrayElements& keys,
+               bool with_responses) const;
   [[nodiscard]] static std::vector<EarlierKey> found(const PGresult* rows);
 
  private:

@@ -9,38 +9,54 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kSchemaVersion =
-    "SELECT coalesce(max(version), 0) FROM pawl.schema_migrations WHERE set_name = 'pawl'";
+// 0001_core.sql: what builds from before 0.1.0 began with; their numbers mean other files.
+constexpr const char* kAppliedSchema = R"sql(
+  SELECT coalesce(max(version), 0),
+         coalesce(bool_or(version = 1 AND file = '0001_core.sql'), false)
+    FROM pawl.schema_migrations WHERE set_name = 'pawl'
+)sql";
 
-constexpr const char* kInsertConsumer =
-    "INSERT INTO pawl.consumers (cluster, group_id, kafka_cluster_id)"
-    " VALUES ($1, $2, $3) ON CONFLICT (cluster, group_id) DO NOTHING";
+constexpr const char* kInsertConsumer = R"sql(
+  INSERT INTO pawl.consumers (cluster, group_id, kafka_cluster_id)
+  VALUES ($1, $2, $3) ON CONFLICT (cluster, group_id) DO NOTHING
+)sql";
 
-constexpr const char* kFindConsumer =
-    "SELECT c.consumer_id, c.kafka_cluster_id, d.database_id"
-    "  FROM pawl.consumers c CROSS JOIN pawl.database_identity d"
-    " WHERE c.cluster = $1 AND c.group_id = $2";
+constexpr const char* kFindConsumer = R"sql(
+  SELECT c.consumer_id, c.kafka_cluster_id, d.database_id
+    FROM pawl.consumers c CROSS JOIN pawl.database_identity d
+   WHERE c.cluster = $1 AND c.group_id = $2
+)sql";
 
-constexpr const char* kStillRegistered =
-    "SELECT d.database_id = $1::uuid"
-    "       AND NOT EXISTS (SELECT FROM pawl.consumers c"
-    "                        WHERE (c.consumer_id = $2::integer)"
-    "                              <> (c.cluster = $3 AND c.group_id = $4))"
-    "  FROM pawl.database_identity d";
+constexpr const char* kStillRegistered = R"sql(
+  SELECT d.database_id = $1::uuid
+         AND NOT EXISTS (SELECT FROM pawl.consumers c
+                          WHERE (c.consumer_id = $2::integer)
+                                <> (c.cluster = $3 AND c.group_id = $4))
+    FROM pawl.database_identity d
+)sql";
+
+struct AppliedSchema {
+  int version = 0;
+  bool unreleased = false;
+};
+
+AppliedSchema applied_schema(postgres::Session& session, const std::string& schema) {
+  const postgres::Statement statement{"", in_schema(kAppliedSchema, schema)};
+  try {
+    const auto result = session.exec(statement);
+    return {static_cast<int>(integer(result.get(), 0, 0)), boolean(result.get(), 0, 1)};
+  } catch (const postgres::Error& error) {
+    // 3F000 no such schema, 42P01 no such table.
+    if (error.sqlstate() == "3F000" || error.sqlstate() == "42P01")
+      return {};
+    throw;
+  }
+}
 
 }  // namespace
 
 int schema_version(postgres::Session& session, const std::string& schema) {
-  const postgres::Statement statement{"", in_schema(kSchemaVersion, schema)};
-  try {
-    const auto result = session.exec(statement);
-    return static_cast<int>(integer(result.get(), 0, 0));
-  } catch (const postgres::Error& error) {
-    // 3F000 no such schema, 42P01 no such table.
-    if (error.sqlstate() == "3F000" || error.sqlstate() == "42P01")
-      return 0;
-    throw;
-  }
+  return applied_schema(session, schema).version;
 }
 
 void require_schema(postgres::Session& session, const std::string& schema) {
@@ -51,7 +67,16 @@ void require_schema(postgres::Session& session, const std::string& schema) {
                     "UTF8 -T template0",
                     encoding));
   }
-  const int version = schema_version(session, schema);
+  const auto [version, unreleased] = applied_schema(session, schema);
+  if (unreleased) {
+    throw FatalError(fmt::format(
+        "the schema \"{}\" was made by a build of pawl from before 0.1.0, which this program "
+        "cannot "
+        "serve; use that build, or make the schema anew, which forgets offsets, idempotency keys "
+        "and dead letters. This changes nothing and prints the command for that: "
+        "scripts/migrate up --schema {} --database URL",
+        schema, schema));
+  }
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
         "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "

@@ -9,8 +9,8 @@ namespace pawl::ledger {
 
 /// The schema versions (migrations/NNNN_*.sql) that this program can serve. A range, so that a
 /// fleet can be rolled forward before or after the database.
-inline constexpr int kOldestSchema = 11;
-inline constexpr int kNewestSchema = 11;
+inline constexpr int kOldestSchema = 1;
+inline constexpr int kNewestSchema = 1;
 
 /// What one process must know of the database before it consumes.
 struct Registration {
@@ -22,7 +22,8 @@ struct Registration {
 /// The newest applied migration of pawl's own; 0 when there is none (or no rights to look).
 int schema_version(postgres::Session& session, const std::string& schema);
 
-/// Throws FatalError naming the command when the schema is older or newer than this program serves.
+/// Throws FatalError that says what to do when the schema is older or newer than this program
+/// serves, or was made by a build from before 0.1.0.
 void require_schema(postgres::Session& session, const std::string& schema);
 
 /// Finds or makes the consumer's row. Throws FatalError when the row names another Kafka cluster:

@@ -1,67 +1,87 @@
 #include "ledger/idempotency_keys.hpp"
 
+#include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kClaim =
-    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
-    "kafka_offset)"
-    " VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)"
-    " ON CONFLICT (scope_id, key) DO NOTHING"
-    " RETURNING pg_current_xact_id()";
+constexpr const char* kClaim = R"sql(
+  INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
+        kafka_offset)
+  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
+  ON CONFLICT (scope_id, key) DO NOTHING
+  RETURNING pg_current_xact_id()
+)sql";
 
 // Claims nothing while the record key is parked; its row stays locked until the transaction ends.
-constexpr const char* kClaimUnlessParked =
-    "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
-    "kafka_offset)"
-    " SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint"
-    "  WHERE NOT pawl.is_parked($7::integer, $8, $9::bytea)"
-    " ON CONFLICT (scope_id, key) DO NOTHING"
-    " RETURNING pg_current_xact_id()";
+constexpr const char* kClaimUnlessParked = R"sql(
+  INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
+        kafka_offset)
+  SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint
+   WHERE NOT pawl.is_parked($7::integer, $8, $9::bytea)
+  ON CONFLICT (scope_id, key) DO NOTHING
+  RETURNING pg_current_xact_id()
+)sql";
 
 // An update that cannot happen costs nothing where the key is new: no WITH around the INSERT.
-constexpr const char* kClaimOrRaise =
-    "INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition, "
-    "kafka_offset)"
-    " VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)"
-    " ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()";
+constexpr const char* kClaimOrRaise = R"sql(
+  INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
+        kafka_offset)
+  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
+  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
+)sql";
 
-constexpr const char* kClaimOrRaiseUnlessParked =
-    "INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition, "
-    "kafka_offset, response)"
-    " SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,"
-    "        CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim() END"
-    " ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()";
+constexpr const char* kClaimOrRaiseUnlessParked = R"sql(
+  INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
+        kafka_offset, response)
+  SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
+         CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim() END
+  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
+)sql";
 
 constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
 
-constexpr const char* kLookup =
-    "SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),"
-    "       floor(extract(epoch FROM k.created_at) * 1000)::bigint"
-    "  FROM pawl.idempotency_keys k"
-    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
-    " WHERE k.scope_id = $1::integer AND k.key = $2";
+constexpr const char* kLookup = R"sql(
+  SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),
+         floor(extract(epoch FROM k.created_at) * 1000)::bigint
+    FROM pawl.idempotency_keys k
+    LEFT JOIN pawl.consumer_topics t USING (source_id)
+   WHERE k.scope_id = $1::integer AND k.key = $2
+)sql";
 
 constexpr const char* kRenew = "SELECT pawl.renew_keys($1::integer, $2::text[])";
 
-constexpr const char* kRespond =
-    "UPDATE pawl.idempotency_keys SET response = $3::bytea"
-    " WHERE scope_id = $1::integer AND key = $2";
+constexpr const char* kRespond = R"sql(
+  UPDATE pawl.idempotency_keys SET response = $3::bytea
+   WHERE scope_id = $1::integer AND key = $2
+)sql";
 
 constexpr const char* kInsertScope =
     "INSERT INTO pawl.idempotency_scopes (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
 
-constexpr const char* kInsertUse =
-    "INSERT INTO pawl.scope_sources (scope_id, source_id)"
-    " SELECT scope_id, $2::integer FROM pawl.idempotency_scopes WHERE name = $1"
-    " ON CONFLICT DO NOTHING";
+constexpr const char* kInsertUse = R"sql(
+  INSERT INTO pawl.scope_sources (scope_id, source_id)
+  SELECT scope_id, $2::integer FROM pawl.idempotency_scopes WHERE name = $1
+  ON CONFLICT DO NOTHING
+)sql";
 
-constexpr const char* kFindScope =
-    "SELECT s.scope_id FROM pawl.idempotency_scopes s JOIN pawl.scope_sources u USING (scope_id)"
-    " WHERE s.name = $1 AND u.source_id = $2::integer";
+constexpr const char* kFindScope = R"sql(
+  SELECT s.scope_id FROM pawl.idempotency_scopes s JOIN pawl.scope_sources u USING (scope_id)
+   WHERE s.name = $1 AND u.source_id = $2::integer
+)sql";
+
+void fill(postgres::Parameters& parameters, const Claim& claim) {
+  parameters.add_integer(static_cast<std::int64_t>(claim.scope));
+  parameters.add_text(claim.key);
+  parameters.add_integer(claim.payload_hash);
+  parameters.add_integer(static_cast<std::int64_t>(claim.source));
+  parameters.add_integer(claim.partition);
+  parameters.add_integer(claim.offset);
+  if (claim.unless_parked)
+    add_record_key(parameters, *claim.unless_parked);
+}
 
 }  // namespace
 
@@ -79,13 +99,12 @@ IdempotencyKeys::IdempotencyKeys(const std::string& schema)
       insert_use_{"pawl_insert_scope_source", in_schema(kInsertUse, schema)},
       find_scope_{"pawl_find_scope", in_schema(kFindScope, schema)} {}
 
-void IdempotencyKeys::fill(postgres::Parameters& parameters, const Claim& claim) const {
-  parameters.add_integer(static_cast<std::int64_t>(claim.scope));
-  parameters.add_text(claim.key);
-  parameters.add_integer(claim.payload_hash);
-  parameters.add_integer(static_cast<std::int64_t>(claim.source));
-  parameters.add_integer(claim.partition);
-  parameters.add_integer(claim.offset);
+void IdempotencyKeys::claim(postgres::Request& request, const Claim& claim) const {
+  fill(request.to(claim.unless_parked ? claim_unless_parked_ : claim_), claim);
+}
+
+void IdempotencyKeys::claim_or_raise(postgres::Request& request, const Claim& claim) const {
+  fill(request.to(claim.unless_parked ? claim_or_raise_unless_parked_ : claim_or_raise_), claim);
 }
 
 std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {
@@ -94,8 +113,9 @@ std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {
   return text(rows, 0, 0);
 }
 
-void IdempotencyKeys::fill_lookup(postgres::Parameters& parameters, ScopeId scope,
-                                  const std::string& key) const {
+void IdempotencyKeys::look_up(postgres::Request& request, ScopeId scope,
+                              const std::string& key) const {
+  auto& parameters = request.to(lookup_);
   parameters.add_integer(static_cast<std::int64_t>(scope));
   parameters.add_text(key);
 }
@@ -110,20 +130,25 @@ std::optional<StoredKey> IdempotencyKeys::read(const PGresult* rows) {
   stored.offset = integer(rows, 0, 3);
   stored.response = bytes(rows, 0, 4);
   stored.transaction = text(rows, 0, 5);
-  stored.created_ms = integer(rows, 0, 6);
+  stored.created = instant(rows, 0, 6);
   return stored;
 }
 
-void IdempotencyKeys::fill_renewal(postgres::Parameters& parameters, ScopeId scope,
-                                   const postgres::ArrayElements& keys) const {
+void IdempotencyKeys::renew(postgres::Request& request, ScopeId scope,
+                            const postgres::ArrayElements& keys) const {
+  auto& parameters = request.to(renew_);
   parameters.add_integer(static_cast<std::int64_t>(scope));
   parameters.add_text(keys.array());
 }
 
-void IdempotencyKeys::fill_response(postgres::Parameters& parameters, ScopeId scope,
-                                    const std::string& key, const std::string& response) const {
-  fill_lookup(parameters, scope, key);
+postgres::Request IdempotencyKeys::store_response(ScopeId scope, const std::string& key,
+                                                  const std::string& response) const {
+  postgres::Request request;
+  auto& parameters = request.to(respond_);
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_text(key);
   parameters.add_bytes(response);
+  return request;
 }
 
 ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name,

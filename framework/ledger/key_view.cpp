@@ -5,34 +5,38 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kScopes =
-    "SELECT DISTINCT s.name,"
-    "       to_char(s.pruned_to AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
-    "  FROM pawl.idempotency_scopes s"
-    "  LEFT JOIN pawl.scope_sources u USING (scope_id)"
-    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
-    " WHERE CASE WHEN $2 = '' THEN t.consumer_id = $1::integer ELSE s.name = $2 END"
-    " ORDER BY 1";
+constexpr const char* kScopes = R"sql(
+  SELECT DISTINCT s.name,
+         to_char(s.pruned_to AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    FROM pawl.idempotency_scopes s
+    LEFT JOIN pawl.scope_sources u USING (scope_id)
+    LEFT JOIN pawl.consumer_topics t USING (source_id)
+   WHERE CASE WHEN $2 = '' THEN t.consumer_id = $1::integer ELSE s.name = $2 END
+   ORDER BY 1
+)sql";
 
-constexpr const char* kFind =
-    "SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,"
-    "       to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'),"
-    "       k.payload_hash, octet_length(k.response)"
-    "  FROM pawl.idempotency_scopes s"
-    "  JOIN pawl.idempotency_keys k ON k.scope_id = s.scope_id AND k.key = $2"
-    "  LEFT JOIN pawl.consumer_topics t USING (source_id)"
-    "  LEFT JOIN pawl.consumers c USING (consumer_id)"
-    " WHERE s.name = $1";
+constexpr const char* kFind = R"sql(
+  SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,
+         to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+         k.payload_hash, octet_length(k.response)
+    FROM pawl.idempotency_scopes s
+    JOIN pawl.idempotency_keys k ON k.scope_id = s.scope_id AND k.key = $2
+    LEFT JOIN pawl.consumer_topics t USING (source_id)
+    LEFT JOIN pawl.consumers c USING (consumer_id)
+   WHERE s.name = $1
+)sql";
 
-constexpr const char* kLetters =
-    "SELECT dead_letter_id FROM pawl.dead_letters"
-    " WHERE consumer_id = $1::integer AND idempotency_key = $2"
-    " ORDER BY dead_letter_id";
+constexpr const char* kLetters = R"sql(
+  SELECT dead_letter_id FROM pawl.dead_letters
+   WHERE consumer_id = $1::integer AND idempotency_key = $2
+   ORDER BY dead_letter_id
+)sql";
 
-constexpr const char* kSize =
-    "SELECT greatest(c.reltuples, 0)::bigint,"
-    "       pg_table_size(c.oid), pg_indexes_size(c.oid)"
-    "  FROM pg_class c WHERE c.oid = 'pawl.idempotency_keys'::regclass";
+constexpr const char* kSize = R"sql(
+  SELECT greatest(c.reltuples, 0)::bigint,
+         pg_table_size(c.oid), pg_indexes_size(c.oid)
+    FROM pg_class c WHERE c.oid = 'pawl.idempotency_keys'::regclass
+)sql";
 
 }  // namespace
 

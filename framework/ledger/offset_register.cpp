@@ -1,106 +1,121 @@
 #include "ledger/offset_register.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ranges>
 
 #include "ledger/advance_text.hpp"
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
+#include "postgres/exact_time.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kAcquire =
-    "SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,"
-    "       previous_owner, previous_pid, previous_backend_start::text"
-    "  FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)";
+constexpr const char* kAcquire = R"sql(
+  SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,
+         previous_owner, previous_pid, {}
+    FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)
+)sql";
 
 constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integer, $4::bigint)";
 
 constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
 
 // Must write something, or COMMIT has nothing to wait for.
-constexpr const char* kCommitDurably =
-    "UPDATE pawl.processed_kafka_offsets r SET updated_at = clock_timestamp()"
-    " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer"
-    "   AND r.owner_epoch = $4::bigint";
+constexpr const char* kCommitDurably = R"sql(
+  UPDATE pawl.processed_kafka_offsets r SET updated_at = clock_timestamp()
+   WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
+     AND r.owner_epoch = $4::bigint
+)sql";
 
 // Behind pawl.halt in its transaction, under the row's lock; of nobody's row when that was refused.
-constexpr const char* kStoreHaltOffset =
-    "UPDATE pawl.processed_kafka_offsets"
-    "   SET halt_offset = $5::bigint"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "   AND owner_epoch = $4::bigint AND state = 'halted'";
+constexpr const char* kStoreHaltOffset = R"sql(
+  UPDATE pawl.processed_kafka_offsets
+     SET halt_offset = $5::bigint
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND owner_epoch = $4::bigint AND state = 'halted'
+)sql";
 
 // Behind pawl.acquire in its transaction: the row is locked by then, so this belongs to what that
 // returned.
-constexpr const char* kHaltOffset =
-    "SELECT CASE WHEN state = 'halted' THEN halt_offset END"
-    "  FROM pawl.processed_kafka_offsets"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer";
+constexpr const char* kHaltOffset = R"sql(
+  SELECT CASE WHEN state = 'halted' THEN halt_offset END
+    FROM pawl.processed_kafka_offsets
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+)sql";
 
-constexpr const char* kRecordAttempt =
-    "UPDATE pawl.processed_kafka_offsets r"
-    "   SET attempts = CASE WHEN r.attempts_offset = $5::bigint THEN r.attempts ELSE 0 END + 1,"
-    "       attempts_offset = $5::bigint"
-    " WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer"
-    "   AND r.owner_epoch = $4::bigint"
-    " RETURNING r.attempts";
+constexpr const char* kRecordAttempt = R"sql(
+  UPDATE pawl.processed_kafka_offsets r
+     SET attempts = CASE WHEN r.attempts_offset = $5::bigint THEN r.attempts ELSE 0 END + 1,
+         attempts_offset = $5::bigint
+   WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
+     AND r.owner_epoch = $4::bigint
+   RETURNING r.attempts
+)sql";
 
-constexpr const char* kStoreTopicId =
-    "UPDATE pawl.processed_kafka_offsets"
-    "   SET topic_id = $5"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "   AND owner_epoch = $4::bigint";
+constexpr const char* kStoreTopicId = R"sql(
+  UPDATE pawl.processed_kafka_offsets
+     SET topic_id = $5
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND owner_epoch = $4::bigint
+)sql";
 
-constexpr const char* kOwnedBy =
-    "SELECT topic, partition, owner_epoch, last_processed_offset"
-    "  FROM pawl.processed_kafka_offsets"
-    " WHERE consumer_id = $1::integer AND owner = $2";
+constexpr const char* kOwnedBy = R"sql(
+  SELECT topic, partition, owner_epoch, last_processed_offset
+    FROM pawl.processed_kafka_offsets
+   WHERE consumer_id = $1::integer AND owner = $2
+)sql";
 
-constexpr const char* kOtherHolder =
-    "SELECT owner_pid, owner_backend_start::text"
-    "  FROM pawl.processed_kafka_offsets"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "   AND owner <> $4 AND NOT released AND owner_pid IS NOT NULL";
+constexpr const char* kOtherHolder = R"sql(
+  SELECT owner_pid, {}
+    FROM pawl.processed_kafka_offsets
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND owner <> $4 AND NOT released AND owner_pid IS NOT NULL
+)sql";
 
-constexpr const char* kFindTopic =
-    "SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND "
-    "topic = $2";
+constexpr const char* kFindTopic = R"sql(
+  SELECT source_id, partitions FROM pawl.consumer_topics WHERE consumer_id = $1::integer AND
+         topic = $2
+)sql";
 
 // Two processes may meet a topic for the first time at once: the second waits here for the first
 // one's commit and then inserts nothing.
-constexpr const char* kInsertTopic =
-    "INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)"
-    " VALUES ($1::integer, $2, $3::integer, $4)"
-    " ON CONFLICT (consumer_id, topic) DO NOTHING";
+constexpr const char* kInsertTopic = R"sql(
+  INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)
+  VALUES ($1::integer, $2, $3::integer, $4)
+  ON CONFLICT (consumer_id, topic) DO NOTHING
+)sql";
 
 // Inserts rows only in the transaction that inserted the topic (same xmin), so that the second
 // process' own resolution is dropped whole.
-constexpr const char* kInsertRows =
-    "WITH resolved AS ("
-    "  SELECT p.position - 1 AS partition, p.stored"
-    "    FROM unnest($3::bigint[]) WITH ORDINALITY AS p (stored, position)"
-    "   WHERE EXISTS (SELECT FROM pawl.consumer_topics t"
-    "                  WHERE t.consumer_id = $1::integer AND t.topic = $2"
-    "                    AND t.xmin::text = (pg_current_xact_id()::text::numeric % "
-    "4294967296)::text)"
-    "), inserted AS ("
-    "  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
-    "last_processed_offset, base_offset, topic_id)"
-    "  SELECT $1::integer, $2, partition, stored, stored, $5 FROM resolved"
-    "  ON CONFLICT DO NOTHING"
-    "  RETURNING partition, last_processed_offset)"
-    "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)"
-    " SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted";
+constexpr const char* kInsertRows = R"sql(
+  WITH resolved AS (
+    SELECT p.position - 1 AS partition, p.stored
+      FROM unnest($3::bigint[]) WITH ORDINALITY AS p (stored, position)
+     WHERE EXISTS (SELECT FROM pawl.consumer_topics t
+                    WHERE t.consumer_id = $1::integer AND t.topic = $2
+                      AND t.xmin::text = (pg_current_xact_id()::text::numeric % 4294967296)::text)
+  ), inserted AS (
+    INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition,
+           last_processed_offset, base_offset, topic_id)
+    SELECT $1::integer, $2, partition, stored, stored, $5 FROM resolved
+    ON CONFLICT DO NOTHING
+    RETURNING partition, last_processed_offset)
+  INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
+   SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted
+)sql";
 
-constexpr const char* kAddPartition =
-    "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
-    "last_processed_offset, base_offset)"
-    " VALUES ($1::integer, $2, $3::integer, -1, -1)"
-    " ON CONFLICT DO NOTHING";
+constexpr const char* kAddPartition = R"sql(
+  INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition,
+        last_processed_offset, base_offset)
+  VALUES ($1::integer, $2, $3::integer, -1, -1)
+  ON CONFLICT DO NOTHING
+)sql";
 
-postgres::Statement statement(const char* name, const char* text, const std::string& schema) {
+postgres::Statement statement(const char* name, std::string_view text, const std::string& schema) {
   return {fmt::format("pawl_{}", name), in_schema(text, schema)};
 }
 
@@ -121,10 +136,21 @@ std::map<std::pair<Outcome, bool>, postgres::Statement> advance_statements(
   return statements;
 }
 
+void fill(postgres::Parameters& parameters, ConsumerId consumer, const TopicPartition& partition,
+          const Advance& advance) {
+  add_partition(parameters, consumer, partition);
+  parameters.add_integer(static_cast<std::int64_t>(advance.epoch));
+  parameters.add_integer(advance.from.last());
+  parameters.add_integer(advance.to.last());
+  parameters.add_text_or_null(advance.transaction);
+  parameters.add_optional_integer(advance.leader_epoch);
+  add_timestamp(parameters, advance.timestamp);
+}
+
 Acquired read_acquired(const PGresult* rows) {
   Acquired acquired;
   acquired.epoch = OwnerEpoch{integer(rows, 0, 0)};
-  acquired.stored_offset = integer(rows, 0, 1);
+  acquired.stored = Position::behind(integer(rows, 0, 1));
   acquired.state = parse_state(text(rows, 0, 2));
   acquired.halt_kind = text(rows, 0, 3);
   acquired.reason = text(rows, 0, 4);
@@ -145,7 +171,10 @@ Acquired read_acquired(const PGresult* rows) {
 
 OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
-      acquire_(statement("acquire", kAcquire, schema)),
+      acquire_(statement(
+          "acquire",
+          fmt::format(fmt::runtime(kAcquire), postgres::exact_time("previous_backend_start")),
+          schema)),
       advance_(advance_statements(schema)),
       pipelined_applied_{"pawl_pipelined_advance_applied",
                          advance_text(schema, {Outcome::kApplied, false, false})},
@@ -160,7 +189,10 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       owned_by_(statement("owned_by", kOwnedBy, schema)),
-      other_holder_(statement("other_holder", kOtherHolder, schema)),
+      other_holder_(statement(
+          "other_holder",
+          fmt::format(fmt::runtime(kOtherHolder), postgres::exact_time("owner_backend_start")),
+          schema)),
       find_topic_(statement("find_topic", kFindTopic, schema)),
       insert_topic_(statement("insert_topic", kInsertTopic, schema)),
       insert_rows_(statement("insert_rows", kInsertRows, schema)),
@@ -183,35 +215,31 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   return acquired;
 }
 
-void OffsetRegister::fill(postgres::Parameters& parameters, const TopicPartition& partition,
-                          const Advance& advance) const {
-  ledger::add_partition(parameters, consumer_, partition);
-  parameters.add_integer(static_cast<std::int64_t>(advance.epoch));
-  parameters.add_integer(advance.previous);
-  parameters.add_integer(advance.next);
-  parameters.add_text_or_null(advance.transaction);
-  parameters.add_optional_integer(advance.leader_epoch);
-  parameters.add_optional_integer(advance.timestamp_ms);
+void OffsetRegister::advance(postgres::Request& request, const TopicPartition& partition,
+                             const Advance& step) const {
+  fill(request.to(advance_.at({step.outcome, step.halted})), consumer_, partition, step);
 }
 
-void OffsetRegister::fill_batch(postgres::Parameters& parameters, const TopicPartition& partition,
-                                const Advance& advance, const BatchCounts& counts) const {
-  fill(parameters, partition, advance);
+void OffsetRegister::advance_pipelined(postgres::Request& request, const TopicPartition& partition,
+                                       const Advance& step) const {
+  fill(request.to(step.outcome == Outcome::kApplied ? pipelined_applied_ : pipelined_duplicate_),
+       consumer_, partition, step);
+}
+
+void OffsetRegister::advance_batch(postgres::Request& request, const TopicPartition& partition,
+                                   const Advance& step, const BatchCounts& counts) const {
+  auto& parameters = request.to(advance_batch_);
+  fill(parameters, consumer_, partition, step);
   parameters.add_integer(counts.applied);
   parameters.add_integer(counts.duplicates);
   parameters.add_integer(counts.unchecked);
 }
 
 void OffsetRegister::advance_alone(postgres::Session& session, const TopicPartition& partition,
-                                   const Advance& advance) const {
-  postgres::Parameters parameters;
-  fill(parameters, partition, advance);
-  postgres::run_transaction(
-      session, {{&advance_statement(advance.outcome, advance.halted), std::move(parameters)}});
-}
-
-const postgres::Statement& OffsetRegister::advance_statement(Outcome outcome, bool halted) const {
-  return advance_.at({outcome, halted});
+                                   const Advance& step) const {
+  postgres::Request request;
+  advance(request, partition, step);
+  postgres::run_transaction(session, {std::move(request)});
 }
 
 bool OffsetRegister::commit_durably(postgres::Session& session, const TopicPartition& partition,
@@ -279,7 +307,7 @@ std::map<TopicPartition, Watched> OffsetRegister::owned_by(postgres::Session& se
   for (int row = 0; row < PQntuples(rows); ++row) {
     watched.emplace(
         TopicPartition{text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))},
-        Watched{OwnerEpoch{integer(rows, row, 2)}, integer(rows, row, 3)});
+        Watched{OwnerEpoch{integer(rows, row, 2)}, Position::behind(integer(rows, row, 3))});
   }
   return watched;
 }
@@ -313,13 +341,14 @@ MetTopic OffsetRegister::first_contact(postgres::Session& session,
   postgres::Parameters topic;
   topic.add_integer(static_cast<std::int64_t>(consumer_));
   topic.add_text(contact.topic);
-  topic.add_integer(static_cast<std::int64_t>(contact.last_processed.size()));
+  topic.add_integer(static_cast<std::int64_t>(contact.starts.size()));
   topic.add_text(contact.start_policy);
 
   postgres::Parameters rows;
   rows.add_integer(static_cast<std::int64_t>(consumer_));
   rows.add_text(contact.topic);
-  rows.add_text(fmt::format("{{{}}}", fmt::join(contact.last_processed, ",")));
+  rows.add_text(fmt::format(
+      "{{{}}}", fmt::join(contact.starts | std::views::transform(&Position::last), ",")));
   rows.add_text(contact.reason.empty() ? contact.start_policy : contact.reason);
   rows.add_text_or_null(contact.topic_id);
 

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "ledger/types.hpp"
-#include "postgres/parameters.hpp"
+#include "pawl/message.hpp"
+#include "postgres/request.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
@@ -17,13 +18,13 @@ namespace pawl::ledger {
 /// One message's step in the register, the last statement of its transaction.
 struct Advance {
   OwnerEpoch epoch{};
-  std::int64_t previous = -1;  ///< offset of the predecessor in this assignment generation
-  std::int64_t next = -1;
+  Position from;  ///< behind the predecessor in this assignment generation
+  Position to;
   std::string transaction;  ///< id of the transaction that claimed the key; empty: unchecked
   Outcome outcome = Outcome::kApplied;
   bool halted = false;  ///< the row says that the partition is halted
   std::optional<std::int32_t> leader_epoch;
-  std::optional<std::int64_t> timestamp_ms;
+  std::optional<Timestamp> timestamp;
 };
 
 /// How the messages of a batch ended, as the register counts them.
@@ -36,7 +37,7 @@ struct BatchCounts {
 /// A row as its owner sees it when it looks for changes that are not its own.
 struct Watched {
   OwnerEpoch epoch{};
-  std::int64_t stored_offset = -1;
+  Position stored;
 };
 
 /// A topic whose start is resolved.
@@ -45,13 +46,13 @@ struct KnownTopic {
   std::int32_t partitions = 0;  ///< as many as there were at first contact
 };
 
-/// Where a topic starts, per partition: the offset before the first one to process.
+/// Where a topic starts.
 struct FirstContact {
   std::string topic;
   std::string start_policy;
-  std::vector<std::int64_t> last_processed;  // by partition
-  std::string reason = {};                   ///< for the history; empty: the policy
-  std::string topic_id = {};  ///< that the offsets are of; empty: whichever is acquired first
+  std::vector<Position> starts;  ///< by partition
+  std::string reason = {};       ///< for the history; empty: the policy
+  std::string topic_id = {};     ///< that the offsets are of; empty: whichever is acquired first
 };
 
 /// What became of a first contact.
@@ -62,7 +63,8 @@ struct MetTopic {
 
 /// pawl.processed_kafka_offsets: a compare-and-set register with a fencing token, one row a
 /// partition (docs/design.md, "The offset register"). Holds statements only: one instance serves
-/// all threads, each with its own session.
+/// all threads, each with its own session. A member for each statement: whoever may write the
+/// register stands in one file.
 class OffsetRegister {
  public:
   OffsetRegister(const std::string& schema, ConsumerId consumer);
@@ -72,26 +74,21 @@ class OffsetRegister {
   std::optional<Acquired> acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::string& owner) const;
 
-  [[nodiscard]] const postgres::Statement& advance_statement(Outcome outcome, bool halted) const;
-  /// For flights of transactions, none of which a handler's statements can end:
-  /// Advance::transaction stays empty. `outcome`: kApplied or kDuplicate.
-  [[nodiscard]] const postgres::Statement& pipelined_advance_statement(Outcome outcome) const {
-    return outcome == Outcome::kApplied ? pipelined_applied_ : pipelined_duplicate_;
-  }
-  void fill(postgres::Parameters& parameters, const TopicPartition& partition,
-            const Advance& advance) const;
+  void advance(postgres::Request& request, const TopicPartition& partition,
+               const Advance& step) const;
+  /// For pipelines of transactions, none of which a handler's statements can end:
+  /// Advance::transaction stays empty. The outcome: kApplied or kDuplicate.
+  void advance_pipelined(postgres::Request& request, const TopicPartition& partition,
+                         const Advance& step) const;
 
   /// The step of a batch: from its first message's predecessor to its last message, whatever the
-  /// outcome that `advance` says.
-  [[nodiscard]] const postgres::Statement& advance_batch_statement() const {
-    return advance_batch_;
-  }
-  void fill_batch(postgres::Parameters& parameters, const TopicPartition& partition,
-                  const Advance& advance, const BatchCounts& counts) const;
+  /// outcome that `step` says.
+  void advance_batch(postgres::Request& request, const TopicPartition& partition,
+                     const Advance& step, const BatchCounts& counts) const;
 
   /// Advance in a transaction of its own, for the holes at a log's end (control records).
   void advance_alone(postgres::Session& session, const TopicPartition& partition,
-                     const Advance& advance) const;
+                     const Advance& step) const;
 
   /// False: somebody else acquired meanwhile; nothing was changed.
   bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;

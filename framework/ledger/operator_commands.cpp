@@ -12,24 +12,26 @@ constexpr const char* kChange =
     "SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7)";
 
 // One statement, so that no consumer begins at another position in between.
-constexpr const char* kBeginPartition =
-    "WITH begun AS ("
-    "       INSERT INTO pawl.processed_kafka_offsets"
-    "              (consumer_id, topic, partition, last_processed_offset, base_offset)"
-    "       VALUES ($1::integer, $2, $3::integer, $4::bigint, $4::bigint)"
-    "       ON CONFLICT DO NOTHING"
-    "       RETURNING consumer_id, topic, partition, last_processed_offset)"
-    "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)"
-    " SELECT consumer_id, topic, partition, $5, last_processed_offset, $6 FROM begun";
+constexpr const char* kBeginPartition = R"sql(
+  WITH begun AS (
+         INSERT INTO pawl.processed_kafka_offsets
+                (consumer_id, topic, partition, last_processed_offset, base_offset)
+         VALUES ($1::integer, $2, $3::integer, $4::bigint, $4::bigint)
+         ON CONFLICT DO NOTHING
+         RETURNING consumer_id, topic, partition, last_processed_offset)
+  INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
+   SELECT consumer_id, topic, partition, $5, last_processed_offset, $6 FROM begun
+)sql";
 
 constexpr const char* kRequireUnpruned =
     "SELECT pawl.require_unpruned($1::integer, $2, $3::bigint)";
 
 // What comes next at another position may be older than what was processed last: until it has
 // processed a message there, the partition holds keys back (pawl.prune_cutoff).
-constexpr const char* kForgetTime =
-    "UPDATE pawl.processed_kafka_offsets SET last_timestamp_ms = NULL"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer";
+constexpr const char* kForgetTime = R"sql(
+  UPDATE pawl.processed_kafka_offsets SET last_timestamp_ms = NULL
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+)sql";
 
 }  // namespace
 
@@ -45,15 +47,15 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
 std::int64_t OperatorCommands::change(postgres::Session& session,
                                       const OperatorChange& change) const {
   auto parameters = partition_parameters(consumer_, change.partition);
-  if (change.last_processed) {
-    parameters.add_integer(*change.last_processed);
+  if (change.position) {
+    parameters.add_integer(change.position->last());
   } else {
     parameters.add_null();
   }
   parameters.add_text_or_null(change.state ? to_string(*change.state) : "");
   parameters.add_text(change.action);
   parameters.add_text_or_null(change.reason);
-  std::vector<postgres::Step> steps;
+  std::vector<postgres::Request> steps;
   if (change.needs_keys) {
     // Locks the scopes, so before the register's row as pruning does it.
     postgres::Parameters seen;
@@ -68,7 +70,7 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
   }
   const auto changed = steps.size();
   steps.push_back({&change_, std::move(parameters)});
-  if (change.last_processed)
+  if (change.position)
     steps.push_back({&forget_time_, partition_parameters(consumer_, change.partition)});
   const auto results = postgres::run_transaction(session, std::move(steps));
   return integer(results[changed].get(), 0, 0);
@@ -77,7 +79,7 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
 bool OperatorCommands::begin_partition(postgres::Session& session,
                                        const OperatorChange& change) const {
   auto parameters = partition_parameters(consumer_, change.partition);
-  parameters.add_integer(change.last_processed.value());
+  parameters.add_integer(change.position.value().last());
   parameters.add_text(change.action);
   parameters.add_text_or_null(change.reason);
   const auto results =
@@ -91,17 +93,11 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   // anybody has moved or acquired the partition since.
   auto advance = partition_parameters(consumer_, skip.partition);
   advance.add_integer(static_cast<std::int64_t>(skip.epoch));
-  advance.add_integer(skip.stored_offset);
+  advance.add_integer(skip.stored.last());
   advance.add_integer(message.offset());
   advance.add_null();
   advance.add_null();
-  if (message.timestamp_ms() >= 0) {
-    advance.add_integer(message.timestamp_ms());
-  } else {
-    advance.add_null();
-  }
-  postgres::Parameters record;
-  skipped_.fill(record, message, skip.reason, true);
+  add_timestamp(advance, message.timestamp());
   // Fences the owner, which has this message in hand or waits before it.
   auto change = partition_parameters(consumer_, skip.partition);
   change.add_null();
@@ -109,7 +105,7 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   change.add_text("skip");
   change.add_text_or_null(skip.reason);
   postgres::run_transaction(session, {{&advance_, std::move(advance)},
-                                      {&skipped_.record_statement(), std::move(record)},
+                                      skipped_.record(message, skip.reason, true),
                                       {&change_, std::move(change)}});
 }
 

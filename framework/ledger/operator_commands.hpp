@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "ledger/retention.hpp"
+#include "ledger/instant.hpp"
 #include "ledger/skipped_messages.hpp"
 #include "ledger/types.hpp"
 #include "postgres/session.hpp"
@@ -15,9 +15,9 @@ namespace pawl::ledger {
 /// One change of one partition by an operator.
 struct OperatorChange {
   TopicPartition partition;
-  std::optional<std::int64_t> last_processed;  ///< nullopt keeps the position
-  std::optional<PartitionState> state;         ///< nullopt keeps the state; running or paused
-  std::string action;                          ///< as the history names it: "offsets set"
+  std::optional<Position> position;     ///< nullopt keeps it
+  std::optional<PartitionState> state;  ///< nullopt keeps the state; running or paused
+  std::string action;                   ///< as the history names it: "offsets set"
   /// Messages come again and must be recognised by their keys: refused when keys were removed
   /// beyond `pruned_to`, which is what was known when the position was chosen.
   bool needs_keys = false;
@@ -28,8 +28,8 @@ struct OperatorChange {
 /// Leaves out the message that comes next.
 struct OperatorSkip {
   TopicPartition partition;
-  std::int64_t stored_offset = -1;  ///< the offset that the register must still have
-  OwnerEpoch epoch{};               ///< the epoch that it must still have
+  Position stored;     ///< where the register must still stand
+  OwnerEpoch epoch{};  ///< the epoch that it must still have
   std::string reason;
 };
 
@@ -42,7 +42,7 @@ class OperatorCommands {
   OperatorCommands(const std::string& schema, ConsumerId consumer);
 
   /// Returns the last processed offset before the change. PW004: the partition has no row yet.
-  /// PW008: keys were removed since `pruned_to` was read; nothing was changed.
+  /// PW010: keys were removed since `pruned_to` was read; nothing was changed.
   std::int64_t change(postgres::Session& session, const OperatorChange& change) const;
 
   /// States where a partition begins that appeared after its topic's first contact, before any

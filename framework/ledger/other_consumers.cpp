@@ -6,14 +6,15 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kOthers =
-    "SELECT c.cluster, c.group_id, r.partition, r.last_processed_offset"
-    "  FROM pawl.consumers c"
-    "  JOIN pawl.processed_kafka_offsets r USING (consumer_id)"
-    " WHERE (c.cluster, c.group_id) IS DISTINCT FROM ($1, $2)"
-    "   AND c.kafka_cluster_id = $3 AND r.topic = $4"
-    "   AND ($5 = '' OR coalesce(r.topic_id, $5) = $5)"
-    " ORDER BY c.cluster, c.group_id, r.partition";
+constexpr const char* kOthers = R"sql(
+  SELECT c.cluster, c.group_id, r.partition, r.last_processed_offset
+    FROM pawl.consumers c
+    JOIN pawl.processed_kafka_offsets r USING (consumer_id)
+   WHERE (c.cluster, c.group_id) IS DISTINCT FROM ($1, $2)
+     AND c.kafka_cluster_id = $3 AND r.topic = $4
+     AND ($5 = '' OR coalesce(r.topic_id, $5) = $5)
+   ORDER BY c.cluster, c.group_id, r.partition
+)sql";
 
 }  // namespace
 

@@ -15,6 +15,12 @@ postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartit
   return parameters;
 }
 
+void add_record_key(postgres::Parameters& parameters, const RecordKey& record_key) {
+  parameters.add_integer(static_cast<std::int64_t>(record_key.consumer));
+  parameters.add_text(record_key.topic);
+  parameters.add_bytes(record_key.key);
+}
+
 void add_backend(postgres::Parameters& parameters, const postgres::Session& session) {
   if (session.backend()) {
     parameters.add_integer(session.backend()->pid);

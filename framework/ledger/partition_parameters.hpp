@@ -12,6 +12,8 @@ void add_partition(postgres::Parameters& parameters, ConsumerId consumer,
 [[nodiscard]] postgres::Parameters partition_parameters(ConsumerId consumer,
                                                         const TopicPartition& partition);
 
+void add_record_key(postgres::Parameters& parameters, const RecordKey& record_key);
+
 /// The session's backend, process id and start; nulls where a pooler hides it.
 void add_backend(postgres::Parameters& parameters, const postgres::Session& session);
 

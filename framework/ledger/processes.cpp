@@ -14,29 +14,32 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kTell =
-    "INSERT INTO pawl.processes AS p"
-    "       (consumer_id, owner, topic, handlers, conditions, keys, policies)"
-    " SELECT $1::integer, $2, t.topic, t.handlers, t.conditions, t.keys, t.policies"
-    "   FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[])"
-    "          AS t (topic, handlers, conditions, keys, policies)"
-    " ON CONFLICT (consumer_id, owner, topic) DO UPDATE SET seen_at = excluded.seen_at";
+constexpr const char* kTell = R"sql(
+  INSERT INTO pawl.processes AS p
+        (consumer_id, owner, topic, handlers, conditions, keys, policies)
+  SELECT $1::integer, $2, t.topic, t.handlers, t.conditions, t.keys, t.policies
+    FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+           AS t (topic, handlers, conditions, keys, policies)
+  ON CONFLICT (consumer_id, owner, topic) DO UPDATE SET seen_at = excluded.seen_at
+)sql";
 
 // Of processes that were killed.
-constexpr const char* kForget =
-    "DELETE FROM pawl.processes"
-    " WHERE consumer_id = $1::integer AND seen_at < clock_timestamp() - interval '1 hour'";
+constexpr const char* kForget = R"sql(
+  DELETE FROM pawl.processes
+   WHERE consumer_id = $1::integer AND seen_at < clock_timestamp() - interval '1 hour'
+)sql";
 
 constexpr const char* kLeave =
     "DELETE FROM pawl.processes WHERE consumer_id = $1::integer AND owner = $2";
 
 // A process tells (engine::Presence) unless all of its workers wait for their handlers.
-constexpr const char* kLive =
-    "SELECT topic, owner, handlers, conditions, keys, policies"
-    "  FROM pawl.processes"
-    " WHERE consumer_id = $1::integer"
-    "   AND seen_at > clock_timestamp() - make_interval(secs => $2::integer)"
-    " ORDER BY topic, owner";
+constexpr const char* kLive = R"sql(
+  SELECT topic, owner, handlers, conditions, keys, policies
+    FROM pawl.processes
+   WHERE consumer_id = $1::integer
+     AND seen_at > clock_timestamp() - make_interval(secs => $2::integer)
+   ORDER BY topic, owner
+)sql";
 
 std::string difference(const std::vector<Fingerprint>& ways) {
   const auto differ = [&ways](std::string Fingerprint::* part) {

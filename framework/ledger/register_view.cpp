@@ -8,77 +8,79 @@ namespace {
 constexpr const char* kFindConsumer =
     "SELECT consumer_id, kafka_cluster_id FROM pawl.consumers WHERE cluster = $1 AND group_id = $2";
 
-constexpr const char* kReadRegister =
-    "SELECT topic, partition, last_processed_offset, owner_epoch, owner, released,"
-    "       state, halt_kind, state_reason,"
-    "       to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
-    "       to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
-    "       base_offset, applied_count, duplicate_count, skipped_count, unchecked_count,"
-    "       dead_count, parked_count,"
-    "       to_char(acquired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
-    // Whose sessions a role may not see in full have no backend_start for it.
-    "       owner_pid IS NOT NULL AND NOT EXISTS ("
-    "         SELECT FROM pg_stat_activity a"
-    "          WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),"
-    "       CASE WHEN state = 'halted' THEN halt_offset END,"
-    "       CASE WHEN attempts_offset > last_processed_offset THEN attempts ELSE 0 END,"
-    "       CASE WHEN attempts_offset > last_processed_offset AND attempts > 0"
-    "            THEN attempts_offset END"
-    "  FROM pawl.processed_kafka_offsets"
-    " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
-    " ORDER BY topic, partition";
+// Whose sessions a role may not see in full have no backend_start for it.
+constexpr const char* kReadRegister = R"sql(
+  SELECT topic, partition, last_processed_offset, owner_epoch, owner, released,
+         state, halt_kind, state_reason,
+         to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         base_offset, applied_count, duplicate_count, skipped_count, unchecked_count,
+         dead_count, parked_count,
+         to_char(acquired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         owner_pid IS NOT NULL AND NOT EXISTS (
+           SELECT FROM pg_stat_activity a
+            WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),
+         CASE WHEN state = 'halted' THEN halt_offset END,
+         CASE WHEN attempts_offset > last_processed_offset THEN attempts ELSE 0 END,
+         CASE WHEN attempts_offset > last_processed_offset AND attempts > 0
+              THEN attempts_offset END
+    FROM pawl.processed_kafka_offsets
+   WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
+   ORDER BY topic, partition
+)sql";
 
 constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
 
 // What a consumer does with the tables (scripts/migrate grants prints the same as GRANTs).
-constexpr const char* kMissingRights =
-    "SELECT format('%s on pawl.%s', needed.privilege, needed.name)"
-    "  FROM (VALUES"
-    "          ('schema_migrations', 'SELECT'), ('database_identity', 'SELECT'),"
-    "          ('consumers', 'SELECT'), ('consumers', 'INSERT'),"
-    "          ('consumer_topics', 'SELECT'), ('consumer_topics', 'INSERT'),"
-    "          ('processed_kafka_offsets', 'SELECT'), ('processed_kafka_offsets', 'INSERT'),"
-    "          ('processed_kafka_offsets', 'UPDATE'),"
-    "          ('offset_history', 'INSERT'),"
-    "          ('skipped_messages', 'SELECT'), ('skipped_messages', 'INSERT'),"
-    "          ('skipped_messages', 'DELETE'),"
-    "          ('dead_letters', 'SELECT'), ('dead_letters', 'INSERT'), ('dead_letters', 'UPDATE'),"
-    "          ('dead_letters', 'DELETE'),"
-    "          ('parked_keys', 'SELECT'), ('parked_keys', 'INSERT'), ('parked_keys', 'UPDATE'),"
-    "          ('parked_keys', 'DELETE'),"
-    "          ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),"
-    "          ('suspects', 'DELETE'),"
-    "          ('processes', 'SELECT'), ('processes', 'INSERT'), ('processes', 'UPDATE'),"
-    "          ('processes', 'DELETE'),"
-    "          ('idempotency_scopes', 'SELECT'), ('idempotency_scopes', 'INSERT'),"
-    "          ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),"
-    "          ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),"
-    "          ('retention_state', 'UPDATE'),"
-    "          ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),"
-    "          ('dead_letter_feed', 'UPDATE'),"
-    "          ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),"
-    "          ('idempotency_keys', 'DELETE')"
-    "       ) AS needed (name, privilege)"
-    "  JOIN pg_class t ON t.relname = needed.name"
-    "  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
-    " WHERE NOT has_table_privilege(t.oid, needed.privilege)"
-    " UNION ALL "
-    "SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)"
-    "  FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),"
-    "               ('idempotency_scopes', 'pruned_to'), ('idempotency_scopes', 'swept_to')) AS "
-    "needed (name, attribute)"
-    "  JOIN pg_class t ON t.relname = needed.name"
-    "  JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1"
-    "  JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute"
-    " WHERE NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')"
-    " UNION ALL "
-    "SELECT format('EXECUTE on function pawl.%s', p.proname)"
-    "  FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1"
-    " WHERE NOT has_function_privilege(p.oid, 'EXECUTE')"
-    " UNION ALL "
-    "SELECT 'USAGE on schema ' || s.nspname"
-    "  FROM pg_namespace s"
-    " WHERE s.nspname = $1 AND NOT has_schema_privilege(s.oid, 'USAGE')";
+constexpr const char* kMissingRights = R"sql(
+  SELECT format('%s on pawl.%s', needed.privilege, needed.name)
+    FROM (VALUES
+            ('schema_migrations', 'SELECT'), ('database_identity', 'SELECT'),
+            ('consumers', 'SELECT'), ('consumers', 'INSERT'),
+            ('consumer_topics', 'SELECT'), ('consumer_topics', 'INSERT'),
+            ('processed_kafka_offsets', 'SELECT'), ('processed_kafka_offsets', 'INSERT'),
+            ('processed_kafka_offsets', 'UPDATE'),
+            ('offset_history', 'INSERT'),
+            ('skipped_messages', 'SELECT'), ('skipped_messages', 'INSERT'),
+            ('skipped_messages', 'DELETE'),
+            ('dead_letters', 'SELECT'), ('dead_letters', 'INSERT'), ('dead_letters', 'UPDATE'),
+            ('dead_letters', 'DELETE'),
+            ('parked_keys', 'SELECT'), ('parked_keys', 'INSERT'), ('parked_keys', 'UPDATE'),
+            ('parked_keys', 'DELETE'),
+            ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),
+            ('suspects', 'DELETE'),
+            ('processes', 'SELECT'), ('processes', 'INSERT'), ('processes', 'UPDATE'),
+            ('processes', 'DELETE'),
+            ('idempotency_scopes', 'SELECT'), ('idempotency_scopes', 'INSERT'),
+            ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),
+            ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),
+            ('retention_state', 'UPDATE'),
+            ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),
+            ('dead_letter_feed', 'UPDATE'),
+            ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),
+            ('idempotency_keys', 'DELETE')
+         ) AS needed (name, privilege)
+    JOIN pg_class t ON t.relname = needed.name
+    JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
+   WHERE NOT has_table_privilege(t.oid, needed.privilege)
+   UNION ALL
+  SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)
+    FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),
+                 ('idempotency_scopes', 'pruned_to'), ('idempotency_scopes', 'swept_to')) AS
+                        needed (name, attribute)
+    JOIN pg_class t ON t.relname = needed.name
+    JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute
+   WHERE NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')
+   UNION ALL
+  SELECT format('EXECUTE on function pawl.%s', p.proname)
+    FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1
+   WHERE NOT has_function_privilege(p.oid, 'EXECUTE')
+   UNION ALL
+  SELECT 'USAGE on schema ' || s.nspname
+    FROM pg_namespace s
+   WHERE s.nspname = $1 AND NOT has_schema_privilege(s.oid, 'USAGE')
+)sql";
 
 }  // namespace
 
@@ -107,7 +109,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
   for (int i = 0; i < PQntuples(rows); ++i) {
     RegisterRow row;
     row.partition = {text(rows, i, 0), static_cast<std::int32_t>(integer(rows, i, 1))};
-    row.stored_offset = integer(rows, i, 2);
+    row.stored = Position::behind(integer(rows, i, 2));
     row.epoch = OwnerEpoch{integer(rows, i, 3)};
     row.owner = text(rows, i, 4);
     row.released = boolean(rows, i, 5);

@@ -13,7 +13,7 @@ namespace pawl::ledger {
 /// What an operator may want to know of one partition.
 struct RegisterRow {
   TopicPartition partition;
-  std::int64_t stored_offset = -1;  ///< the last processed one
+  Position stored;
   OwnerEpoch epoch{};
   std::string owner;     ///< who acquired it last; empty: nobody yet
   bool released = true;  ///< the owner gave it back cleanly

@@ -29,6 +29,14 @@ std::optional<std::int64_t> optional_integer(const PGresult* rows, int row, int 
   return integer(rows, row, column);
 }
 
+Instant instant(const PGresult* rows, int row, int column) {
+  return Instant{std::chrono::milliseconds{integer(rows, row, column)}};
+}
+
+std::optional<Instant> optional_instant(const PGresult* rows, int row, int column) {
+  return is_null(rows, row, column) ? std::nullopt : std::optional(instant(rows, row, column));
+}
+
 bool boolean(const PGresult* rows, int row, int column) {
   return PQgetvalue(rows, row, column)[0] == 't';
 }
@@ -44,6 +52,11 @@ std::optional<std::string> bytes(const PGresult* rows, int row, int column) {
   std::string result(reinterpret_cast<const char*>(raw), length);
   PQfreemem(raw);
   return result;
+}
+
+void add_timestamp(postgres::Parameters& parameters, std::optional<Timestamp> time) {
+  parameters.add_optional_integer(time ? std::optional(time->time_since_epoch().count())
+                                       : std::nullopt);
 }
 
 PartitionState parse_state(const std::string& state) {

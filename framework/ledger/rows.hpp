@@ -6,7 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "ledger/instant.hpp"
 #include "ledger/types.hpp"
+#include "pawl/message.hpp"
+#include "postgres/parameters.hpp"
 
 namespace pawl::ledger {
 
@@ -16,9 +19,15 @@ namespace pawl::ledger {
 [[nodiscard]] std::int64_t integer(const PGresult* rows, int row, int column);
 [[nodiscard]] std::optional<std::int64_t> optional_integer(const PGresult* rows, int row,
                                                            int column);
+/// Milliseconds since 1970.
+[[nodiscard]] Instant instant(const PGresult* rows, int row, int column);
+[[nodiscard]] std::optional<Instant> optional_instant(const PGresult* rows, int row, int column);
 [[nodiscard]] bool boolean(const PGresult* rows, int row, int column);
 /// A bytea column's bytes.
 [[nodiscard]] std::optional<std::string> bytes(const PGresult* rows, int row, int column);
+
+/// The other way round, of a record's time; NULL where it carries none.
+void add_timestamp(postgres::Parameters& parameters, std::optional<Timestamp> time);
 
 [[nodiscard]] PartitionState parse_state(const std::string& state);
 [[nodiscard]] const char* to_string(PartitionState state);

@@ -8,48 +8,51 @@ namespace {
 // A transaction id holds back as a snapshot does: a transaction that has written and idles has only
 // that. VACUUM itself does not. Sessions in other databases matter to shared catalogs only; those
 // without a database are standbys with hot_standby_feedback.
-constexpr const char* kHolders =
-    "SELECT * FROM ("
-    "  SELECT CASE a.backend_type WHEN 'walsender' THEN 'standby' ELSE 'session' END,"
-    "         a.pid::text, coalesce(a.usename, ''), coalesce(a.application_name, ''),"
-    "         coalesce(a.state, ''),"
-    "         greatest(age(a.backend_xmin), age(a.backend_xid))::bigint AS held,"
-    "         extract(epoch FROM clock_timestamp() - a.xact_start)::bigint AS since"
-    "    FROM pg_stat_activity a"
-    "   WHERE coalesce(a.backend_xmin, a.backend_xid) IS NOT NULL"
-    "     AND a.pid <> pg_backend_pid()"
-    "     AND coalesce(a.datname, current_database()) = current_database()"
-    "     AND coalesce(a.backend_type, '') <> 'autovacuum worker'"
-    "  UNION ALL"
-    "  SELECT 'prepared transaction', p.gid, p.owner, '', '', age(p.transaction)::bigint,"
-    "         extract(epoch FROM clock_timestamp() - p.prepared)::bigint"
-    "    FROM pg_prepared_xacts p"
-    "   WHERE p.database = current_database()"
-    "  UNION ALL"
-    "  SELECT 'replication slot', s.slot_name, '', '',"
-    "         CASE WHEN s.active THEN 'active' ELSE 'inactive' END, age(s.xmin)::bigint, NULL"
-    "    FROM pg_replication_slots s"
-    "   WHERE s.xmin IS NOT NULL"
-    ") AS holders"
-    " ORDER BY held DESC, since DESC NULLS LAST"
-    " LIMIT 5";
+constexpr const char* kHolders = R"sql(
+  SELECT * FROM (
+    SELECT CASE a.backend_type WHEN 'walsender' THEN 'standby' ELSE 'session' END,
+           a.pid::text, coalesce(a.usename, ''), coalesce(a.application_name, ''),
+           coalesce(a.state, ''),
+           greatest(age(a.backend_xmin), age(a.backend_xid))::bigint AS held,
+           extract(epoch FROM clock_timestamp() - a.xact_start)::bigint AS since
+      FROM pg_stat_activity a
+     WHERE coalesce(a.backend_xmin, a.backend_xid) IS NOT NULL
+       AND a.pid <> pg_backend_pid()
+       AND coalesce(a.datname, current_database()) = current_database()
+       AND coalesce(a.backend_type, '') <> 'autovacuum worker'
+    UNION ALL
+    SELECT 'prepared transaction', p.gid, p.owner, '', '', age(p.transaction)::bigint,
+           extract(epoch FROM clock_timestamp() - p.prepared)::bigint
+      FROM pg_prepared_xacts p
+     WHERE p.database = current_database()
+    UNION ALL
+    SELECT 'replication slot', s.slot_name, '', '',
+           CASE WHEN s.active THEN 'active' ELSE 'inactive' END, age(s.xmin)::bigint, NULL
+      FROM pg_replication_slots s
+     WHERE s.xmin IS NOT NULL
+  ) AS holders
+   ORDER BY held DESC, since DESC NULLS LAST
+   LIMIT 5
+)sql";
 
-constexpr const char* kServer =
-    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,"
-    "       pg_has_role('pg_read_all_stats', 'USAGE'),"
-    "       (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pawl ' || $1::text),"
-    "       (SELECT count(*) FROM pg_stat_activity"
-    "         WHERE application_name = 'pawl' OR application_name LIKE 'pawl %'),"
-    "       (SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),"
-    "       current_setting('max_connections')::bigint";
+constexpr const char* kServer = R"sql(
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+         pg_has_role('pg_read_all_stats', 'USAGE'),
+         (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pawl ' || $1::text),
+         (SELECT count(*) FROM pg_stat_activity
+           WHERE application_name = 'pawl' OR application_name LIKE 'pawl %'),
+         (SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),
+         current_setting('max_connections')::bigint
+)sql";
 
 // The row of a key stays until its next message comes, also when nothing waits any more.
-constexpr const char* kParkedKeys =
-    "SELECT count(*) FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer"
-    "   AND EXISTS (SELECT FROM pawl.dead_letters d"
-    "                WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic"
-    "                  AND d.record_key_hash = k.record_key_hash"
-    "                  AND d.status IN ('dead', 'parked'))";
+constexpr const char* kParkedKeys = R"sql(
+  SELECT count(*) FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer
+     AND EXISTS (SELECT FROM pawl.dead_letters d
+                  WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
+                    AND d.record_key_hash = k.record_key_hash
+                    AND d.status IN ('dead', 'parked'))
+)sql";
 
 std::vector<HorizonHolder> read_holders(postgres::Session& session) {
   const auto found = session.exec({"", kHolders});

@@ -2,23 +2,27 @@
 
 #include "ledger/payload.hpp"
 #include "ledger/rows.hpp"
+#include "message/timestamp.hpp"
 
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kRecord =
-    "INSERT INTO pawl.skipped_messages (consumer_id, topic, partition, kafka_offset, reason,"
-    "                                   record_key, record_value, headers, timestamp_ms)"
-    " VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb, "
-    "$9::bigint)";
+constexpr const char* kRecord = R"sql(
+  INSERT INTO pawl.skipped_messages (consumer_id, topic, partition, kafka_offset, reason,
+                                    record_key, record_value, headers, timestamp_ms)
+  VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb,
+         $9::bigint)
+)sql";
 
 }  // namespace
 
 SkippedMessages::SkippedMessages(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer), record_{"pawl_record_skipped", in_schema(kRecord, schema)} {}
 
-void SkippedMessages::fill(postgres::Parameters& parameters, const Message& message,
-                           const std::string& reason, bool with_payload) const {
+postgres::Request SkippedMessages::record(const Message& message, const std::string& reason,
+                                          bool with_payload) const {
+  postgres::Request request;
+  auto& parameters = request.to(record_);
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(message.topic());
   parameters.add_integer(message.partition());
@@ -35,7 +39,8 @@ void SkippedMessages::fill(postgres::Parameters& parameters, const Message& mess
   } else {
     parameters.add_null();
   }
-  parameters.add_integer(message.timestamp_ms());
+  parameters.add_integer(message::milliseconds_of(message.timestamp()));
+  return request;
 }
 
 }  // namespace pawl::ledger

@@ -4,7 +4,7 @@
 
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
-#include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::ledger {
@@ -15,10 +15,9 @@ class SkippedMessages {
  public:
   SkippedMessages(const std::string& schema, ConsumerId consumer);
 
-  [[nodiscard]] const postgres::Statement& record_statement() const { return record_; }
   /// `with_payload` keeps key, value and headers, so that an operator's skip loses nothing.
-  void fill(postgres::Parameters& parameters, const Message& message, const std::string& reason,
-            bool with_payload) const;
+  [[nodiscard]] postgres::Request record(const Message& message, const std::string& reason,
+                                         bool with_payload) const;
 
  private:
   ConsumerId consumer_;

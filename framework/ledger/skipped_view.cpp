@@ -5,15 +5,16 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kList =
-    "SELECT topic, partition, kafka_offset, reason, length(record_value),"
-    "       nullif(timestamp_ms, -1),"
-    "       to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), actor"
-    "  FROM pawl.skipped_messages"
-    " WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)"
-    "   AND ($3::integer IS NULL OR partition = $3::integer)"
-    " ORDER BY skip_id DESC"
-    " LIMIT $4::bigint";
+constexpr const char* kList = R"sql(
+  SELECT topic, partition, kafka_offset, reason, length(record_value),
+         nullif(timestamp_ms, -1),
+         to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), actor
+    FROM pawl.skipped_messages
+   WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
+     AND ($3::integer IS NULL OR partition = $3::integer)
+   ORDER BY skip_id DESC
+   LIMIT $4::bigint
+)sql";
 
 }  // namespace
 
@@ -34,7 +35,7 @@ std::vector<SkippedMessage> list_skipped(postgres::Session& session, const std::
     message.offset = integer(rows, row, 2);
     message.reason = text(rows, row, 3);
     message.value_bytes = optional_integer(rows, row, 4);
-    message.timestamp_ms = optional_integer(rows, row, 5);
+    message.timestamp = optional_instant(rows, row, 5);
     message.skipped_at = text(rows, row, 6);
     message.actor = text(rows, row, 7);
     result.push_back(std::move(message));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ledger/types.hpp"
+#include "pawl/message.hpp"
 
 namespace pawl::ledger {
 
@@ -15,7 +16,7 @@ struct SkippedMessage {
   std::int64_t offset = -1;
   std::string reason;
   std::optional<std::int64_t> value_bytes;  ///< nullopt: null, or not kept
-  std::optional<std::int64_t> timestamp_ms;
+  std::optional<Timestamp> timestamp;
   std::string skipped_at;  ///< RFC 3339, UTC
   std::string actor;       ///< the role that skipped it
 };

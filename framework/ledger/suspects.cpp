@@ -7,19 +7,22 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr const char* kMark =
-    "SELECT pawl.mark_suspect($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6,"
-    "                         $7::integer, $8::timestamptz, $9::integer)";
+constexpr const char* kMark = R"sql(
+  SELECT pawl.mark_suspect($1::integer, $2, $3::integer, $4::bigint, $5::bigint, $6,
+                           $7::integer, $8::timestamptz, $9::integer)
+)sql";
 
-constexpr const char* kUnmark =
-    "UPDATE pawl.suspects SET marked_by = NULL"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "   AND marked_by = $4";
+constexpr const char* kUnmark = R"sql(
+  UPDATE pawl.suspects SET marked_by = NULL
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND marked_by = $4
+)sql";
 
-constexpr const char* kClear =
-    "DELETE FROM pawl.suspects"
-    " WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer"
-    "   AND (marked_by = $4 OR marked_by IS NULL)";
+constexpr const char* kClear = R"sql(
+  DELETE FROM pawl.suspects
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND (marked_by = $4 OR marked_by IS NULL)
+)sql";
 
 }  // namespace
 

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "ledger/position.hpp"
 #include "pawl/topic_partition.hpp"
 #include "postgres/session.hpp"
 
@@ -19,6 +21,13 @@ enum class ConsumerId : std::int32_t {};
 enum class SourceId : std::int32_t {};
 
 enum class ScopeId : std::int32_t {};
+
+/// Whose messages wait for each other once one of them is parked. Views its message.
+struct RecordKey {
+  ConsumerId consumer{};
+  std::string_view topic;
+  std::string_view key;
+};
 
 enum class PartitionState { kRunning, kPaused, kHalted };
 
@@ -44,7 +53,7 @@ enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kDead, kParked,
 /// can come after it.
 struct Acquired {
   OwnerEpoch epoch{};
-  std::int64_t stored_offset = -1;
+  Position stored;
   PartitionState state = PartitionState::kRunning;
   std::string halt_kind;
   std::string reason;

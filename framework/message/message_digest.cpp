@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "message/digest.hpp"
+#include "message/timestamp.hpp"
 
 namespace pawl::message {
 namespace {
@@ -30,7 +31,7 @@ std::string binary(const Sha256& digest) {
 
 std::string message_digest(const Message& message) {
   std::string text;
-  fmt::format_to(std::back_inserter(text), "{}:", message.timestamp_ms());
+  fmt::format_to(std::back_inserter(text), "{}:", milliseconds_of(message.timestamp()));
   append(text, message.key());
   // The value may be large, and is not copied.
   const auto value =

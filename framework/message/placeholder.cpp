@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "message/digest.hpp"
+#include "message/timestamp.hpp"
 
 namespace pawl::message {
 namespace {
@@ -243,7 +244,8 @@ Resolved resolve_plain(const Source& source, const Message& message, JsonView& j
     case SourceKind::kOffset:
       return digits(message.offset(), scratch);
     case SourceKind::kTimestamp:
-      return message.timestamp_ms() < 0 ? Resolved{} : digits(message.timestamp_ms(), scratch);
+      return !message.timestamp() ? Resolved{}
+                                  : digits(milliseconds_of(message.timestamp()), scratch);
     case SourceKind::kTopicId:
       return message.topic_id().empty() ? Resolved{} : value_of(message.topic_id());
   }

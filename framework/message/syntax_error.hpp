@@ -49,10 +49,4 @@ class ConditionError : public SyntaxError {
   using SyntaxError::SyntaxError;
 };
 
-/// SQL of a handler that cannot be understood or is not allowed.
-class SqlTextError : public SyntaxError {
- public:
-  using SyntaxError::SyntaxError;
-};
-
 }  // namespace pawl::message

@@ -181,11 +181,18 @@ std::string AlertCommand::run(const std::string& input,
     return fmt::format("it cannot be started: {}", reason(error));
   }
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  const bool ended = process.get() >= 0 && ends_in_time(process.get());
+  const int unwatched = process.get() < 0 ? errno : 0;
+  const bool ended = unwatched == 0 && ends_in_time(process.get());
   // Its group has its number until it is reaped.
   if (!ended)
     ::kill(-child, SIGKILL);
   const int status = reap(child);
+  if (unwatched != 0) {
+    return fmt::format(
+        "it was killed, since this system does not let it be watched (pidfd_open: "
+        "{}); it takes Linux 5.3, and a seccomp profile that allows the call",
+        reason(unwatched));
+  }
   if (!ended)
     return "it had not ended in time, and was killed";
   if (WIFSIGNALED(status))

@@ -51,7 +51,7 @@ struct AlertSender {
 [[nodiscard]] std::string alert_json(const AlertSender& sender, const Alert& alert,
                                      std::size_t most);
 
-/// The same as environment variables: PAWL_ALERT_KIND and so on.
+/// An alert as environment variables of a command: PAWL_ALERT_KIND and so on.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> alert_environment(
     const AlertSender& sender, const Alert& alert);
 

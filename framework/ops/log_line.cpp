@@ -34,6 +34,8 @@ std::string as_text(const LogLine& line) {
 std::string as_json(const std::string& group, const LogLine& line) {
   nlohmann::ordered_json object;
   object["event"] = line.event;
+  if (!line.code.empty())
+    object["code"] = line.code;
   object["group"] = group;
   if (!line.topic.empty())
     object["topic"] = line.topic;

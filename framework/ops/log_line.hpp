@@ -17,7 +17,8 @@ namespace pawl::ops {
 /// One line of the log before it has a format. What is empty or negative is left out.
 struct LogLine {
   spdlog::level::level_enum level = spdlog::level::info;
-  std::string_view event;  ///< a name for machines: "halted"
+  std::string_view event;      ///< a name for machines: "halted"
+  std::string_view code = {};  ///< of a warning, as to_string(Warning) has it
   std::string_view topic = {};
   std::int32_t partition = -1;
   std::int64_t offset = -1;

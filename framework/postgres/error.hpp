@@ -34,13 +34,13 @@ class Error : public std::runtime_error {
   /// What else PostgreSQL said; may quote row values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
-  /// The same as the last that was heard of a connection that broke.
+  /// This error as the last that was heard of a connection that broke.
   [[nodiscard]] Error as_last_words() const {
     auto error = *this;
     error.met_.session_died = true;
     return error;
   }
-  /// The same of a statement of pawl's own.
+  /// This error as one of a statement of pawl's own.
   [[nodiscard]] Error as_own() const {
     auto error = *this;
     error.met_.own_statement = true;

@@ -12,11 +12,16 @@
 namespace pawl::postgres {
 namespace {
 
+/// The server sends rows of COPY, or waits for them.
+bool is_copy(const PGresult* result) {
+  const auto status = PQresultStatus(result);
+  return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 /// A COPY of libpqxx's leaves the end of its answer unread.
 void read_rest(PGconn* raw) {
   while (const Result rest{PQgetResult(raw)}) {
-    const auto status = PQresultStatus(rest.get());
-    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+    if (is_copy(rest.get()))
       return;
   }
 }
@@ -98,10 +103,15 @@ std::chrono::milliseconds Flight::patience() const {
 /// What is behind the silence nobody can tell: a server process that was stopped, a network that
 /// swallows, a pooler that is paused. The connection is of no more use.
 void Flight::give_up(const std::string& why) {
-  session_.interrupt();
-  // Lets libpq see that it is closed.
-  PQconsumeInput(raw_);
+  close();
   throw Error::connection_lost(why);
+}
+
+void Flight::close() {
+  session_.interrupt();
+  // Lets libpq see that it is closed: behind all that had come before.
+  while (PQstatus(raw_) == CONNECTION_OK && PQconsumeInput(raw_) == 1) {
+  }
 }
 
 void Flight::wait_for_server(short events) {
@@ -133,9 +143,19 @@ void Flight::wait_for_answer() {
   }
 }
 
-PGresult* Flight::next_result() {
+/// In pipeline mode "command strings containing multiple SQL commands are disallowed, and so is
+/// COPY" (34.5.1), yet libpq sends it, and then hands out this one result for ever.
+Result Flight::next_result() {
   wait_for_answer();
-  return PQgetResult(raw_);
+  Result result(PQgetResult(raw_));
+  if (!is_copy(result.get()))
+    return result;
+  close();
+  throw Error(
+      "08P01",
+      "COPY FROM STDIN or TO STDOUT was sent together with other statements, which it cannot "
+      "be; the connection is given up. Run it by itself, in the handler")
+      .as_last_words();
 }
 
 std::vector<Result> Flight::run() {
@@ -170,7 +190,7 @@ void Flight::read_answers(Answers& answers) {
     answers.failed_at = results.size();
   };
   for (const auto& expected : expected_) {
-    Result result(next_result());
+    auto result = next_result();
     if (!result)
       throw Error::connection_lost(PQerrorMessage(raw_));
     const auto status = PQresultStatus(result.get());
@@ -186,10 +206,10 @@ void Flight::read_answers(Answers& answers) {
     if (!expected.is_prepare)
       results.push_back(std::move(result));
     // Each statement's results end with a null (34.5.1.2).
-    while (Result extra{next_result()}) {
+    while (next_result()) {
     }
   }
-  const Result sync(next_result());
+  const auto sync = next_result();
   if (!sync || PQresultStatus(sync.get()) != PGRES_PIPELINE_SYNC) {
     throw Error::connection_lost(PQerrorMessage(raw_));
   }

@@ -8,6 +8,7 @@
 
 #include "postgres/error.hpp"
 #include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
@@ -37,7 +38,8 @@ class Flight {
   Flight& operator=(const Flight&) = delete;
 
   /// Queues a statement; prepares it in the same flight when this session has not yet.
-  /// The parameters may be reused as soon as add() returns.
+  /// The request may be reused as soon as add() returns.
+  void add(Request& request) { add(*request.statement, request.parameters); }
   void add(const Statement& statement, Parameters& parameters);
   void add(const Statement& statement);
 
@@ -54,7 +56,8 @@ class Flight {
 
   /// As run(), but leaves it to the caller what a statement's failure means. Throws Error only when
   /// the connection breaks, or is given up: because nothing was heard for longer than the answers
-  /// may take, or because whoever was connecting is to stop.
+  /// may take, because whoever was connecting is to stop, or because of a COPY from or to the
+  /// client, which no flight can carry.
   Answers run_each();
 
  private:
@@ -67,11 +70,12 @@ class Flight {
   void read_answers(Answers& answers);
   void send_prepare(const Statement& statement);
   void check_sent(int ok);
-  PGresult* next_result();
+  Result next_result();
   void wait_for_answer();
   [[nodiscard]] std::chrono::milliseconds patience() const;
   void wait_for_server(short events);
   [[noreturn]] void give_up(const std::string& why);
+  void close();
 
   Session& session_;
   PGconn* raw_;

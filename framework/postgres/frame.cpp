@@ -12,11 +12,13 @@ namespace pawl::postgres {
 namespace {
 
 // Through a pooler nothing may outlive the transaction, so each carries its settings itself.
-const Statement kLocalSettings{
-    "",
-    "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),"
-    " set_config('idle_in_transaction_session_timeout', $3, true),"
-    " set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)"};
+const Statement kLocalSettings{"",
+                               R"sql(
+  SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+   set_config('idle_in_transaction_session_timeout', $3, true),
+   set_config('array_nulls', 'on', true), set_config('standard_conforming_strings', 'on', true),
+   set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)
+)sql"};
 
 Parameters local_settings(const SessionSettings& session, const FrameSettings& frame) {
   Parameters parameters;
@@ -32,13 +34,8 @@ Parameters local_settings(const SessionSettings& session, const FrameSettings& f
 
 }  // namespace
 
-StartedTransaction::~StartedTransaction() {
-  if (session_ != nullptr)
-    roll_back(*session_);
-}
-
 Frame::Frame(Session& session, const FrameSettings& settings)
-    : pqxx::dbtransaction(session.connection()), session_(session), settings_(settings) {}
+    : pqxx::dbtransaction(*session.connection_), session_(session), settings_(settings) {}
 
 Frame::~Frame() noexcept {
   close();
@@ -48,7 +45,7 @@ Frame::~Frame() noexcept {
     do_abort();
 }
 
-Result Frame::begin(const Statement& first, Parameters& parameters) {
+Result Frame::begin(Request& first) {
   session_.require_statement_timeout(settings_.statement_timeout);
   register_transaction();
   Flight flight(session_, Cargo::kHandler);
@@ -57,37 +54,37 @@ Result Frame::begin(const Statement& first, Parameters& parameters) {
     auto local = local_settings(session_.settings(), settings_);
     flight.add(kLocalSettings, local);
   }
-  flight.add(first, parameters);
+  flight.add(first);
   auto answers = flight.run_each();
   if (answers.failure)
     throw answers.failure->as_own();
   return std::move(answers.results.back());
 }
 
-Result Frame::proceed(StartedTransaction started) {
+Result Frame::proceed(Ahead answer) {
   register_transaction();
-  started.session_ = nullptr;
-  if (const auto* error = std::get_if<Error>(&started.answer_))
+  if (const auto* error = std::get_if<Error>(&answer))
     throw error->as_own();
-  return std::get<Result>(std::move(started.answer_));
+  return std::get<Result>(std::move(answer));
 }
 
-Result Frame::exec(const Statement& statement, Parameters& parameters) {
+Result Frame::exec(Request& request) {
   Flight flight(session_, Cargo::kHandler);
-  flight.add(statement, parameters);
+  flight.add(request);
   auto answers = flight.run_each();
   if (answers.failure)
     throw answers.failure->as_own();
   return std::move(answers.results.front());
 }
 
-void Frame::defer_own(const Statement& statement, Parameters parameters) {
-  deferred_.push_back({nullptr, &statement, std::move(parameters), std::nullopt, {}, true});
+void Frame::defer_own(Request request) {
+  deferred_.push_back({nullptr, std::move(request), std::nullopt, {}, true});
 }
 
 void Frame::defer(const Statement& statement, Parameters parameters,
                   std::optional<std::uint64_t> expect_rows, std::string label) {
-  deferred_.push_back({nullptr, &statement, std::move(parameters), expect_rows, std::move(label)});
+  deferred_.push_back(
+      {nullptr, {&statement, std::move(parameters)}, expect_rows, std::move(label)});
 }
 
 void Frame::defer(std::string_view sql, Parameters parameters) {
@@ -98,7 +95,7 @@ void Frame::defer(std::shared_ptr<const Statement> statement, Parameters paramet
                   std::optional<std::uint64_t> expect_rows, std::string label) {
   const auto* address = statement.get();
   deferred_.push_back(
-      {std::move(statement), address, std::move(parameters), expect_rows, std::move(label)});
+      {std::move(statement), {address, std::move(parameters)}, expect_rows, std::move(label)});
 }
 
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
@@ -118,15 +115,14 @@ void Frame::flush() {
   deferred_.clear();
   Flight flight(session_, Cargo::kHandler);
   for (auto& deferred : statements)
-    flight.add(*deferred.statement, deferred.parameters);
+    flight.add(deferred.request);
   const auto results = flight.run();
   for (std::size_t i = 0; i < statements.size(); ++i)
     check_rows(statements[i], results[i].get());
 }
 
-std::optional<StartedTransaction> Frame::finish(const Statement& last, Parameters& parameters,
-                                                const FinishHooks& hooks,
-                                                std::optional<NextStart> next) {
+std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
+                                    std::optional<NextStart> next) {
   // Row counts must be known before COMMIT is sent.
   for (const auto& deferred : deferred_) {
     if (deferred.expect_rows) {
@@ -135,12 +131,11 @@ std::optional<StartedTransaction> Frame::finish(const Statement& last, Parameter
     }
   }
   last_ = &last;
-  last_parameters_ = &parameters;
   hooks_ = &hooks;
   if (next)
     next_.emplace(*next);
   commit();
-  return std::move(started_);
+  return ahead_;
 }
 
 bool Frame::can_start_next() const {
@@ -148,7 +143,7 @@ bool Frame::can_start_next() const {
   // connections by transaction.
   return next_ && !session_.pooled() &&
          next_->settings.statement_timeout == session_.statement_timeout() &&
-         session_.is_prepared(next_->first.name) &&
+         session_.is_prepared(next_->first.statement->name) &&
          session_.is_prepared(begin_statement(next_->settings.isolation, false).name);
 }
 
@@ -170,8 +165,8 @@ void Frame::do_commit() {
   try {
     Flight flight(session_, Cargo::kHandler);
     for (auto& deferred : deferred_)
-      flight.add(*deferred.statement, deferred.parameters);
-    flight.add(*last_, *last_parameters_);
+      flight.add(deferred.request);
+    flight.add(*last_);
     if (hooks_->before_commit) {
       flight.push();
       hooks_->before_commit();
@@ -185,7 +180,7 @@ void Frame::do_commit() {
     const bool start_next = can_start_next();
     if (start_next) {
       flight.add(begin_statement(next_->settings.isolation, false));
-      flight.add(next_->first, next_->parameters);
+      flight.add(next_->first);
     }
     auto answers = flight.run_each();
     auto& results = answers.results;
@@ -197,11 +192,8 @@ void Frame::do_commit() {
     }
     if (start_next) {
       started_next_ = true;
-      if (answers.failure) {
-        started_.emplace(session_, *std::move(answers.failure));
-      } else {
-        started_.emplace(session_, std::move(results.back()));
-      }
+      ahead_ = answers.failure ? session_.begun_ahead(*std::move(answers.failure))
+                               : session_.begun_ahead(std::move(results.back()));
     }
     moved = std::strcmp(PQcmdTuples(results[commit_at - 1].get()), "0") != 0;
   } catch (const Error& error) {
@@ -221,10 +213,6 @@ void Frame::do_abort() {
   deferred_.clear();
   if (!started_next_)
     roll_back(session_);
-}
-
-void Frame::rollback() noexcept {
-  close();
 }
 
 }  // namespace pawl::postgres

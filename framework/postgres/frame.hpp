@@ -8,12 +8,11 @@
 #include <pqxx/dbtransaction>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "postgres/error.hpp"
 #include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 #include "postgres/transaction_statements.hpp"
@@ -35,29 +34,8 @@ struct FinishHooks {
 
 /// The first statement of the frame to come, to travel behind the COMMIT of the frame before.
 struct NextStart {
-  const Statement& first;
-  Parameters& parameters;
+  Request& first;
   FrameSettings settings;
-};
-
-/// A transaction that was begun behind the COMMIT of the one before: the next frame of its session
-/// continues it, and unless one does it is rolled back. The session serves nothing else meanwhile.
-class StartedTransaction {
- public:
-  StartedTransaction(Session& session, std::variant<Result, Error> answer)
-      : session_(&session), answer_(std::move(answer)) {}
-  ~StartedTransaction();
-  StartedTransaction(StartedTransaction&& other) noexcept
-      : session_(std::exchange(other.session_, nullptr)), answer_(std::move(other.answer_)) {}
-  StartedTransaction(const StartedTransaction&) = delete;
-  StartedTransaction& operator=(const StartedTransaction&) = delete;
-  StartedTransaction& operator=(StartedTransaction&&) = delete;
-
- private:
-  friend class Frame;
-
-  Session* session_;  // null once a frame continues it
-  std::variant<Result, Error> answer_;
 };
 
 /// The one transaction of one message. A pqxx::dbtransaction, so that handlers use libpqxx as they
@@ -70,14 +48,14 @@ class Frame final : public pqxx::dbtransaction {
   ~Frame() noexcept override;
 
   /// BEGIN and `first` in one flight; returns the answer to `first`. Call once, before all else.
-  Result begin(const Statement& first, Parameters& parameters);
+  Result begin(Request& first);
 
-  /// Instead of begin(): the transaction is open already. Throws Error when its first statement
-  /// failed.
-  Result proceed(StartedTransaction started);
+  /// Instead of begin(): the transaction is open already, see Session::go_on(). Throws Error when
+  /// its first statement failed.
+  Result proceed(Ahead answer);
 
   /// One statement of ours now, in a round trip of its own.
-  Result exec(const Statement& statement, Parameters& parameters);
+  Result exec(Request& request);
 
   /// Queues a statement that travels with the next flush() or finish(). `label` names it in errors.
   void defer(const Statement& statement, Parameters parameters,
@@ -87,9 +65,9 @@ class Frame final : public pqxx::dbtransaction {
              std::optional<std::uint64_t> expect_rows, std::string label);
 
   /// Queues a statement of pawl's own, which outlives the frame.
-  void defer_own(const Statement& statement, Parameters parameters);
+  void defer_own(Request request);
 
-  /// The same for a statement of the application's, known by its text.
+  /// Queues a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 
   /// Sends the deferred statements and checks their row counts: throws Error, UnexpectedRows.
@@ -98,20 +76,16 @@ class Frame final : public pqxx::dbtransaction {
   /// The deferred statements, `last` and COMMIT in one flight. Throws InDoubt when the connection
   /// breaks meanwhile, Error for anything that the server refused (nothing is stored then), and
   /// PW004 when `last` touched no row: all but that is stored.
-  /// `next` is sent along where the session can; what was begun so is returned, and what failed in
-  /// it is the next frame's to say.
-  std::optional<StartedTransaction> finish(const Statement& last, Parameters& parameters,
-                                           const FinishHooks& hooks,
-                                           std::optional<NextStart> next = std::nullopt);
-
-  /// Rolls back now; never throws. A session that cannot even do that is dead.
-  void rollback() noexcept;
+  /// `next`: the beginning of the next transaction, sent along where the session can. Returns the
+  /// ticket under which the session keeps it, for the frame that goes on from it and says what
+  /// failed in it.
+  std::optional<Ticket> finish(Request& last, const FinishHooks& hooks,
+                               std::optional<NextStart> next = std::nullopt);
 
  private:
   struct Deferred {
     std::shared_ptr<const Statement> owned;  ///< null: one that outlives the frame
-    const Statement* statement;
-    Parameters parameters;
+    Request request;
     std::optional<std::uint64_t> expect_rows;
     std::string label;
     bool own = false;  ///< pawl's, not the handler's
@@ -126,11 +100,10 @@ class Frame final : public pqxx::dbtransaction {
   Session& session_;
   FrameSettings settings_;
   std::vector<Deferred> deferred_;
-  const Statement* last_ = nullptr;
-  Parameters* last_parameters_ = nullptr;
+  Request* last_ = nullptr;
   const FinishHooks* hooks_ = nullptr;
   std::optional<NextStart> next_;
-  std::optional<StartedTransaction> started_;
+  std::optional<Ticket> ahead_;
   bool started_next_ = false;  ///< the session's transaction is no more ours
 };
 

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "postgres/connecting.hpp"
+#include "postgres/exact_time.hpp"
 #include "postgres/flight.hpp"
+#include "postgres/transaction_statements.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -49,19 +53,22 @@ Session::~Session() {
 void Session::apply_settings() {
   // The server's half of the connection is watched like ours: it lets go of the locks of a process
   // that was cut off without a word. Of no effect on a Unix socket.
-  static const Statement set{
-      "",
-      "SELECT current_setting('synchronous_commit'),"
-      "       set_config('tcp_keepalives_idle', '10', false),"
-      "       set_config('tcp_keepalives_interval', '5', false),"
-      "       set_config('tcp_keepalives_count', '3', false),"
-      "       set_config('tcp_user_timeout', '30000', false),"
-      "       set_config('lock_timeout', $1, false),"
-      "       set_config('statement_timeout', $2, false),"
-      "       set_config('idle_in_transaction_session_timeout', $3, false),"
-      "       set_config('default_transaction_isolation', 'read committed', false),"
-      "       set_config('synchronous_commit', coalesce($4, "
-      "current_setting('synchronous_commit')), false)"};
+  static const Statement set{"",
+                             R"sql(
+  SELECT current_setting('synchronous_commit'),
+         set_config('tcp_keepalives_idle', '10', false),
+         set_config('tcp_keepalives_interval', '5', false),
+         set_config('tcp_keepalives_count', '3', false),
+         set_config('tcp_user_timeout', '30000', false),
+         set_config('lock_timeout', $1, false),
+         set_config('statement_timeout', $2, false),
+         set_config('idle_in_transaction_session_timeout', $3, false),
+         set_config('default_transaction_isolation', 'read committed', false),
+         set_config('array_nulls', 'on', false),
+         set_config('standard_conforming_strings', 'on', false),
+         set_config('synchronous_commit', coalesce($4,
+                current_setting('synchronous_commit')), false)
+)sql"};
   Parameters parameters;
   parameters.add_text(to_ms(settings_.lock_timeout));
   parameters.add_text(to_ms(settings_.statement_timeout));
@@ -73,10 +80,12 @@ void Session::apply_settings() {
 }
 
 void Session::identify_backend() {
-  static const Statement who{"",
-                             "SELECT pg_backend_pid(), (SELECT backend_start::text FROM "
-                             "pg_stat_get_activity(pg_backend_pid())),"
-                             "       current_setting('transaction_read_only')"};
+  static const Statement who{"", fmt::format(R"sql(
+  SELECT pg_backend_pid(),
+         (SELECT {} FROM pg_stat_get_activity(pg_backend_pid())),
+         current_setting('transaction_read_only')
+)sql",
+                                             exact_time("backend_start"))};
   const auto row = exec(who);
   const auto pid = static_cast<std::int32_t>(std::stol(PQgetvalue(row.get(), 0, 0)));
   behind_pooler_ = pid != PQbackendPID(raw_);
@@ -90,6 +99,24 @@ Result Session::exec(const Statement& statement, Parameters& parameters) {
   flight.add(statement, parameters);
   auto results = flight.run();
   return std::move(results.front());
+}
+
+Ticket Session::begun_ahead(Ahead answer) {
+  ahead_.emplace(std::move(answer));
+  return Ticket{++tickets_};
+}
+
+std::optional<Ahead> Session::go_on(Ticket ticket) {
+  if (ticket != Ticket{tickets_})
+    return std::nullopt;
+  return std::exchange(ahead_, std::nullopt);
+}
+
+void Session::settle() noexcept {
+  if (!ahead_)
+    return;
+  ahead_.reset();
+  roll_back(*this);
 }
 
 std::chrono::milliseconds Session::answer_timeout() const {
@@ -109,10 +136,11 @@ bool Session::is_read_only() {
 
 bool Session::server_is_read_only() {
   // reset_val: what a handler has set for the session is no property of the server's.
-  static const Statement ask{
-      "",
-      "SELECT pg_is_in_recovery() OR (SELECT reset_val = 'on' FROM pg_settings"
-      "                                WHERE name = 'default_transaction_read_only')"};
+  static const Statement ask{"",
+                             R"sql(
+  SELECT pg_is_in_recovery() OR (SELECT reset_val = 'on' FROM pg_settings
+                                  WHERE name = 'default_transaction_read_only')
+)sql"};
   const auto row = exec(ask);
   return std::string_view(PQgetvalue(row.get(), 0, 0)) == "t";
 }

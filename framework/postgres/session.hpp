@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <variant>
 #include <vector>
 
 #include "postgres/error.hpp"
@@ -54,12 +55,18 @@ inline constexpr std::chrono::milliseconds kAnswerMargin{10000};
 /// Who a session is for the server; lets others recognise it in pg_stat_activity.
 struct Backend {
   std::int32_t pid = 0;
-  std::string backend_start;  ///< as PostgreSQL's text, exact
+  std::string backend_start;  ///< exact, in UTC, as every DateStyle reads it
 };
+
+/// The answer to the first statement of a transaction that was begun ahead, behind the COMMIT of
+/// the one before.
+using Ahead = std::variant<Result, Error>;
+/// Names it.
+enum class Ticket : std::uint64_t {};
 
 /// One PostgreSQL connection of one worker, seen from both sides: libpq's (for flights) and
 /// libpqxx's (for handlers). Owned and used by one thread; only interrupt() may be called from
-/// others.
+/// others. Half of its methods are one-line answers about the connection.
 class Session {
  public:
   /// Connects (postgres/connecting.hpp) and applies the settings; throws Error. Blocks up to the
@@ -69,8 +76,15 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  [[nodiscard]] pqxx::connection& connection() { return *connection_; }
-  [[nodiscard]] PGconn* raw() { return raw_; }
+  /// Both for use outside of what was begun ahead: that is rolled back first.
+  [[nodiscard]] pqxx::connection& connection() {
+    settle();
+    return *connection_;
+  }
+  [[nodiscard]] PGconn* raw() {
+    settle();
+    return raw_;
+  }
   [[nodiscard]] bool alive() const { return PQstatus(raw_) == CONNECTION_OK; }
   /// Also when the transaction is aborted and waits for its ROLLBACK.
   [[nodiscard]] bool in_transaction() const { return PQtransactionStatus(raw_) != PQTRANS_IDLE; }
@@ -91,7 +105,7 @@ class Session {
   /// Asks whether the next transaction of this session could write nothing, by the server's state
   /// or by what was set in the session. Neither of these inside a transaction; both throw Error.
   bool is_read_only();
-  /// The same, whatever was set in the session.
+  /// Asks whether the server lets nothing be written, whatever was set in the session.
   bool server_is_read_only();
 
   /// Nullopt through a pooler, where server processes are shared.
@@ -102,6 +116,14 @@ class Session {
   /// Runs one statement outside any transaction of ours, in a transaction of its own.
   Result exec(const Statement& statement, Parameters& parameters);
   Result exec(const Statement& statement);
+
+  /// The transaction that a frame began ahead is open still.
+  [[nodiscard]] bool keeps(Ticket ticket) const { return ahead_ && ticket == Ticket{tickets_}; }
+  /// The caller goes on with it. Nullopt: it was rolled back.
+  std::optional<Ahead> go_on(Ticket ticket);
+  /// Rolls back what was begun ahead, if anything. Whoever leaves the session to itself calls it:
+  /// the transaction holds locks. A session that cannot even do that is dead.
+  void settle() noexcept;
 
   /// Makes statement_timeout hold for the session's next transactions; costs a round trip only
   /// when it changes. Through a pooler frames carry it instead.
@@ -121,6 +143,11 @@ class Session {
   void remember_prepared(const std::string& name) { prepared_.insert(name); }
 
  private:
+  friend class Frame;  // begins ahead, and goes on with it
+
+  /// A transaction is open that was begun ahead. It stays so until somebody goes on with it; any
+  /// other use of the session rolls it back first.
+  Ticket begun_ahead(Ahead answer);
   void apply_settings();
   void identify_backend();
 
@@ -132,6 +159,8 @@ class Session {
   bool behind_pooler_ = false;
   bool connected_read_only_ = false;
   std::chrono::milliseconds statement_timeout_;
+  std::optional<Ahead> ahead_;
+  std::uint64_t tickets_ = 0;
   std::unordered_set<std::string> prepared_;
   std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 

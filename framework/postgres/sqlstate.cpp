@@ -15,6 +15,8 @@ FailureClass classify(std::string_view state, Circumstances met) {
     return FailureClass::kTransactionEnded;
   if (state == kRowMissingState)
     return FailureClass::kRowMissing;
+  if (state == kKeyVanishedState)
+    return FailureClass::kContention;
 
   // A wrong number of parameters, for one; the session goes on. What a pooler says so before it
   // closes the connection is known by the closing.

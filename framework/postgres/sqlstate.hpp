@@ -19,16 +19,20 @@ enum class FailureClass {
   kRowMissing,        ///< the register row is gone
 };
 
-/// SQLSTATEs raised by pawl's own functions (migrations/0001_core.sql).
+/// SQLSTATEs of pawl's own: raised by its functions (migrations/0001_schema.sql), the last one also
+/// by the engine. No code looks for the others: PW007 refuses to remove an owned register row,
+/// PW008 ends a pipelined message that is a duplicate or must wait (processed alone then), PW009 a
+/// statement that touched other than expect_rows, PW010 a command beside which keys were removed.
 inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
 inline constexpr std::string_view kRowMissingState = "PW004";
-inline constexpr std::string_view kResolvedState =
-    "PW005";  ///< a dead letter that is none any more
-inline constexpr std::string_view kParkedBehindState = "PW006";  ///< another one comes first
-inline constexpr std::string_view kRefusedClaimState =
-    "PW008";  ///< a pipelined message that is a duplicate, or must wait
+/// A dead letter that is none any more.
+inline constexpr std::string_view kResolvedState = "PW005";
+/// An earlier dead letter of the same record key is unresolved.
+inline constexpr std::string_view kParkedBehindState = "PW006";
+/// A key that was claimed before is gone when it is looked at: the next try claims it.
+inline constexpr std::string_view kKeyVanishedState = "PW011";
 
 /// Where an error was met; its code alone says too little.
 struct Circumstances {

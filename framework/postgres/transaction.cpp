@@ -9,14 +9,16 @@ namespace pawl::postgres {
 namespace {
 
 // Without a value: what the server's own is, for a pooler's sessions keep nothing of ours.
-const Statement kSettings{
-    "pawl_tx_settings",
-    "SELECT set_config('lock_timeout', $1, true),"
-    "       set_config('synchronous_commit', coalesce($2,"
-    "         CASE current_setting('synchronous_commit')"
-    "         WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END), true)"};
+const Statement kSettings{"pawl_tx_settings",
+                          R"sql(
+  SELECT set_config('lock_timeout', $1, true),
+         set_config('synchronous_commit', coalesce($2,
+           CASE current_setting('synchronous_commit')
+           WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END), true)
+)sql"};
 
-std::vector<Result> run(Session& session, std::vector<Step> steps, const std::string& commit) {
+std::vector<Result> run(Session& session, std::vector<Request> requests,
+                        const std::string& commit) {
   try {
     Flight flight(session);
     flight.add(begin_statement(Isolation::kReadCommitted, session.pooled()));
@@ -24,8 +26,8 @@ std::vector<Result> run(Session& session, std::vector<Step> steps, const std::st
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
     settings.add_text_or_null(commit);
     flight.add(kSettings, settings);
-    for (auto& step : steps)
-      flight.add(*step.statement, step.parameters);
+    for (auto& request : requests)
+      flight.add(request);
     flight.add(commit_statement());
     auto results = flight.run();
     if (!has_committed(results.back().get())) {
@@ -40,18 +42,24 @@ std::vector<Result> run(Session& session, std::vector<Step> steps, const std::st
                     error.sqlstate());
     }
     roll_back(session);
-    throw;
+    throw error.as_own();
   }
 }
 
 }  // namespace
 
-std::vector<Result> run_transaction(Session& session, std::vector<Step> steps) {
-  return run(session, std::move(steps), session.durable_commit());
+std::vector<Result> run_transaction(Session& session, std::vector<Request> requests) {
+  return run(session, std::move(requests), session.durable_commit());
 }
 
-std::vector<Result> run_relaxed_transaction(Session& session, std::vector<Step> steps) {
-  return run(session, std::move(steps), "off");
+std::vector<Result> run_relaxed_transaction(Session& session, std::vector<Request> requests) {
+  return run(session, std::move(requests), "off");
+}
+
+void flush_commits(Session& session) {
+  // COMMIT waits for the disk only where its transaction wrote something.
+  static const Statement write{"", "SELECT pg_logical_emit_message(true, 'pawl', '')"};
+  run_transaction(session, {{&write, {}}});
 }
 
 }  // namespace pawl::postgres

@@ -30,6 +30,40 @@ void require_partitions(const rd_kafka_topic_partition_list_t* list, const std::
   }
 }
 
+/// A coordinator that is still being elected or loaded, as after a group's first request.
+bool coordinator_settles(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+         error == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+         error == RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+}
+
+/// What a group's coordinator refused: the group, or the first of its partitions that was.
+rd_kafka_resp_err_t refusal(const rd_kafka_group_result_t* group) {
+  if (const auto* error = rd_kafka_group_result_error(group); error != nullptr) {
+    return rd_kafka_error_code(error);
+  }
+  const auto* partitions = rd_kafka_group_result_partitions(group);
+  for (int i = 0; i < partitions->cnt; ++i) {
+    if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return partitions->elems[i].err;
+    }
+  }
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/// Asks again while the group's coordinator settles. `ask` returns what was refused.
+template <typename Ask>
+void ask_coordinator(const std::string& what, Ask ask) {
+  auto error = RD_KAFKA_RESP_ERR_NO_ERROR;
+  wait_until(
+      [&] {
+        error = ask();
+        return !coordinator_settles(error);
+      },
+      kChangeDeadline, what + ": the group's coordinator");
+  require(error, what);
+}
+
 /// What the broker says of one topic; the event owns the description.
 struct Described {
   EventHandle event;
@@ -69,8 +103,7 @@ class KafkaBroker::Client {
 
   Described describe(const std::string& topic) {
     const char* names[] = {topic.c_str()};
-    const Handle<rd_kafka_TopicCollection_t, rd_kafka_TopicCollection_destroy> collection{
-        rd_kafka_TopicCollection_of_topic_names(names, 1)};
+    const TopicCollectionHandle collection{rd_kafka_TopicCollection_of_topic_names(names, 1)};
     Described described;
     described.event =
         admin_request(get(), RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, "describing topic " + topic,
@@ -262,7 +295,7 @@ void KafkaBroker::add_partitions(const std::string& topic, int total) {
 
 void KafkaBroker::delete_records(const std::string& topic, int partition, std::int64_t before) {
   const std::string what = fmt::format("deleting records of {} [{}]", topic, partition);
-  const PartitionListHandle offsets{rd_kafka_topic_partition_list_new(1)};
+  const auto offsets = kafka::new_list();
   rd_kafka_topic_partition_list_add(offsets.get(), topic.c_str(), partition)->offset =
       before < 0 ? RD_KAFKA_OFFSET_END : before;
   const Handle<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy> request{
@@ -381,7 +414,7 @@ Watermarks KafkaBroker::watermarks(const std::string& topic, int partition) {
 
 std::int64_t KafkaBroker::last_stable_offset(const std::string& topic, int partition) {
   const std::string what = fmt::format("asking for the stable end of {} [{}]", topic, partition);
-  const PartitionListHandle wanted{rd_kafka_topic_partition_list_new(1)};
+  const auto wanted = kafka::new_list();
   rd_kafka_topic_partition_list_add(wanted.get(), topic.c_str(), partition)->offset =
       RD_KAFKA_OFFSET_SPEC_LATEST;
   const EventHandle event = admin_request(
@@ -405,62 +438,60 @@ std::int64_t KafkaBroker::last_stable_offset(const std::string& topic, int parti
 std::map<int, CommittedOffset> KafkaBroker::committed_offsets(const std::string& group,
                                                               const std::string& topic) {
   const std::string what = fmt::format("asking for the committed offsets of {}", group);
-  const PartitionListHandle wanted{rd_kafka_topic_partition_list_new(1)};
+  const auto wanted = kafka::new_list();
   rd_kafka_topic_partition_list_add_range(wanted.get(), topic.c_str(), 0,
                                           partition_count(topic) - 1);
   const Handle<rd_kafka_ListConsumerGroupOffsets_t, rd_kafka_ListConsumerGroupOffsets_destroy>
       request{rd_kafka_ListConsumerGroupOffsets_new(group.c_str(), wanted.get())};
   rd_kafka_ListConsumerGroupOffsets_t* requests[] = {request.get()};
-  const EventHandle event = admin_request(
-      client().get(), RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, what,
-      [&](auto* options, auto* queue) {
-        rd_kafka_ListConsumerGroupOffsets(client().get(), requests, 1, options, queue);
-      });
-  std::size_t count = 0;
-  const auto* const* groups = rd_kafka_ListConsumerGroupOffsets_result_groups(
-      rd_kafka_event_ListConsumerGroupOffsets_result(event.get()), &count);
   std::map<int, CommittedOffset> result;
-  if (const auto* error = rd_kafka_group_result_error(groups[0]); error != nullptr) {
-    if (rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND) {
-      return result;
+  ask_coordinator(what, [&] {
+    const EventHandle event = admin_request(
+        client().get(), RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, what,
+        [&](auto* options, auto* queue) {
+          rd_kafka_ListConsumerGroupOffsets(client().get(), requests, 1, options, queue);
+        });
+    std::size_t count = 0;
+    const auto* answer = rd_kafka_ListConsumerGroupOffsets_result_groups(
+        rd_kafka_event_ListConsumerGroupOffsets_result(event.get()), &count)[0];
+    const auto refused = refusal(answer);
+    if (refused == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND) {
+      return RD_KAFKA_RESP_ERR_NO_ERROR;
     }
-    require(rd_kafka_error_code(error), what);
-  }
-  const auto* partitions = rd_kafka_group_result_partitions(groups[0]);
-  require_partitions(partitions, what);
-  for (int i = 0; i < partitions->cnt; ++i) {
-    const auto& partition = partitions->elems[i];
-    if (partition.offset >= 0) {
-      result[partition.partition] = {
-          partition.offset,
-          std::string{static_cast<const char*>(partition.metadata), partition.metadata_size}};
+    const auto* partitions = rd_kafka_group_result_partitions(answer);
+    for (int i = 0; refused == RD_KAFKA_RESP_ERR_NO_ERROR && i < partitions->cnt; ++i) {
+      const auto& partition = partitions->elems[i];
+      if (partition.offset >= 0) {
+        result[partition.partition] = {
+            partition.offset,
+            std::string{static_cast<const char*>(partition.metadata), partition.metadata_size}};
+      }
     }
-  }
+    return refused;
+  });
   return result;
 }
 
 void KafkaBroker::commit_offsets(const std::string& group, const std::string& topic,
                                  const std::map<int, std::int64_t>& offsets) {
   const std::string what = fmt::format("committing offsets of {}", group);
-  const PartitionListHandle list{rd_kafka_topic_partition_list_new(1)};
+  const auto list = kafka::new_list();
   for (const auto& [partition, offset] : offsets) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
   }
   const Handle<rd_kafka_AlterConsumerGroupOffsets_t, rd_kafka_AlterConsumerGroupOffsets_destroy>
       request{rd_kafka_AlterConsumerGroupOffsets_new(group.c_str(), list.get())};
   rd_kafka_AlterConsumerGroupOffsets_t* requests[] = {request.get()};
-  const EventHandle event = admin_request(
-      client().get(), RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, what,
-      [&](auto* options, auto* queue) {
-        rd_kafka_AlterConsumerGroupOffsets(client().get(), requests, 1, options, queue);
-      });
-  std::size_t count = 0;
-  const auto* const* groups = rd_kafka_AlterConsumerGroupOffsets_result_groups(
-      rd_kafka_event_AlterConsumerGroupOffsets_result(event.get()), &count);
-  if (const auto* error = rd_kafka_group_result_error(groups[0]); error != nullptr) {
-    require(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
-  }
-  require_partitions(rd_kafka_group_result_partitions(groups[0]), what);
+  ask_coordinator(what, [&] {
+    const EventHandle event = admin_request(
+        client().get(), RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, what,
+        [&](auto* options, auto* queue) {
+          rd_kafka_AlterConsumerGroupOffsets(client().get(), requests, 1, options, queue);
+        });
+    std::size_t count = 0;
+    return refusal(rd_kafka_AlterConsumerGroupOffsets_result_groups(
+        rd_kafka_event_AlterConsumerGroupOffsets_result(event.get()), &count)[0]);
+  });
 }
 
 void KafkaBroker::wait_for_committed(const std::string& group, const std::string& topic,

@@ -34,7 +34,7 @@ KafkaHandle make_client(rd_kafka_type_t type, const std::string& bootstrap,
   for (const auto& [name, value] : properties) {
     all[name] = value;
   }
-  Handle<rd_kafka_conf_t, rd_kafka_conf_destroy> conf{rd_kafka_conf_new()};
+  ConfHandle conf{rd_kafka_conf_new()};
   for (const auto& [name, value] : all) {
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), reason.data(), reason.size()) !=
         RD_KAFKA_CONF_OK) {

@@ -8,27 +8,25 @@
 #include <memory>
 #include <string>
 
+#include "kafka/handles.hpp"
+
 namespace pawl::testing {
 
-/// Calls one of librdkafka's functions when a pointer goes.
-template <auto Destroy>
-struct Destroyer {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Destroy(pointer);
-  }
-};
+using kafka::AdminOptionsHandle;
+using kafka::ConfHandle;
+using kafka::ErrorHandle;
+using kafka::EventHandle;
+using kafka::ListHandle;
+using kafka::MessageHandle;
+using kafka::QueueHandle;
+using kafka::TopicCollectionHandle;
 
+/// Those that only fixtures need.
 template <typename T, auto Destroy>
-using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
-
+using Handle = std::unique_ptr<T, kafka::Deleter<Destroy>>;
 using KafkaHandle = Handle<rd_kafka_t, rd_kafka_destroy>;
-using QueueHandle = Handle<rd_kafka_queue_t, rd_kafka_queue_destroy>;
-using EventHandle = Handle<rd_kafka_event_t, rd_kafka_event_destroy>;
-using ErrorHandle = Handle<rd_kafka_error_t, rd_kafka_error_destroy>;
-using AdminOptionsHandle = Handle<rd_kafka_AdminOptions_t, rd_kafka_AdminOptions_destroy>;
-using PartitionListHandle =
-    Handle<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>;
+using MetadataHandle = Handle<const rd_kafka_metadata_t, rd_kafka_metadata_destroy>;
+using TopicHandle = Handle<rd_kafka_topic_t, rd_kafka_topic_destroy>;
 
 /// Throws std::runtime_error with what was tried and librdkafka's words, unless it went well.
 void require(rd_kafka_resp_err_t error, const std::string& what, const char* detail = nullptr);

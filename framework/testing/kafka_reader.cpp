@@ -13,10 +13,6 @@ namespace {
 
 constexpr int kTimeoutMs = 60'000;
 
-using MetadataHandle = Handle<const rd_kafka_metadata_t, rd_kafka_metadata_destroy>;
-using TopicHandle = Handle<rd_kafka_topic_t, rd_kafka_topic_destroy>;
-using MessageHandle = Handle<rd_kafka_message_t, rd_kafka_message_destroy>;
-
 std::optional<std::string> bytes(const void* data, std::size_t size) {
   if (data == nullptr)
     return std::nullopt;
@@ -65,7 +61,7 @@ std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::st
                                    {"auto.offset.reset", "error"}});
   rd_kafka_poll_set_consumer(client.get());
   std::set<int> open;
-  const PartitionListHandle list{rd_kafka_topic_partition_list_new(1)};
+  const auto list = kafka::new_list();
   for (int p = 0; p < partition_count(client.get(), topic); ++p) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p)->offset =
         RD_KAFKA_OFFSET_BEGINNING;

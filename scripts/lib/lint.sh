@@ -25,16 +25,24 @@ check_format() {
 
 # Lints one file unless it passed already as it is now: with its headers, its flags and the rules.
 lint_file() { # BUILD FILE
-    local build=$1 file=$2 command key
+    local build=$1 file=$2 command key commands=$1/lint/compile_commands.json own
+    # Without the precompiled header: clang cannot read g++'s, and a file must include what it uses.
+    if [[ ! $commands -nt $build/compile_commands.json ]]; then
+        mkdir -p -- "$build/lint"
+        own=$commands.$BASHPID
+        sed -E 's/ -Winvalid-pch//; s/( -Xclang)? -include(-pch -Xclang)? [^ "]*cmake_pch\.hxx[^ "]*//g' \
+            "$build/compile_commands.json" >"$own"
+        mv -f -- "$own" "$commands"
+    fi
     # The compiler's own words for this file, without the launcher, up to where output begins.
     command=$(awk -v file="\"file\": \"$file\"" '/"command":/ { c = $0 } index($0, file) { print c; exit }' \
-        "$build/compile_commands.json" |
+        "$commands" |
         sed -e 's/^ *"command": "//' -e 's/",$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' \
-            -e 's/ -o [^ ]* -c / -E /' -e 's/^[^ ]*ccache //')
+            -e 's/ -o [^ ]* -c / -E /' -e 's/^.*ccache //')
     key=$({ cat "$root/.clang-tidy"; echo "$command"; (cd -- "$build" && eval "$command"); } 2>/dev/null |
         sha256sum | cut -d' ' -f1)
     [[ ! -e $build/lint/$key ]] || return 0
-    "clang-tidy-$lint_major" --quiet -p "$build" "$file" 2> >(grep -v 'warnings generated' >&2) ||
+    "clang-tidy-$lint_major" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
         return 1
     : >"$build/lint/$key"
 }

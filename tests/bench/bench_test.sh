@@ -5,6 +5,8 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+# shellcheck source=tests/waiting.sh
+source "$root/tests/waiting.sh"
 programs=$1
 TMPDIR=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl-bench-test.XXXXXX")
 export TMPDIR
@@ -60,21 +62,7 @@ cp -- "$results/results.md" "$TMPDIR/before"
 diff "$TMPDIR/before" "$results/results.md" || fail "--report makes other tables of the same results"
 diff "$TMPDIR/table" "$TMPDIR/again" || fail "--report prints other tables of the same results"
 
-# Ctrl-C in the middle of a measurement. env undoes that a shell starts what runs in its background with
-# SIGINT ignored.
-env --default-signal=INT "$root/scripts/bench" --quick --bin "$programs" --output "$results" \
-    >"$TMPDIR/screen" 2>&1 &
-bench=$!
-deadline=$((SECONDS + 120))
-until grep -q ' messages/s$' "$TMPDIR/screen"; do
-    if ! kill -0 "$bench" 2>/dev/null || ((SECONDS > deadline)); then
-        cat "$TMPDIR/screen" >&2
-        fail "the bench did not begin"
-    fi
-    sleep 0.1
-done
-kill -s INT "$bench"
-code=0
-wait "$bench" || code=$?
-((code == 130)) || { cat "$TMPDIR/screen" >&2; fail "exit code $code after SIGINT, not 130"; }
+# Ctrl-C in the middle of a measurement.
+interrupt_at ' messages/s$' "$TMPDIR/screen" \
+    "$root/scripts/bench" --quick --bin "$programs" --output "$results"
 require_clean "the interrupted bench"

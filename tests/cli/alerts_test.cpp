@@ -1,17 +1,22 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
 #include <sstream>
+#include <thread>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -80,6 +85,23 @@ bool lives(const std::string& pid) {
   const auto stat = read_file("/proc/" + std::to_string(std::stol(pid)) + "/stat");
   const auto state = stat.rfind(") ");
   return state != std::string::npos && stat[state + 2] != 'Z' && stat[state + 2] != 'X';
+}
+
+/// Runs `use` where the kernel refuses pidfd_open, as a container's seccomp profile may; what it
+/// starts inherits that.
+void without_pidfd_open(const std::function<void()>& use) {
+  std::thread([&use] {
+    std::array<sock_filter, 4> filter{{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    }};
+    const sock_fprog program{filter.size(), filter.data()};
+    REQUIRE(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    REQUIRE(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    use();
+  }).join();
 }
 
 void stop(ChildProcess& child) {
@@ -212,6 +234,20 @@ TEST_CASE(
   wait_until([&] { return !lives(hook.file("sleeper")); }, kDeadline, "the sleeper to be gone");
   site.pay(1, "bad as well", "a", "\"no number\"");
   wait_until([&] { return hook.alerts().size() == 2; }, kDeadline, "the next alert");
+  stop(*child);
+}
+
+TEST_CASE("where a system forbids to watch the alert command, that is what is told") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section();
+  site.pay(0, "bad", "a", "\"no number\"");
+  std::unique_ptr<ChildProcess> child;
+  without_pidfd_open([&] { child = site.start(kHalts); });
+  child->wait_for_output(
+      "alerts.command failed for \"halt\": it was killed, since this system does not let it be "
+      "watched (pidfd_open: Operation not permitted)",
+      kDeadline);
   stop(*child);
 }
 

@@ -1,16 +1,13 @@
 // Books that look odd and are in order: a consumer that is running, logs with holes, positions that
 // an operator moved, replays, and keys that retention removed.
 #include <fmt/format.h>
-#include <catch2/catch_test_macros.hpp>
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <sstream>
 
 #include "audited_site.hpp"
-
-using namespace pawl::testing;
+#include "prelude.hpp"
 
 namespace {
 
@@ -244,5 +241,21 @@ TEST_CASE("what was set aside, and retention removed, is too old to tell as well
   const auto report = site.audit();
   CHECK(report.at("findings_total") == 0);
   CHECK(partition_of(site, report, 0).at("too_old") == 1);
+  CHECK(site.findings({"--fast"}).empty());
+}
+
+TEST_CASE("a replayed letter that retention removed before its key is no finding") {
+  AuditedSite site;
+  site.sql("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (account <> 'bad')");
+  site.pay_many(0, "e", 3);
+  site.pay(0, "bad", "bad", "1");
+  site.drain();
+  site.sql("ALTER TABLE ledger DROP CONSTRAINT wrong");
+  REQUIRE(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.findings().empty());
+  site.sql("UPDATE pawl.dead_letters SET resolved_at = now() - interval '30 minutes'");
+  REQUIRE(site.run({"prune", "--set", "retention.dead_letters=60s"}).code == 0);
+  REQUIRE(site.sql("SELECT count(*) FROM pawl.dead_letters") == "0");
+  CHECK(site.findings().empty());
   CHECK(site.findings({"--fast"}).empty());
 }

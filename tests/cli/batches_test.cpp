@@ -1,11 +1,6 @@
 // What operators use, where a handler takes batches.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include "audited_site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 namespace {
 

@@ -1,11 +1,7 @@
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("check finds everything in place and changes nothing") {
   Site site(2);
@@ -100,6 +96,38 @@ TEST_CASE("check names the migration command when the schema is missing, and sti
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out,
              ContainsSubstring("scripts/migrate up") && ContainsSubstring("topic " + site.topic));
+}
+
+TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say what to do") {
+  Site site;
+  site.sql("UPDATE pawl.schema_migrations SET file = '0001_core.sql' WHERE set_name = 'pawl'");
+  if (GENERATE(false, true)) {
+    site.sql(
+        "INSERT INTO pawl.schema_migrations (set_name, version, file, checksum)"
+        " VALUES ('pawl', 2, '0002_dead_letters.sql', '')");
+  }
+  const auto require_told = [](const std::string& text) {
+    CHECK_THAT(text, ContainsSubstring("by a build of pawl from before 0.1.0") &&
+                         ContainsSubstring("use that build") &&
+                         ContainsSubstring("scripts/migrate up --schema pawl --database URL"));
+  };
+  const auto checked = site.run({"check"});
+  CHECK(checked.code == 1);
+  require_told(checked.out);
+  const auto started = site.run({"run"});
+  CHECK(started.code == 1);
+  require_told(started.err);
+}
+
+TEST_CASE("check refuses the schema of a newer release") {
+  Site site;
+  site.sql(
+      "INSERT INTO pawl.schema_migrations (set_name, version, file, checksum)"
+      " VALUES ('pawl', 1000, '1000_later.sql', '')");
+  const auto outcome = site.run({"check"});
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("schema version 1000") &&
+                              ContainsSubstring("run a newer version of this program"));
 }
 
 TEST_CASE("check says when neither server answers, with the password hidden") {

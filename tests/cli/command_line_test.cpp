@@ -1,11 +1,5 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -41,9 +35,9 @@ TEST_CASE("a group of commands without one of them shows what there is") {
 TEST_CASE("every command explains itself") {
   const auto words = GENERATE(
       std::vector<std::string>{"run"}, std::vector<std::string>{"check"},
-      std::vector<std::string>{"audit"}, std::vector<std::string>{"offsets", "show"},
-      std::vector<std::string>{"offsets", "set"}, std::vector<std::string>{"offsets", "reset"},
-      std::vector<std::string>{"partitions", "pause"},
+      std::vector<std::string>{"audit"}, std::vector<std::string>{"config", "show"},
+      std::vector<std::string>{"offsets", "show"}, std::vector<std::string>{"offsets", "set"},
+      std::vector<std::string>{"offsets", "reset"}, std::vector<std::string>{"partitions", "pause"},
       std::vector<std::string>{"partitions", "resume"},
       std::vector<std::string>{"partitions", "skip"});
   auto arguments = words;

@@ -1,13 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "failing_site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 TEST_CASE("dlq list and show tell what died and why") {
   Failing site("dead-letter");
@@ -88,6 +83,28 @@ TEST_CASE("replay applies a letter once, however often it is said") {
   CHECK(site.run({"dlq", "replay"}).code == 2);
   CHECK(site.run({"dlq", "replay", "1", "--all"}).code == 2);
   CHECK(site.run({"dlq", "replay", "--all", "--limit", "0"}).code == 2);
+}
+
+// What the stream may leave out, an operator has asked for.
+TEST_CASE("a letter that would be left out stays dead when it is replayed") {
+  Failing site("dead-letter");
+  site.pay_strangers(1);
+  site.drain();
+  site.mend();
+  const auto expect_failed = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> words{"dlq", "replay", "--all"};
+    for (const auto& override : overrides)
+      words.insert(words.end(), {"--set", override});
+    const auto done = site.run(words);
+    INFO(done.out << done.err);
+    CHECK(done.code == 1);
+    CHECK_THAT(done.out, ContainsSubstring("replayed 0, 1 failed again"));
+    CHECK(site.count("status = 'dead'") == "1");
+    CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
+  };
+  expect_failed({"idempotency.key={header:none}", "idempotency.missing_key=skip"});
+  site.handler = "when = 'has({header:none})'\n" + site.handler;
+  expect_failed({"consumer.unmatched=skip"});
 }
 
 TEST_CASE("a letter whose key was processed meanwhile is resolved without effect") {
@@ -218,7 +235,6 @@ TEST_CASE("discard gives letters up with a reason, and frees a parked key") {
 }
 
 TEST_CASE("export and import keep every byte") {
-  using namespace std::string_literals;
   Failing site("park");
   KafkaProducer producer(site.bootstrap);
   producer.send(site.topic, {.key = "k\0\xff"s,

@@ -1,13 +1,9 @@
 // What the commands about dead letters say, refuse and wait for.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
 
 #include "failing_site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 // A number that was read and printed again may be another one.
 TEST_CASE("dlq show prints a value as it came") {

@@ -1,11 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
 #include <pqxx/pqxx>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -14,6 +11,48 @@ std::string last_line(const std::string& text) {
   const auto begin = text.rfind('\n', end);
   return begin == std::string::npos ? text : text.substr(begin + 1);
 }
+
+/// A session waits for a lock: a message is in hand.
+void wait_until_blocked(const Site& site) {
+  site.wait_for_sql(
+      "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+      " AND datname = current_database()",
+      "t");
+}
+
+/// A process that drains two partitions of three messages each, and one that does not, which joins
+/// it while the first messages are in hand. The assignor takes everything away before.
+struct Joined {
+  explicit Joined(const std::vector<std::string>& arguments = {},
+                  const std::string& constraint = {})
+      : site(2) {
+    site.kafka_lines = "assignor = \"range\"\n";
+    if (!constraint.empty())
+      site.sql("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (" + constraint + ")");
+    site.pay_many(0, "a", 3);
+    site.pay_many(1, "b", 3);
+    pqxx::connection connection(site.url);
+    pqxx::work holder(connection);
+    holder.exec("LOCK TABLE ledger IN ACCESS EXCLUSIVE MODE");
+    auto draining = arguments;
+    draining.insert(draining.begin(), "--drain");
+    drains = site.start(draining);
+    wait_until_blocked(site);
+    other = site.start(arguments);
+    wait_until([&] { return KafkaBroker::shared().stable_members(site.group) == 2; }, kDeadline,
+               "the second process to get its partition\n" + drains->output());
+    CHECK(drains->running());
+    holder.commit();
+  }
+  void stop_other() const {
+    other->kill(SIGTERM);
+    CHECK(other->wait(kDeadline).code == 0);
+  }
+
+  Site site;
+  std::unique_ptr<ChildProcess> drains;
+  std::unique_ptr<ChildProcess> other;
+};
 
 }  // namespace
 
@@ -48,10 +87,7 @@ TEST_CASE("run --drain ends although a partition is added and filled meanwhile")
   const auto child = site.start({"--drain"});
   site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets", "1");
   // Its first message waits for the lock, so it has begun to drain.
-  site.wait_for_sql(
-      "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-      " AND datname = current_database()",
-      "t");
+  wait_until_blocked(site);
   KafkaBroker::shared().add_partitions(site.topic, 2);
   site.pay_many(1, "b", 3);
   site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets", "2");
@@ -94,4 +130,23 @@ TEST_CASE("run --drain does not end before a partition that was set back meanwhi
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   CHECK(site.stored(0) == 2);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "6");
+}
+
+// With such an assignor a process has no partition at all while Kafka shares them out anew.
+TEST_CASE("run --drain outlasts a rebalance that takes everything from it") {
+  const Joined joined;
+  CHECK(joined.drains->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  // Also what the other process has done.
+  CHECK(joined.site.stored(0) == 2);
+  CHECK(joined.site.stored(1) == 2);
+  joined.stop_other();
+}
+
+TEST_CASE("run --drain names a partition that another process took and that halts there") {
+  const Joined joined({"--set", "failures.max_attempts=1"}, "event_id <> 'b1'");
+  CHECK(joined.drains->wait(kDeadline) == ExitStatus{.code = 4, .signal = {}});
+  CHECK_THAT(last_line(joined.drains->output()),
+             ContainsSubstring(joined.site.topic + " [1] is HALTED before offset 1 of 3"));
+  CHECK(joined.site.stored(0) == 2);
+  joined.stop_other();
 }

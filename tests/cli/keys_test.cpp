@@ -1,13 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/key_estimate.hpp"
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using namespace std::chrono_literals;
-using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("keys show tells where a key was first seen, and of a conflict both positions") {
   Site site;
@@ -56,27 +51,6 @@ TEST_CASE("keys show finds a key in the form in which it is stored") {
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   const auto found = site.run({"keys", "show", longest});
   CHECK(found.code == 0);
-}
-
-TEST_CASE("an estimate follows from the page layout, or from the rows that are there") {
-  pawl::cli::KeyLoad load;
-  load.rate = 100;
-  load.retention = 24h;
-  const auto layout = pawl::cli::estimate_keys(load, std::nullopt);
-  CHECK_FALSE(layout.measured);
-  CHECK(layout.table_per_row > 105);
-  CHECK(layout.table_per_row < 115);
-  CHECK(layout.random_index_per_row > layout.index_per_row);
-  CHECK(layout.rows > 100 * 86400);
-  CHECK(layout.wal_per_day < layout.random_wal_per_day);
-
-  // Too few rows tell nothing.
-  CHECK_FALSE(pawl::cli::estimate_keys(load, pawl::ledger::KeyTableSize{10, 8192, 8192}).measured);
-  const auto measured =
-      pawl::cli::estimate_keys(load, pawl::ledger::KeyTableSize{1e6, 200'000'000, 100'000'000});
-  CHECK(measured.measured);
-  CHECK(measured.table_per_row == 200);
-  CHECK(measured.index_per_row == 100);
 }
 
 TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL makes") {

@@ -1,17 +1,12 @@
 #include <fmt/chrono.h>
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <chrono>
 #include <csignal>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -228,6 +223,35 @@ TEST_CASE(
   CHECK(site.sql("SELECT count(*) FROM ledger") == "12");
 }
 
+// The triggers against it can be disabled.
+TEST_CASE("a register row that vanishes under a pipeline ends it there") {
+  Site site;
+  site.pay_many(0, "e", 10);
+  const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
+  site.wait_for_stored(0, 9);
+  {
+    pqxx::connection other(site.url);
+    pqxx::work lock(other);
+    lock.exec("LOCK TABLE ledger");
+    site.pay_many(0, "later", 500);
+    site.wait_for_sql(
+        "SELECT count(*) FROM pg_locks WHERE relation = 'ledger'::regclass AND NOT granted", "1");
+    site.sql(
+        "BEGIN; ALTER TABLE pawl.processed_kafka_offsets DISABLE TRIGGER keep_owned_rows;"
+        "DELETE FROM pawl.processed_kafka_offsets;"
+        "ALTER TABLE pawl.processed_kafka_offsets ENABLE TRIGGER keep_owned_rows; COMMIT");
+  }
+  child->wait_for_output("its register row is gone", kDeadline);
+  // What was on its way to the server with the first one has its effects and its keys.
+  CHECK(std::stoi(site.sql("SELECT count(*) FROM ledger")) <= 10 + 32);
+  const auto set =
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "10"});
+  INFO(set.out << set.err);
+  CHECK(set.code == 0);
+  site.wait_for_stored(0, 509);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "510");
+}
+
 TEST_CASE("a partition whose register row is gone asks again when it is due, and not before") {
   Site site(2);
   site.pay_many(0, "e", 1);
@@ -256,6 +280,40 @@ TEST_CASE("a partition whose register row is gone asks again when it is due, and
   }
   // Once as it was, and once more behind an attempt to add it as a partition that is new.
   CHECK(std::stoi(site.sql("SELECT count(*) FROM asked WHERE partition = 0")) <= 2);
+}
+
+// As after a migration under a running consumer; each time it takes another session.
+TEST_CASE("a partition whose acquire finds a stale statement rests before it asks again") {
+  Site site(2);
+  site.pay_many(0, "e", 1);
+  site.pay_many(1, "f", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql(R"sql(
+      CREATE SEQUENCE asked;
+      ALTER FUNCTION pawl.acquire RENAME TO acquire_itself;
+      CREATE FUNCTION pawl.acquire(c integer, t text, p integer, o text, i integer, b timestamptz)
+      RETURNS TABLE (
+          epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
+          topic_id text, leader_epoch integer, released boolean,
+          previous_owner text, previous_pid integer, previous_backend_start timestamptz)
+      LANGUAGE plpgsql AS $$
+      BEGIN
+          IF p = 0 THEN
+              PERFORM nextval('asked');
+              RAISE 'cached plan must not change result type' USING ERRCODE = '0A000';
+          END IF;
+          RETURN QUERY SELECT * FROM pawl.acquire_itself(c, t, p, o, i, b);
+      END $$)sql");
+  const auto child = site.start({"--set", "postgres.retry_max=5m", "--set",
+                                 "postgres.retry_initial=5m", "--set", "consumer.workers=1"});
+  child->wait_for_output("cannot acquire the partition yet", kDeadline);
+  // The same worker, many turns later.
+  for (int i = 1; i <= 20; ++i) {
+    site.pay_many(1, "later" + std::to_string(i), 1);
+    site.wait_for_stored(1, i);
+  }
+  // The other partition's first acquire takes both along.
+  CHECK(std::stoi(site.sql("SELECT last_value FROM asked")) <= 2);
 }
 
 TEST_CASE("a waiting consumer never processes what offsets set then states anew") {

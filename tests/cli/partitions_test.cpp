@@ -1,11 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("a paused partition stops while others go on, stays paused over a restart, and resumes") {
   Site site(2);

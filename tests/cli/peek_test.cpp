@@ -1,43 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/decoded.hpp"
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
-
-TEST_CASE("bytes are shown as JSON, as text or in hexadecimal, and no more than asked for") {
-  using pawl::cli::decode;
-  CHECK(decode(std::nullopt, 10).form == "null");
-  CHECK(decode("", 10).form == "text");
-  CHECK(decode("{\"a\":1.10}", 100).form == "json");
-  CHECK(decode("{\"a\":1.10}", 100).text == "{\"a\":1.10}");
-  CHECK(decode("plain", 100).form == "text");
-  CHECK(decode(std::string_view("\0\x01", 2), 100).text == "0001");
-  CHECK(decode("\xff", 100).form == "hex");
-  CHECK(decode("\033[2J", 100).form == "hex");
-  const auto cut = decode("{\"a\":\"bcdef\"}", 6);
-  CHECK(cut.form == "text");
-  CHECK(cut.cut);
-  CHECK(cut.bytes == 13);
-  CHECK(cut.text.size() == 6);
-  // Not within a character.
-  CHECK(decode("\u00fc\u00fc", 3).text == "\u00fc");
-}
-
-TEST_CASE("machines get bytes as text or base64, with a mark where they are cut") {
-  using pawl::cli::Json;
-  using pawl::cli::readable;
-  CHECK(readable(std::nullopt).is_null());
-  CHECK(readable("") == Json(""));
-  CHECK(readable("a\033\u00fc") == "a\033\u00fc");
-  CHECK(readable("\xff") == Json{{"base64", "/w=="}});
-  CHECK(readable("\u00fc\u00fc", 3) == Json{{"text", "\u00fc"}, {"cut", true}});
-  CHECK(readable("\xff\xff", 1) == Json{{"base64", "/w=="}, {"cut", true}});
-  CHECK(readable("\u00fc", 2) == "\u00fc");
-}
 
 TEST_CASE("peek shows the message that halts: headers, key and value, within a bound") {
   Site site;

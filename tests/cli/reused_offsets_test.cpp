@@ -1,14 +1,9 @@
 // Offsets that are used again: by a topic made anew, by a log that was cut and has grown again, by
 // an operator who sets a partition back. Dead letters of both messages are kept.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
 
 #include "failing_site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 namespace {
 
@@ -117,7 +112,7 @@ TEST_CASE("a message that dies again after the partition was set back keeps its 
   site.pay(0, "large", "stranger", std::string(2000, ' ') + "1");
   site.drain();
   site.set_offset("0");
-  // As letters are that an older version stored.
+  // As letters are that were imported without it.
   if (GENERATE(false, true))
     site.sql("UPDATE pawl.dead_letters SET message_digest = NULL");
   site.drain();

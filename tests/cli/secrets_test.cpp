@@ -1,13 +1,9 @@
 // No command prints a secret, whatever is wrong with postgres.url: libpq's own texts quote the
 // input, and a password that is not encoded may stand in any part of it.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -84,6 +80,7 @@ TEST_CASE("a postgres.url that libpq cannot read is refused at load, and shown b
     site.url = url;
     auto commands = kCommands;
     commands.push_back({"run", "--drain"});
+    commands.push_back({"config", "show"});
     for (const auto& command : commands) {
       CAPTURE(command);
       // `run` that takes it for a server that is away would wait for ever.

@@ -1,16 +1,11 @@
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
-#include <pawl/testing/occurrences.hpp>
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
+#include "prelude.hpp"
 
-using namespace pawl;
 using namespace pawl::cli;
-using Catch::Matchers::ContainsSubstring;
-using pawl::testing::occurrences;
 
 namespace {
 
@@ -21,7 +16,7 @@ StatusPartition running(int number, std::int64_t lag) {
   partition.partition = {"payments", number};
   auto& row = partition.row.emplace();
   row.partition = partition.partition;
-  row.stored_offset = 99;
+  row.stored = ledger::Position::behind(99);
   row.owner = "host:1:ab";
   row.released = false;
   row.state_since = "2027-01-15T05:55:00Z";

@@ -1,18 +1,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
 #include <sstream>
 
+#include "prelude.hpp"
 #include "site.hpp"
-
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include "config/document.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <memory>
+#include "prelude.hpp"
 
 using namespace pawl::config;
 

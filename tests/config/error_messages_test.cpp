@@ -1,11 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <string>
-#include <vector>
-
 #include "loading.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 namespace {
 

@@ -1,17 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
-#include <vector>
-
 #include "config/validate.hpp"
 #include "loading.hpp"
+#include "prelude.hpp"
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::StartsWith;
-using namespace std::chrono_literals;
-using namespace pawl;
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 namespace {
 

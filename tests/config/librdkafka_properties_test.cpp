@@ -1,13 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
-
 #include "loading.hpp"
+#include "prelude.hpp"
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::StartsWith;
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 TEST_CASE("every librdkafka property that would break the promise is refused with a reason") {
   for (const char* property : {"bootstrap.servers",

@@ -1,15 +1,11 @@
 #include "config/load.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
 #include <fstream>
 
 #include "loading.hpp"
+#include "prelude.hpp"
 
-using namespace std::chrono_literals;
-using namespace pawl;
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 namespace {
 
@@ -219,6 +215,54 @@ sql = "SELECT 1"
   CHECK(options == expected);
 }
 
+TEST_CASE("every name of a choice stands for its value") {
+  const auto with = [](const std::string& set) { return load(request(kRequired, {set})); };
+  const auto group_protocol = [&](const std::string& name) {
+    return with("kafka.group_protocol=" + name).kafka.group_protocol;
+  };
+  CHECK(group_protocol("classic") == GroupProtocol::kClassic);
+  CHECK(group_protocol("consumer") == GroupProtocol::kConsumer);
+  const std::string manual = R"(kafka={ assignment = "manual", partitions = [0] })";
+  CHECK(with(manual).kafka.assignment == Assignment::kManual);
+  CHECK(with("kafka.assignment=group").kafka.assignment == Assignment::kGroup);
+  const auto missing_key = [&](const std::string& name) {
+    return with("idempotency.missing_key=" + name).idempotency.missing_key;
+  };
+  CHECK(missing_key("fail") == MissingKey::kFail);
+  CHECK(missing_key("process") == MissingKey::kProcess);
+  CHECK(missing_key("skip") == MissingKey::kSkip);
+  CHECK(with("idempotency.conflict=fail").idempotency.conflict == Conflict::kFail);
+  CHECK(with("idempotency.conflict=ignore").idempotency.conflict == Conflict::kIgnore);
+  const auto then = [&](const std::string& name) {
+    return with("failures.then=" + name).failures.then;
+  };
+  CHECK(then("halt") == FailurePolicy::kHalt);
+  CHECK(then("dead-letter") == FailurePolicy::kDeadLetter);
+  CHECK(then("park") == FailurePolicy::kPark);
+  CHECK(then("skip") == FailurePolicy::kSkip);
+  CHECK(with("consumer.unmatched=fail").consumer.unmatched == Unmatched::kFail);
+  CHECK(with("consumer.unmatched=skip").consumer.unmatched == Unmatched::kSkip);
+  const auto durability = [&](const std::string& name) {
+    return with("consumer.durability=" + name).consumer.durability;
+  };
+  CHECK(durability("synchronous") == Durability::kSynchronous);
+  CHECK(durability("replayable") == Durability::kReplayable);
+  CHECK(with("log.format=text").log.format == LogFormat::kText);
+  CHECK(with("log.format=json").log.format == LogFormat::kJson);
+}
+
+TEST_CASE("what a handler inherits is wrong once, what it has of its own is wrong at its place") {
+  const std::string handlers = kRequired + "[failures]\nbreaker = 2000000\n" +
+                               "[[handler]]\ntopics = [\"t\"]\nsql = \"SELECT 1\"\n";
+  CHECK(messages_of(request(handlers + "then = \"park\"\n")) ==
+        "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000");
+  CHECK(messages_of(request(handlers + "retry_initial = \"31s\"\nmax_crashes = 0\n")) ==
+        "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000\n"
+        "a.toml:17: handler[1].retry_max = \"30s\": less than handler[1].retry_initial; give the "
+        "first delay in retry_initial and the longest in retry_max\n"
+        "a.toml:18: handler[1].max_crashes = 0: out of range; give 1 to 100");
+}
+
 TEST_CASE("a handler's own failure policy stands over that of [failures], option by option") {
   const auto options = load(request(R"(
 [kafka]
@@ -241,7 +285,7 @@ then = "park"
 breaker = 0
 )"));
   REQUIRE(options.handlers.size() == 2);
-  CHECK(options.handlers[0].failures == options.failures);
+  CHECK(options.handlers[0].failures == std::nullopt);
   auto own = options.failures;
   own.then = FailurePolicy::kPark;
   own.breaker = 0;
@@ -278,7 +322,7 @@ TEST_CASE("a start may be a time, with or without quotes") {
   CAPTURE(time);
   const Options options = load(request(kRequired, {std::string{"kafka.start="} + time}));
   CHECK(options.kafka.start == Start::kTimestamp);
-  CHECK(options.kafka.start_timestamp_ms == 1769860800000);
+  CHECK(options.kafka.start_timestamp.time_since_epoch().count() == 1769860800000);
 }
 
 TEST_CASE("an override comes after the file, the last one counts") {

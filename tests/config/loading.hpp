@@ -11,7 +11,7 @@
 
 #include "config/load.hpp"
 
-namespace pawl::config::test {
+namespace pawl::test {
 
 /// What every config needs, on 11 lines; the handler's header is line 9.
 inline const std::string kRequired = R"([kafka]
@@ -30,9 +30,9 @@ sql = "SELECT 1"
 using Environment = std::map<std::string, std::string>;
 
 /// A request for a text as the file "a.toml".
-inline LoadRequest request(std::string text, std::vector<std::string> overrides = {},
-                           Environment environment = {}) {
-  LoadRequest request;
+inline config::LoadRequest request(std::string text, std::vector<std::string> overrides = {},
+                                   Environment environment = {}) {
+  config::LoadRequest request;
   request.path = "a.toml";
   request.text = std::move(text);
   request.overrides = std::move(overrides);
@@ -67,9 +67,9 @@ inline std::string testing_folder() {
 }
 
 /// The error texts of a config that must not load, one per line; empty when it does.
-inline std::string messages_of(const LoadRequest& request) {
+inline std::string messages_of(const config::LoadRequest& request) {
   try {
-    (void)load(request);
+    (void)config::load(request);
   } catch (const ConfigErrors& errors) {
     return errors.what();
   }
@@ -82,4 +82,4 @@ inline std::string place_of(const std::string& set) {
   return "--set " + set.substr(0, equals) + (equals == std::string::npos ? ": " : "=...: ");
 }
 
-}  // namespace pawl::config::test
+}  // namespace pawl::test

@@ -1,19 +1,14 @@
-#include <catch2/catch_test_macros.hpp>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <regex>
-#include <set>
 #include <sstream>
 
-#include "config/document.hpp"
+#include "config/documents.hpp"
 #include "config/load.hpp"
-#include "config/shape.hpp"
+#include "config/option_table.hpp"
 #include "loading.hpp"
+#include "prelude.hpp"
 
-using namespace pawl;
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 namespace {
 
@@ -25,6 +20,19 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
+std::string reference() {
+  return content(PAWL_SOURCE_DIR "/conf/reference.toml");
+}
+
+std::vector<std::string> handler_keys() {
+  std::vector<std::string> keys;
+  for (const OptionDescriptor& option : option_table()) {
+    if (option.of_handler())
+      keys.emplace_back(option.name);
+  }
+  return keys;
+}
+
 std::vector<std::string> lines(const std::string& text) {
   std::vector<std::string> all;
   std::istringstream stream{text};
@@ -33,45 +41,11 @@ std::vector<std::string> lines(const std::string& text) {
   return all;
 }
 
-using Defaults = std::map<std::string, std::string>;
-
-/// "kafka.session_timeout" to "\"45s\"", as the lines of a TOML file have them.
-Defaults defaults_in_toml(const std::string& text) {
-  Defaults found;
-  std::string section;
-  static const std::regex kSection{R"(^\[([a-z_.]+)\]$)"};
-  static const std::regex kOption{R"(^([a-z_]+) = (.*)$)"};
-  for (const std::string& line : lines(text)) {
-    std::smatch match;
-    if (std::regex_match(line, match, kSection))
-      section = match[1];
-    if (std::regex_match(line, match, kOption))
-      found[section + "." + match[1].str()] = match[2];
-  }
-  return found;
-}
-
-/// The same from the tables "| `option` | `default` | ..." below the headings "## [section]".
-Defaults defaults_in_markdown(const std::string& text) {
-  Defaults found;
-  std::string section;
-  static const std::regex kSection{R"(^## .*`\[\[?([a-z_.]+)\]\]?`.*$)"};
-  static const std::regex kRow{R"(^\| `([a-z_]+)` \| `([^`]*)` \|.*$)"};
-  for (const std::string& line : lines(text)) {
-    std::smatch match;
-    if (std::regex_match(line, match, kSection))
-      section = match[1];
-    if (std::regex_match(line, match, kRow))
-      found[section + "." + match[1].str()] = match[2];
-  }
-  return found;
-}
-
 /// The commented example of a handler, as TOML.
 std::string handler_example() {
   std::string text;
   bool in_example = false;
-  for (const std::string& line : lines(std::string{reference_text()})) {
+  for (const std::string& line : lines(reference())) {
     in_example = in_example || line == "# [[handler]]";
     if (in_example)
       text += (line.size() > 2 ? line.substr(2) : "") + "\n";
@@ -81,8 +55,14 @@ std::string handler_example() {
 
 }  // namespace
 
-TEST_CASE("the built-in defaults are conf/reference.toml") {
-  CHECK(reference_text() == content(PAWL_SOURCE_DIR "/conf/reference.toml"));
+TEST_CASE("conf/reference.toml holds the defaults") {
+  LoadRequest written;
+  written.path = PAWL_SOURCE_DIR "/conf/reference.toml";
+  written.overrides = {"kafka.bootstrap_servers=h:1", "kafka.group=g", "idempotency.key={key}",
+                       "handler=[{ topics = [\"t\"], sql = \"SELECT 1\" }]"};
+  LoadRequest unsaid = written;
+  unsaid.path.clear();
+  CHECK(load(written) == load(unsaid));
 }
 
 TEST_CASE("the defaults of a config are those of the options in code") {
@@ -113,33 +93,28 @@ key = "{key}"
   }
 }
 
-TEST_CASE("docs/configuration.md names every option with its default, and no other") {
-  Defaults documented = defaults_in_markdown(content(PAWL_SOURCE_DIR "/docs/configuration.md"));
-  std::set<std::string> handler;
-  for (auto option = documented.begin(); option != documented.end();) {
-    const bool of_handler = option->first.starts_with("handler.");
-    if (of_handler)
-      handler.insert(option->first.substr(8));
-    option = of_handler ? documented.erase(option) : std::next(option);
-  }
-  CHECK(documented == defaults_in_toml(std::string{reference_text()}));
-  CHECK(handler == std::set<std::string>(handler_keys().begin(), handler_keys().end()));
+TEST_CASE("conf/reference.toml and the tables of docs/configuration.md are what the table gives") {
+  INFO(
+      "framework/config/option_table.cpp has changed, or one of these files: run "
+      "scripts/documents");
+  CHECK(reference() == reference_toml(option_table()));
+  const std::string page = content(PAWL_SOURCE_DIR "/docs/configuration.md");
+  CHECK(page == with_option_tables(page, option_table()));
 }
 
-TEST_CASE("the lines of the reference are all of its options") {
-  const auto source = std::make_shared<Source>();
-  source->text = reference_text();
-  std::vector<Problem> problems;
-  const Node root = parse_document(source, problems).value();
-  std::set<std::string> parsed;
-  for (const auto& [section, table] : root.members) {
-    for (const auto& [key, value] : table.members) {
-      if (value.kind != Node::Kind::kTable)
-        parsed.insert(dotted(section, key));
-    }
-  }
-  std::set<std::string> written;
-  for (const auto& [option, value] : defaults_in_toml(source->text))
-    written.insert(option);
-  CHECK(parsed == written);
+TEST_CASE("a page of documentation has one table for each section") {
+  const std::vector<OptionDescriptor> table(option_table().begin(), option_table().begin() + 2);
+  const std::string old = "a\n<!-- options: kafka -->\nold\n<!-- end of options -->\nb\n";
+  const std::string page = with_option_tables(old, table);
+  CHECK_THAT(page, StartsWith("a\n<!-- options: kafka -->\n| option | default |") &&
+                       ContainsSubstring("\n| `group` | `\"\"` | up to 255 bytes | The consumer") &&
+                       EndsWith("|\n<!-- end of options -->\nb\n") && !ContainsSubstring("old"));
+  CHECK(with_option_tables(page, table) == page);
+  CHECK_THROWS_WITH(with_option_tables("a\n", table), "there is no <!-- options: kafka -->");
+  CHECK_THROWS_WITH(with_option_tables("<!-- options: kafka -->\n", table),
+                    "a table of options without <!-- end of options -->");
+  CHECK_THROWS_WITH(with_option_tables(page + page, table),
+                    "no table of options belongs at: <!-- options: kafka -->");
+  CHECK_THROWS_WITH(with_option_tables("<!-- options: kafak -->\n", table),
+                    "no table of options belongs at: <!-- options: kafak -->");
 }

@@ -1,12 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include "loading.hpp"
+#include "prelude.hpp"
 
-using Catch::Matchers::ContainsSubstring;
 using namespace pawl::config;
-using namespace pawl::config::test;
 
 TEST_CASE("no error text shows what a variable stands for") {
   const auto* line = GENERATE(

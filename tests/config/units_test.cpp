@@ -1,13 +1,8 @@
 #include "config/units.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
+#include "prelude.hpp"
 
-using namespace std::chrono_literals;
-using pawl::config::format_duration;
-using pawl::config::format_size;
-using pawl::config::parse_duration;
-using pawl::config::parse_size;
+using namespace pawl::config;
 
 TEST_CASE("a duration is a whole number and a unit") {
   CHECK(parse_duration("500ms") == 500ms);

@@ -5,6 +5,8 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+# shellcheck source=tests/waiting.sh
+source "$root/tests/waiting.sh"
 programs=$1
 TMPDIR=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl-demo-test.XXXXXX")
 export TMPDIR
@@ -28,20 +30,7 @@ require_clean "the demo"
 "$root/scripts/demo" --bin "$programs" --payments 2000 --embedded-broker
 require_clean "the demo with the embedded broker"
 
-# Ctrl-C while the consumers work. env undoes that a shell starts what runs in its background with
-# SIGINT ignored.
-env --default-signal=INT "$root/scripts/demo" --bin "$programs" --embedded-broker >"$TMPDIR/screen" 2>&1 &
-demo=$!
-deadline=$((SECONDS + 120))
-until grep -q 'Two consumers start' "$TMPDIR/screen"; do
-    if ! kill -0 "$demo" 2>/dev/null || ((SECONDS > deadline)); then
-        cat "$TMPDIR/screen" >&2
-        fail "the demo did not begin"
-    fi
-    sleep 0.1
-done
-kill -s INT "$demo"
-code=0
-wait "$demo" || code=$?
-((code == 130)) || { cat "$TMPDIR/screen" >&2; fail "exit code $code after SIGINT, not 130"; }
+# Ctrl-C while the consumers work.
+interrupt_at 'Two consumers start' "$TMPDIR/screen" \
+    "$root/scripts/demo" --bin "$programs" --embedded-broker
 require_clean "the interrupted demo"

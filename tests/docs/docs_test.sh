@@ -6,6 +6,8 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+# shellcheck source=tests/waiting.sh
+source "$root/tests/waiting.sh"
 programs=$(realpath -- "$1")
 work=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl docs.XXXXXX")
 chmod 711 "$work"
@@ -104,12 +106,11 @@ consumer=$!
 run_blocks "$root/docs/operations.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
 run_blocks "$root/docs/retention.md"
-deadline=$((SECONDS + 60))
-until [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
-                   WHERE state = 'running'") == '8|1010' ]]; do
-    ((SECONDS < deadline)) || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not catch up again"; }
-    sleep 0.1
-done
+caught_up() {
+    [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
+                 WHERE state = 'running'") == '8|1010' ]]
+}
+wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not catch up again"; }
 require "payments in the ledger after the manual" 1000 "$(query 'SELECT count(*) FROM ledger')"
 require "recorded changes of positions" 1 \
     "$(query "SELECT count(*) FROM pawl.offset_history WHERE action = 'offsets set'")"

@@ -1,8 +1,7 @@
 #include "engine/batch_pace.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include "prelude.hpp"
 
-using namespace std::chrono_literals;
 using pawl::engine::BatchPace;
 
 namespace {

@@ -1,17 +1,10 @@
 // Many messages in one transaction, as long as all is well; failures are in
 // batch_failures_test.cpp.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include "batch_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using namespace pawl::test;
-using pawl::testing::PostgresServer;
-using pawl::testing::Record;
 
 namespace {
 
@@ -249,6 +242,16 @@ TEST_CASE("messages of other handlers, and those that are skipped, keep their pl
 
 TEST_CASE("the elements of arrays are the messages' values, whatever these are") {
   PaymentsWorld world(1);
+  // As somebody may have set them for all sessions.
+  const bool odd_settings = GENERATE(false, true);
+  const bool pooled = GENERATE(false, true);
+  CAPTURE(odd_settings, pooled);
+  if (odd_settings) {
+    world.set_for_database("array_nulls = off");
+    world.set_for_database("standard_conforming_strings = off");
+  }
+  if (pooled)
+    world.set_postgres_options("pooled = true");
   world.execute(
       "CREATE TABLE texts (key text, text text, number numeric, flag boolean, doc jsonb)");
   world.use_handler(R"toml(batch = true

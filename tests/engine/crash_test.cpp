@@ -1,22 +1,11 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <cstdlib>
-#include <string>
-#include <vector>
 
 #include "batch_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::longest_flight;
-using pawl::test::modes;
-using pawl::test::PaymentsWorld;
-using pawl::test::transactions;
 
 namespace {
 

@@ -1,28 +1,12 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
 #include "register_moves.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::modes;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::RegisterMoves;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::Moment;
-using pawl::testing::PostgresProxy;
-using pawl::testing::PostgresServer;
-using pawl::testing::StopMode;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -248,6 +232,8 @@ TEST_CASE(
 // register.
 TEST_CASE("an empty database under a group that has processed before halts and writes nothing") {
   PaymentsWorld world(4);
+  // So long the group waits for the one that was killed.
+  world.set_kafka_options("session_timeout = \"2s\"");
   world.produce(300);
   const bool killed = GENERATE(false, true);
   CAPTURE(killed);

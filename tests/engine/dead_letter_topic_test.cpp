@@ -1,5 +1,3 @@
-#include <catch2/catch_test_macros.hpp>
-
 #include <fmt/format.h>
 
 #include <csignal>
@@ -7,19 +5,8 @@
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using namespace std::string_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::read_topic;
-using pawl::testing::Record;
-using pawl::testing::StoredRecord;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -230,6 +217,7 @@ TEST_CASE("a process that dies between Kafka's word and the mark leaves no lette
 
 TEST_CASE("processes that are killed while they feed leave no letter out") {
   PaymentsWorld world(1);
+  world.set_kafka_options("session_timeout = \"2s\"");
   prepare(world);
   const auto topic = world.broker().new_topic("dead", 1);
   constexpr int kLetters = 600;
@@ -449,4 +437,28 @@ TEST_CASE("what Kafka has not confirmed when a consumer stops is fed by the next
   wait_until_marked(world, 2);
   stop_cleanly(*next);
   CHECK(copies(world, topic).size() == 2);
+}
+
+TEST_CASE("the group is left at once, whatever the session that feeds the topic waits for") {
+  PaymentsWorld world(1);
+  prepare(world);
+  PostgresProxy proxy(world.url());
+  const auto topic = world.broker().new_topic("dead", 1);
+  world.produce_record(poison("1"));
+  auto options = feeding(topic, {}, "[consumer]\nshutdown_timeout = \"5s\"\n");
+  options.url = proxy.url();
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_until_marked(world, 1);
+  REQUIRE(world.broker().stable_members(world.group()) == 1);
+  const auto stalled = proxy.stall(Moment::kBefore, [](const ProxyEvent& event) {
+    return event.text.find("d.published_at IS NULL") != std::string::npos;
+  });
+  stalled.wait(60s);
+  process->kill(SIGTERM);
+  // Ended by its watch: no answer comes.
+  CHECK(process->wait(60s).code == 0);
+  // One that had not left would hold its partitions until its session in the group is over.
+  CHECK(world.broker().stable_members(world.group()) == 0);
+  CHECK(world.in_register(0, "released") == "t");
 }

@@ -1,9 +1,8 @@
 #include "engine/drain.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include "prelude.hpp"
 
 using namespace pawl::engine;
-using pawl::TopicPartition;
 
 namespace {
 
@@ -65,4 +64,19 @@ TEST_CASE("a partition is drained at its goal, left behind when it stands before
   halted.halted = true;
   CHECK(judge(halted) == Drained::kLeftBehind);
   CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED before offset 6 of 7");
+}
+
+TEST_CASE("a partition that was taken away is judged by its row") {
+  pawl::ledger::RegisterRow row;
+  row.partition = kFirst;
+  row.stored = pawl::ledger::Position::behind(6);
+  CHECK(judge(view_of(row, 7)) == Drained::kDone);
+  CHECK(judge(view_of(row, 8)) == Drained::kNotYet);
+  CHECK(judge(view_of(row, std::nullopt)) == Drained::kNotYet);
+  row.state = pawl::ledger::PartitionState::kPaused;
+  CHECK(judge(view_of(row, 7)) == Drained::kDone);
+  CHECK(judge(view_of(row, 8)) == Drained::kLeftBehind);
+  CHECK(left_behind_text(kFirst, view_of(row, 8)) == "payments [0] is paused before offset 7 of 8");
+  row.state = pawl::ledger::PartitionState::kHalted;
+  CHECK(judge(view_of(row, 7)) == Drained::kLeftBehind);
 }

@@ -1,8 +1,5 @@
 // Every cause of a failure, produced for real: what counts against the message, what is waited for,
 // and what is nobody's fault (docs/failures.md, "What is the message's fault, and what is not").
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,18 +11,8 @@
 #include <thread>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::PostgresServer;
-using pawl::testing::StopMode;
-using pawl::testing::TempDir;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -176,6 +163,42 @@ TEST_CASE("a full disk is waited for (53100)") {
   world.execute("DROP TABLESPACE small");
 }
 
+// Kafka's client seeks between two of them, which is no sign that the register will not refuse
+// again.
+TEST_CASE("what asks the register again and again waits longer each time (PW002)") {
+  PaymentsWorld world(1);
+  constexpr int kTries = 5;
+  // What a sequence says stays, whatever is rolled back.
+  world.execute("CREATE SEQUENCE tries");
+  for (int i = 1; i <= kTries; ++i)
+    world.execute(fmt::format("CREATE SEQUENCE at_{}", i));
+  world.execute(fmt::format(R"sql(
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      DECLARE try bigint := nextval('tries');
+      BEGIN
+          IF try <= {0} THEN
+              PERFORM setval('at_' || try, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+          END IF;
+          IF try < {0} THEN
+              RAISE EXCEPTION 'not in order' USING ERRCODE = 'PW002';
+          END IF;
+          RETURN NEW;
+      END $$)sql",
+                            kTries));
+  world.execute(
+      "CREATE TRIGGER refuse BEFORE UPDATE ON pawl.processed_kafka_offsets FOR EACH ROW "
+      "WHEN (NEW.last_processed_offset > OLD.last_processed_offset) EXECUTE FUNCTION refuse()");
+  world.set_postgres_options("retry_initial = \"1s\"\nretry_max = \"30s\"");
+  world.produce_one("first", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  require_all_applied(world);
+  stop_cleanly(*process);
+  // The wait before the n-th try is at least a quarter of 1 s, doubled n - 2 times.
+  CHECK(world.number("SELECT (SELECT last_value FROM at_5) - (SELECT last_value FROM at_4)") >=
+        1000 * 8 / 4);
+}
+
 TEST_CASE("a statement's own limit counts against the message (53400, temp_file_limit)") {
   PostgresServer server({.settings = {"temp_file_limit=64kB", "work_mem=64kB"}});
   PaymentsWorld world(1, &server);
@@ -224,7 +247,8 @@ TEST_CASE("a server that has become read-only is waited for (25006)") {
   world.execute("ALTER SYSTEM SET default_transaction_read_only = on");
   world.execute("SELECT pg_reload_conf()");
   world.produce(30);
-  process->wait_for_output("read-only transaction", 60s);
+  // Told by the message's refusal (25006), or by the question of a session that is idle.
+  process->wait_for_output("lets nothing be written", 60s);
   pqxx::connection connection(world.url());
   pqxx::nontransaction tx(connection);
   tx.exec("SET default_transaction_read_only = off");
@@ -272,11 +296,7 @@ TEST_CASE("a message whose SQL crashes its server process is set aside, and no o
   PostgresServer server;
   PaymentsWorld world(2, &server);
   world.create_crash_on_poison();
-  world.use_handler(R"toml(sql = [
-  "SELECT crash_on_poison({header:event-id})",
-  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
-  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
-])toml");
+  world.use_handler(kCrashOnPoisonSql);
   world.produce_one("before", 5, 0);
   world.produce_one("poison", 6, 0);
   world.produce_one("after", 7, 0);
@@ -290,6 +310,41 @@ TEST_CASE("a message whose SQL crashes its server process is set aside, and no o
   CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || reason || ' ' || attempts, ', ') "
                     "FROM pawl.dead_letters") == fmt::format("poison error {}", attempts));
   CHECK(world.number("SELECT count(*) FROM ledger") == 52);
+  stop_cleanly(*process);
+}
+
+// Between the crash and its count anything may fail; what is to be counted is not forgotten then.
+TEST_CASE("a crash of the server process whose count fails is counted once that can be done") {
+  PostgresServer server;
+  PaymentsWorld world(1, &server);
+  world.create_crash_on_poison();
+  world.use_handler(R"toml(sql = [
+  "SELECT crash_on_poison({header:event-id})",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml");
+  world.execute("CREATE SEQUENCE counts");
+  world.execute(R"sql(
+      CREATE FUNCTION refuse_first_count() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+          IF nextval('counts') = 1 THEN
+              RAISE EXCEPTION 'somebody holds the row' USING ERRCODE = '55P03';
+          END IF;
+          RETURN NEW;
+      END $$)sql");
+  world.execute(
+      "CREATE TRIGGER refuse_first_count BEFORE UPDATE OF attempts ON pawl.processed_kafka_offsets "
+      "FOR EACH ROW WHEN (NEW.attempts > OLD.attempts) EXECUTE FUNCTION refuse_first_count()");
+  world.produce_one("poison", 6, 0);
+  world.produce_one("after", 7, 0);
+  ProgramOptions options;
+  options.extra_config =
+      "[failures]\nthen = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"10ms\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed(120s);
+  CHECK(occurrences(*process, "EVENT disconnected") == 2);
+  CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || attempts, ', ') FROM "
+                    "pawl.dead_letters") == "poison 2");
   stop_cleanly(*process);
 }
 
@@ -393,5 +448,68 @@ TEST_CASE("a table that is altered under prepared statements stops nothing (0A00
   require_all_applied(world);
   CHECK(occurrences(*process, "cached plan must not change result type") == 1);
   CHECK(occurrences(*process, "EVENT halted") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("statements that go stale again under the same message are prepared anew again") {
+  PaymentsWorld world(1);
+  world.execute("CREATE TABLE rates (a integer)");
+  world.execute("INSERT INTO rates VALUES (1)");
+  world.use_handler(R"toml(sql = [
+  "SELECT * FROM rates",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  ProgramOptions options;
+  options.extra_config =
+      "[failures]\nretry_initial = \"20ms\"\nretry_max = \"50ms\"\nprogram_error_retry = "
+      "\"100ms\"\n";
+  world.execute("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (amount < 0) NOT VALID");
+  world.produce(1);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  for (int altered = 1; altered <= 2; ++altered) {
+    const auto failed = occurrences(*process, "EVENT failed");
+    wait_until([&] { return occurrences(*process, "EVENT failed") > failed; }, 60s,
+               "the message to be tried");
+    world.execute(fmt::format("ALTER TABLE rates ADD COLUMN b{} integer", altered));
+    wait_until(
+        [&] { return occurrences(*process, "cached plan must not change result type") >= altered; },
+        60s, "the statement to be stale");
+  }
+  world.execute("ALTER TABLE ledger DROP CONSTRAINT wrong");
+  world.wait_until_all_processed();
+  CHECK(letters(world).empty());
+  CHECK(world.imbalance() == "");
+  stop_cleanly(*process);
+}
+
+// Else an outage at the wrong moment would leave it halted until somebody comes.
+TEST_CASE("the one more try of a halted message is one that has an outcome") {
+  PaymentsWorld world(1);
+  world.execute("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (amount < 0) NOT VALID");
+  world.produce(3);
+  ProgramOptions options;
+  options.extra_config = "[failures]\nmax_attempts = 1\n";
+  {
+    const auto process = world.start(options);
+    const ShowOnFailure show("first", *process);
+    world.wait_for_state(0, "halted");
+    stop_cleanly(*process);
+  }
+  world.execute("ALTER TABLE ledger DROP CONSTRAINT wrong");
+  pqxx::connection other(world.url());
+  std::optional<pqxx::work> lock(other);
+  lock->exec("LOCK TABLE ledger");
+  const auto process = world.start(options);
+  const ShowOnFailure show("second", *process);
+  wait_until([&] { return consumers_backends(world, "wait_event_type = 'Lock'") == "1"; }, 60s,
+             "the message to be tried");
+  consumers_backends(world, "pg_terminate_backend(pid)");
+  process->wait_for_output("EVENT disconnected", 60s);
+  lock.reset();
+  world.wait_until_all_processed();
+  CHECK(letters(world).empty());
+  CHECK(world.imbalance() == "");
   stop_cleanly(*process);
 }

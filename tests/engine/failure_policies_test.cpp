@@ -1,21 +1,10 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include <csignal>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::Record;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -46,7 +35,6 @@ std::int64_t letters(const PaymentsWorld& world, const std::string& where = "tru
 }
 
 Record poison(const std::string& id, int partition) {
-  using namespace std::string_literals;
   Record record;
   record.key = "k\0\xff"s;
   record.value = "{\"account\":\"acc-1\",\"amount\":5,\"x\":\"\xc3\xa4\"}";
@@ -131,7 +119,7 @@ TEST_CASE("a handler's own policy goes before that of [failures]") {
 // outlast the process would stop its partition for ever.
 TEST_CASE("attempts survive a kill and a restart") {
   PaymentsWorld world(1);
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   world.use_handler("name = \"throws_on_poison\"");
   world.produce_record(poison("poison-1", 0));
   ProgramOptions options;
@@ -227,7 +215,7 @@ TEST_CASE("a kill while a message is set aside leaves one dead letter") {
   const std::string step = GENERATE("failed", "advancing", "committing", "dead_lettered");
   CAPTURE(step);
   PaymentsWorld world(1);
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   world.use_handler("name = \"permanent_on_poison\"");
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
@@ -266,6 +254,26 @@ TEST_CASE("failures in a row open the breaker, and it closes by itself") {
   CHECK(world.in_register(0, "state") == "running");
   CHECK(world.number("SELECT count(*) FROM ledger") == 90);
   stop_cleanly(*process);
+}
+
+TEST_CASE("messages without a key that are applied between failures keep the breaker closed") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({offset}::text, {/account}, {/amount}::bigint)",
+])toml");
+  world.execute("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (amount > 0)");
+  for (int i = 0; i < 40; ++i) {
+    Record record;
+    record.value = fmt::format(R"({{"account":"acc-1","amount":{}}})", i % 4 == 3 ? 0 : 1);
+    record.partition = 0;
+    world.produce_record(record);
+  }
+  ProgramOptions options;
+  options.arguments = {"--set", "idempotency.missing_key=process"};
+  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 1\nbreaker = 5\n");
+  world.drain(options);
+  CHECK(letters(world) == 10);
+  CHECK(world.number("SELECT count(*) FROM ledger") == 30);
 }
 
 TEST_CASE("without payload the letter says where the message is") {

@@ -1,18 +1,10 @@
 // Whether Kafka's records are there when a partition's worker has time for them. What is slow here
 // by rest and not by work would need many times the deadlines: about a second for each MiB.
-#include <catch2/catch_test_macros.hpp>
-
 #include <fmt/format.h>
 
-#include <string>
-#include <vector>
-
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::PaymentsWorld;
-using pawl::test::ShowOnFailure;
 
 namespace {
 

@@ -1,14 +1,11 @@
 #include "engine/fingerprints.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <functional>
-#include <string>
-#include <vector>
 
-using pawl::HandlerOptions;
-using pawl::Options;
-using pawl::engine::fingerprints;
-using pawl::ledger::difference;
+#include "prelude.hpp"
+
+using namespace pawl::engine;
+using namespace pawl::ledger;
 
 namespace {
 
@@ -52,13 +49,15 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   CHECK(change("t", [](auto& o) { o.handlers[0].conflict = pawl::Conflict::kIgnore; }) == "keys");
   CHECK(change("t", [](auto& o) { o.handlers[0].missing_key = pawl::MissingKey::kSkip; }) ==
         "keys");
-  CHECK(change("t", [](auto& o) { o.handlers[0].failures.then = pawl::FailurePolicy::kPark; }) ==
-        "policies");
+  CHECK(change("t", [](auto& o) {
+          o.handlers[0].failures.emplace().then = pawl::FailurePolicy::kPark;
+        }) == "policies");
+  CHECK(change("t", [](auto& o) { o.failures.then = pawl::FailurePolicy::kPark; }) == "policies");
   // Of another topic, or without an effect on what is stored.
   CHECK(change("t", [](auto& o) { o.handlers[1].when.clear(); }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].name = "label"; }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].timeout *= 2; }).empty());
-  CHECK(change("t", [](auto& o) { o.handlers[0].failures.max_attempts = 9; }).empty());
+  CHECK(change("t", [](auto& o) { o.handlers[0].failures.emplace().max_attempts = 9; }).empty());
   CHECK(change("t", [](auto& o) { o.consumer.pipeline = 1; }).empty());
 }
 

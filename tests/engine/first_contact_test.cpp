@@ -1,16 +1,10 @@
 // Where a consumer begins that PostgreSQL has never seen: asked once, for all partitions at once.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::GroupOfProcesses;
-using pawl::test::PaymentsWorld;
+#include "prelude.hpp"
 
 namespace {
 

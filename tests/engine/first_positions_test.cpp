@@ -1,21 +1,17 @@
 #include "engine/first_positions.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
+#include "prelude.hpp"
 
-using pawl::KafkaOptions;
-using pawl::Start;
-using pawl::engine::describe;
-using pawl::engine::refuse_beside;
-using pawl::ledger::OtherConsumer;
+using namespace pawl::engine;
+using namespace pawl::ledger;
 
 namespace {
 
 const OtherConsumer kFirst{"main", "payments", {{0, 41}, {1, -1}}};
 const OtherConsumer kSecond{"main", "audit", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}};
 
-KafkaOptions options(Start start, std::vector<std::string> beside = {}) {
-  KafkaOptions options;
+pawl::KafkaOptions options(Start start, std::vector<std::string> beside = {}) {
+  pawl::KafkaOptions options;
   options.cluster = "main";
   options.group = "new";
   options.start = start;

@@ -1,23 +1,15 @@
 // Processes that share a topic: they come, go, die, lose Kafka, and meet new partitions.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <deque>
+#include <optional>
+#include <pqxx/pqxx>
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::GroupOfProcesses;
-using pawl::test::kProtocols;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::Protocol;
 
 namespace {
 
@@ -231,6 +223,32 @@ TEST_CASE("a partition that is lost and comes back while its message is in hand 
   group.leave_all();
   REQUIRE(world.imbalance() == "");
   REQUIRE(group.count("seeking again") == 0);
+}
+
+TEST_CASE("a process that drains outlasts a Kafka that is away for longer than its session") {
+  KafkaBroker broker;
+  PaymentsWorld world(2, nullptr, &broker);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.produce_to_each_partition(200);
+  pqxx::connection other(world.url());
+  std::optional<pqxx::work> lock(other);
+  lock->exec("LOCK TABLE ledger");
+  const auto process = world.start({.arguments = {"--drain"}});
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pg_locks WHERE relation = 'ledger'::regclass"
+                   " AND NOT granted") > 0;
+      },
+      60s, "messages to be in hand");
+  broker.freeze();
+  process->wait_for_output("EVENT revoked", 60s);
+  broker.thaw();
+  lock.reset();
+  CHECK(process->wait(120s).code == 0);
+  CHECK(world.processed() == world.produced());
+  CHECK(world.imbalance() == "");
 }
 
 // A member that is gone and did not say so holds every rebalance up until its session times out.

@@ -1,20 +1,8 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::KafkaProducer;
-using pawl::testing::Record;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -106,6 +94,37 @@ TEST_CASE("a handler that breaks its transaction halts, with nothing stored") {
   REQUIRE(world.processed() == 0);
 
   // Nothing was lost either: the corrected program does it all.
+  world.use_handler("name = \"payment\"");
+  world.drain();
+  REQUIRE(world.imbalance() == "");
+}
+
+// The answer to it never ends: the worker would spin, and all its partitions stand.
+TEST_CASE(
+    "a handler that defers a COPY halts its partition, as the program's fault, and no other") {
+  const std::string what = GENERATE("copy in", "copy out");
+  CAPTURE(what);
+  PaymentsWorld world(2);
+  world.use_handler("name = \"defers_copy\"\nthen = \"dead-letter\"");
+  world.produce_one("good", 5, 0);
+  world.produce_one(what, 6, 0);
+  const auto process = world.start(impatient({"--set", "consumer.workers=1"}));
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  REQUIRE_THAT(world.in_register(0, "state_reason"),
+               ContainsSubstring("[0] offset 1: ") &&
+                   ContainsSubstring("COPY cannot be deferred") &&
+                   ContainsSubstring("pqxx::stream_to"));
+  REQUIRE(world.in_register(0, "halt_kind") == "program");
+  REQUIRE(world.stored(0) == 0);
+  for (int i = 0; i < 20; ++i)
+    world.produce_one(fmt::format("other-{}", i), i + 1, 1);
+  world.wait_for_stored(1, 19);
+  REQUIRE(entries(world) == 21);
+  REQUIRE(keys(world) == 21);
+  REQUIRE(occurrences(*process, "EVENT disconnected") == 0);
+  stop_cleanly(*process);
+
   world.use_handler("name = \"payment\"");
   world.drain();
   REQUIRE(world.imbalance() == "");
@@ -286,7 +305,6 @@ TEST_CASE("bad input stops its own partition with a reason, the others go on, no
                        const std::string& reason) {
     bads.push_back({what, payment(id, value, static_cast<int>(bads.size())), reason});
   };
-  using namespace std::string_literals;
   add("NUL byte in JSON", "bad-0", "{\"account\":\"acc-1\0\",\"amount\":1}"s, "JSON");
   add("escaped NUL", "bad-1", R"({"account":"acc-1\u0000","amount":1})", "NUL");
   add("value that is not UTF-8", "bad-2", "{\"account\":\"acc-1\xff\",\"amount\":1}", "UTF-8");
@@ -354,7 +372,6 @@ sql = [
     record.key = key;
     producer.send(world.topic(), record);
   };
-  using namespace std::string_literals;
   send(std::string(1'000'000, 'k'), "1 MB key", kGood);
   send(std::string(1'000'000, 'k'), "1 MB key", kGood);
   send("key with \0 in it"s, "NUL key", kGood);

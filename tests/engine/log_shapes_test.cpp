@@ -1,29 +1,15 @@
 // What a log may look like besides one message after the other: transactions that were aborted or
 // are open, control records, compaction, and nothing left at all.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
 
 #include <fstream>
 #include <sstream>
-#include <vector>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::KafkaProducer;
-using pawl::testing::Moment;
-using pawl::testing::PostgresProxy;
-using pawl::testing::ProxyEvent;
-using pawl::testing::wait_until;
 
 namespace {
 

@@ -1,21 +1,14 @@
 // What a consumer holds in memory of a backlog that it cannot process yet.
-#include <catch2/catch_test_macros.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <fstream>
 #include <pqxx/pqxx>
 #include <sstream>
-#include <string>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::PaymentsWorld;
-using pawl::test::ShowOnFailure;
-using pawl::testing::wait_until;
 
 namespace {
 

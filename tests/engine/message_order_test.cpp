@@ -1,27 +1,16 @@
 // What stands between the fetch and the offset: a message that was lost or overtaken on its way
 // from Kafka's client to the frame cannot be passed over, whoever lost it.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <fmt/format.h>
 
-#include <memory>
 #include <pqxx/connection>
 #include <pqxx/transaction>
-#include <vector>
 
 #include "config/load.hpp"
 #include "engine/context.hpp"
 #include "engine/message_processor.hpp"
 #include "kafka/fetch_one.hpp"
 #include "payments_world.hpp"
-
-using namespace std::chrono_literals;
-using pawl::kafka::Record;
-using pawl::test::PaymentsWorld;
-
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 namespace {
 
@@ -36,8 +25,8 @@ pawl::Options options_of(const PaymentsWorld& world) {
 /// handed over and which predecessor it claims.
 class ByHand {
  public:
-  explicit ByHand(const std::string& postgres_options = "")
-      : world(world_with(postgres_options)),
+  explicit ByHand(const std::string& postgres_options = "", const std::string& handler = "")
+      : world(world_with(postgres_options, handler)),
         options_(options_of(world)),
         router_(options_, registry_),
         observers_({}),
@@ -51,7 +40,9 @@ class ByHand {
     for (int i = 0; i < 3; ++i) {
       records_.push_back(pawl::kafka::fetch_one(client_, partition_, i, 20s).value());
     }
-    source_ = context_->offsets.first_contact(session_, {world.topic(), "earliest", {-1}}).source;
+    source_ = context_->offsets
+                  .first_contact(session_, {world.topic(), "earliest", {pawl::ledger::Position()}})
+                  .source;
     acquire();
   }
 
@@ -64,7 +55,28 @@ class ByHand {
   void apply_and_start_next(std::int64_t previous, std::size_t offset) {
     process(previous, offset, pawl::engine::Upcoming{view(offset + 1), source_});
   }
-  void settle() { processor_.settle(); }
+  /// A tombstone without headers, as Kafka's client would hand it over with its key at this place.
+  pawl::Message tombstone(std::int64_t offset, std::string_view key) const {
+    pawl::MessageFields fields;
+    fields.topic = partition_.topic;
+    fields.topic_id = "a topic id";
+    fields.offset = offset;
+    fields.key = key;
+    return pawl::Message(fields);
+  }
+  void process(std::int64_t previous, const pawl::Message& message,
+               const std::optional<pawl::Message>& next = std::nullopt) {
+    pawl::ledger::Advance advance;
+    advance.epoch = epoch_;
+    advance.from = pawl::ledger::Position::behind(previous);
+    advance.to = pawl::ledger::Position::behind(message.offset());
+    const pawl::engine::AdvanceStep last(context_->offsets, partition_, advance);
+    pawl::engine::Subject subject;
+    processor_.process(session_, {message, source_, std::nullopt, last}, subject,
+                       next ? std::optional(pawl::engine::Upcoming{*next, source_}) : std::nullopt);
+  }
+  void settle() { session_.settle(); }
+  void use_session_otherwise() { REQUIRE_FALSE(session_.is_read_only()); }
   bool in_transaction() const { return session_.in_transaction(); }
   /// Applies it; the SQLSTATE with which that was refused, "" when it was not.
   std::string refusal(std::int64_t previous, std::size_t offset, bool start_next = false) {
@@ -100,8 +112,10 @@ class ByHand {
   PaymentsWorld world;
 
  private:
-  static PaymentsWorld world_with(const std::string& postgres_options) {
+  static PaymentsWorld world_with(const std::string& postgres_options, const std::string& handler) {
     PaymentsWorld world(1);
+    if (!handler.empty())
+      world.use_handler(handler);
     world.set_postgres_options(postgres_options);
     return world;
   }
@@ -114,12 +128,13 @@ class ByHand {
                std::optional<pawl::engine::Upcoming> next) {
     pawl::ledger::Advance advance;
     advance.epoch = epoch_;
-    advance.previous = previous;
-    advance.next = records_.at(offset).offset();
+    advance.from = pawl::ledger::Position::behind(previous);
+    advance.to = pawl::ledger::Position::behind(records_.at(offset).offset());
     const pawl::engine::AdvanceStep last(context_->offsets, partition_, advance);
     const auto message = view(offset);
+    pawl::engine::Subject subject;
     processor_.process(session_, {message, source_, records_.at(offset).leader_epoch(), last},
-                       next);
+                       subject, next);
   }
 
   std::unique_ptr<pawl::engine::Context> make_context() {
@@ -143,7 +158,7 @@ class ByHand {
          pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {}),
          pawl::ledger::BatchKeys(options_.postgres.schema)},
         pawl::engine::TopicDirectory(client_, router_.topics()),
-        {},
+        board_,
         "by hand"});
   }
 
@@ -157,11 +172,12 @@ class ByHand {
                                               pawl::Step::kKafkaBack};
   pawl::kafka::Client client_;
   pawl::postgres::Session session_;
+  pawl::engine::StatusBoard board_;
   std::unique_ptr<pawl::engine::Context> context_;
   pawl::engine::MessageProcessor processor_;
   pawl::TopicPartition partition_;
   std::string topic_id_;
-  std::vector<Record> records_;
+  std::vector<kafka::Record> records_;
   pawl::ledger::SourceId source_{};
   pawl::ledger::OwnerEpoch epoch_{};
 };
@@ -239,6 +255,14 @@ TEST_CASE("the claim of the next message travels behind COMMIT, and is that mess
     frame.apply(0, 1);
     frame.require_applied_up_to(1);
   }
+  SECTION("the session is used for something else") {
+    frame.use_session_otherwise();
+    REQUIRE_FALSE(frame.in_transaction());
+    frame.apply_and_start_next(0, 1);
+    frame.require_applied_up_to(1);
+    frame.apply(1, 2);
+    frame.require_applied_up_to(2);
+  }
   SECTION("another message comes instead") {
     REQUIRE(frame.refusal(0, 0) == kOutOfOrder);
     REQUIRE_FALSE(frame.in_transaction());
@@ -263,6 +287,27 @@ TEST_CASE("the claim of the next message travels behind COMMIT, and is that mess
     REQUIRE_FALSE(frame.in_transaction());
     frame.require_applied_up_to(0);
   }
+}
+
+// Two records of a tombstone without headers differ in nothing but where their keys lie.
+TEST_CASE("what was looked at ahead is looked at anew when its claim was given up") {
+  ByHand frame("", R"toml(key = "{topic_id}:{partition}:{offset}"
+sql = "INSERT INTO ledger SELECT {key}, 'acc-0', 1"
+)toml");
+  const std::string gone = "a key whose record was freed";
+  const std::string there = "the key";
+  frame.process(-1, frame.tombstone(0, "before"), frame.tombstone(1, gone));
+  REQUIRE(frame.in_transaction());
+  SECTION("the session was settled") {
+    frame.settle();
+  }
+  SECTION("the session was used for something else") {
+    frame.use_session_otherwise();
+  }
+  frame.process(0, frame.tombstone(1, there));
+  frame.require_stored(1);
+  CHECK(frame.world.number("SELECT count(*) FROM ledger WHERE event_id = 'the key'") == 1);
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 2);
 }
 
 TEST_CASE("a COMMIT that is refused takes the claim behind it along") {

@@ -1,21 +1,10 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
 #include "register_moves.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::RegisterMoves;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::test::wait_until_stopped;
-using pawl::testing::wait_until;
 
 // Fails without the epoch compare in pawl.advance (the old owner commits its message a second time,
 // or moves the offset back), and without ending the stalled session (nobody can take the partition

@@ -1,6 +1,3 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include <csignal>
@@ -8,16 +5,8 @@
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::GroupOfProcesses;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::Record;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -157,7 +146,7 @@ TEST_CASE("parked keys hold across rebalances and kills") {
   PaymentsWorld world(4);
   prepare(world);
   world.execute("INSERT INTO closed SELECT 'a' || p FROM generate_series(0, 3) p");
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   for (int partition = 0; partition < 4; ++partition)
     produce(world, fmt::format("a{}", partition), 1, 2, partition);
   std::vector<std::unique_ptr<pawl::testing::ChildProcess>> processes;

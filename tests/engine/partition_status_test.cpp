@@ -1,6 +1,6 @@
 #include "engine/partition_status.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include "prelude.hpp"
 
 using pawl::engine::PartitionStatus;
 

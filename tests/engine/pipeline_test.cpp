@@ -1,27 +1,13 @@
 // SQL handlers whose transactions travel to the server together: whatever happens to one of them,
 // wherever it stands in its flight, the others are applied once and in order.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <fmt/format.h>
 
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
 #include "register_moves.hpp"
-
-using namespace std::chrono_literals;
-using Catch::Matchers::ContainsSubstring;
-using pawl::test::longest_flight;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::RegisterMoves;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::Record;
-using pawl::testing::wait_until;
 
 namespace {
 

@@ -1,9 +1,5 @@
 // Positions that Kafka cannot honour: the partition halts, says what to do, and goes on from where
 // the operator says; everything else goes on meanwhile.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -11,12 +7,8 @@
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::kProtocols;
-using pawl::test::PaymentsWorld;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -92,6 +84,14 @@ class DamagedLog {
       throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
     }
     REQUIRE(entries(tag, partition) == count);
+  }
+
+  /// Sends so many to both partitions, and waits until they are applied.
+  void apply_to_each(const std::string& tag, int count) {
+    for (int p = 0; p < 2; ++p)
+      send(tag, p, count);
+    for (int p = 0; p < 2; ++p)
+      wait_for_entries(tag, p, count);
   }
 
   /// The other topic's consumption is alive.
@@ -191,10 +191,7 @@ TEST_CASE("retention that overtook the stored offset halts that partition alone"
   DamagedLog log(protocol.config);
   auto& broker = log.world.broker();
   log.start();
-  for (int p = 0; p < 2; ++p)
-    log.send("before", p, 10);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("before", p, 10);
+  log.apply_to_each("before", 10);
 
   std::int64_t start = 0;
   std::string tag = "after";
@@ -230,10 +227,7 @@ TEST_CASE("an operator's position is taken by the process that met the halt, wit
   INFO(protocol.name);
   DamagedLog log(protocol.config);
   log.start();
-  for (int p = 0; p < 2; ++p)
-    log.send("before", p, 10);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("before", p, 10);
+  log.apply_to_each("before", 10);
 
   for (const auto* round : {"first", "second", "third"}) {
     const auto [tag, start] = log.overtake(round);
@@ -260,10 +254,7 @@ TEST_CASE("a topic deleted and created again halts, however long its new log is"
   INFO(protocol.name << (running ? ", while running, " : ", before the start, ") << count);
   DamagedLog log(protocol.config);
   log.start();
-  for (int p = 0; p < 2; ++p)
-    log.send("old", p, 10);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("old", p, 10);
+  log.apply_to_each("old", 10);
   const auto old_id = log.world.broker().topic_id(log.world.topic());
 
   if (!running)
@@ -281,10 +272,7 @@ TEST_CASE("a topic deleted and created again halts, however long its new log is"
     log.set_offset(p, -1);
   for (int p = 0; p < 2; ++p)
     log.wait_for_entries("new", p, count);
-  for (int p = 0; p < 2; ++p)
-    log.send("later", p, 5);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("later", p, 5);
+  log.apply_to_each("later", 5);
   log.stop();
 }
 
@@ -297,10 +285,7 @@ TEST_CASE("a topic recreated soon after the start halts and says what was applie
   INFO(moment << (busy ? ", busy" : ""));
   DamagedLog log(kProtocols.front().config);
   log.start();
-  for (int p = 0; p < 2; ++p)
-    log.send("old", p, 10);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("old", p, 10);
+  log.apply_to_each("old", 10);
   log.stop();
   const auto old_id = log.world.broker().topic_id(log.world.topic());
 
@@ -339,16 +324,39 @@ TEST_CASE("a topic recreated soon after the start halts and says what was applie
   log.stop();
 }
 
+// What is tried again by itself would go on in the new log at the old offset.
+TEST_CASE("a topic recreated while its messages wait for the program halts") {
+  DamagedLog log(kProtocols.front().config);
+  log.start();
+  log.apply_to_each("old", 10);
+  const auto old_id = log.world.broker().topic_id(log.world.topic());
+  log.world.execute("ALTER TABLE ledger RENAME TO ledger_away");
+  for (int p = 0; p < 2; ++p)
+    log.send("waits", p, 1);
+  for (int p = 0; p < 2; ++p) {
+    wait_until([&] { return log.world.in_register(p, "halt_kind") == "program"; }, 60s,
+               "a table to be missed\n" + log.process().output());
+  }
+  log.recreate("new", 50);
+  for (int p = 0; p < 2; ++p) {
+    wait_until([&] { return log.world.in_register(p, "halt_kind") == "position"; }, 60s,
+               "the new topic to be noticed\n" + log.process().output());
+    log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
+  }
+  log.world.execute("ALTER TABLE ledger_away RENAME TO ledger");
+  log.require_bystander();
+  for (int p = 0; p < 2; ++p)
+    CHECK(log.entries("new", p) == 0);
+  log.stop();
+}
+
 TEST_CASE("a log that ends before the stored offset halts") {
   const bool running = GENERATE(false, true);
   INFO((running ? "while running" : "before the start"));
   pawl::testing::KafkaBroker broker;
   DamagedLog log(kProtocols.front().config, &broker);
   log.start();
-  for (int p = 0; p < 2; ++p)
-    log.send("old", p, 10);
-  for (int p = 0; p < 2; ++p)
-    log.wait_for_entries("old", p, 10);
+  log.apply_to_each("old", 10);
 
   if (!running)
     log.stop();

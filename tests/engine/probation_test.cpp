@@ -1,23 +1,10 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include <csignal>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::test::wait_until_stopped;
-using pawl::testing::PostgresServer;
-using pawl::testing::Record;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -65,7 +52,7 @@ TEST_CASE("a message that kills its process is set aside, and no other") {
   CAPTURE(flights);
   world.use_handler(fmt::format("name = \"{}\"",
                                 flights ? "statements_segfault_on_poison" : "segfaults_on_poison"));
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   for (int partition = 0; partition < 6; ++partition) {
     for (int i = 0; i < 20; ++i)
       world.produce_one(fmt::format("{}-{}", partition, i), 3, partition);
@@ -91,7 +78,7 @@ TEST_CASE("a message that kills its process is set aside, and no other") {
 TEST_CASE("two messages that kill their process are each found") {
   PaymentsWorld world(4);
   world.use_handler("name = \"segfaults_on_poison\"");
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   for (int partition = 0; partition < 4; ++partition) {
     produce_poison(world, fmt::format("{}-{}", partition < 2 ? "poison" : "good", partition),
                    partition);
@@ -106,7 +93,7 @@ TEST_CASE("two messages that kill their process are each found") {
 TEST_CASE("halted for its crashes, a message runs again only when an operator says so") {
   PaymentsWorld world(2);
   world.use_handler("name = \"segfaults_on_poison\"");
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   produce_poison(world, "poison-1", 0);
   world.produce_one("other", 3, 1);
   CHECK(run_until_it_survives(world, program("halt", {"--drain"}), 4) == 4);
@@ -130,7 +117,7 @@ TEST_CASE("halted for its crashes, a message runs again only when an operator sa
 
 TEST_CASE("deploys by kill -9 in a row condemn nobody") {
   PaymentsWorld world(8);
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   world.produce(1200);
   for (int deploy = 0; deploy < 10; ++deploy) {
     // Behind what is on probation: a kill that hits the same message each time would be a crash.
@@ -148,7 +135,7 @@ TEST_CASE("deploys by kill -9 in a row condemn nobody") {
 TEST_CASE("an outage of the database while a suspect runs is no crash") {
   PostgresServer server;
   PaymentsWorld world(2, &server);
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   world.produce(40);
   const auto killed = world.start(program("dead-letter", {"--kill", "handled:3"}));
   REQUIRE(killed->wait(120s).signal == SIGKILL);
@@ -169,7 +156,7 @@ TEST_CASE("an outage of the database while a suspect runs is no crash") {
 // Two processes that are both alive take the partition from each other: marks of the living.
 TEST_CASE("a mark whose session still lives is no crash") {
   PaymentsWorld world(1);
-  world.set_kafka_options("session_timeout = \"6s\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
   world.produce(10);
   const auto killed = world.start(program("dead-letter", {"--kill", "handled:1"}));
   REQUIRE(killed->wait(120s).signal == SIGKILL);
@@ -183,4 +170,32 @@ TEST_CASE("a mark whose session still lives is no crash") {
   stop_cleanly(*heir);
   stop_cleanly(*stopped);
   CHECK(world.imbalance() == "");
+}
+
+TEST_CASE(
+    "a suspect that is set aside for its broken connections leaves the others of its number") {
+  PostgresServer server;
+  PaymentsWorld world(1, &server);
+  world.create_crash_on_poison();
+  world.use_handler(kCrashOnPoisonSql);
+  world.execute("CREATE TABLE marks (kafka_offset bigint)");
+  world.execute(R"sql(
+      CREATE FUNCTION note_mark() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+          INSERT INTO marks VALUES (NEW.kafka_offset);
+          RETURN NEW;
+      END $$)sql");
+  world.produce_one("poison", 6, 0);
+  for (int i = 0; i < 5; ++i)
+    world.produce_one(fmt::format("after-{}", i), 1, 0);
+  // One message was in hand when it ended.
+  const auto killed = world.start(program("dead-letter", {"--kill", "claimed:1"}));
+  REQUIRE(killed->wait(60s).signal == SIGKILL);
+  world.execute(
+      "CREATE TRIGGER note_mark AFTER INSERT OR UPDATE ON pawl.suspects FOR EACH ROW EXECUTE "
+      "FUNCTION note_mark()");
+  world.drain(program("dead-letter"));
+  CHECK(world.value("SELECT string_agg(idempotency_key, ', ') FROM pawl.dead_letters") == "poison");
+  CHECK(world.number("SELECT count(*) FROM ledger") == 5);
+  CHECK(world.value("SELECT string_agg(DISTINCT kafka_offset::text, ' ') FROM marks") == "0");
 }

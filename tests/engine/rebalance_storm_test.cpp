@@ -1,21 +1,14 @@
 // Four processes, one of which joins or leaves every second, under constant production.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <pqxx/pqxx>
-#include <vector>
 
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
+#include "prelude.hpp"
 
-using namespace std::chrono_literals;
-using pawl::test::GroupOfProcesses;
-using pawl::test::kProtocols;
-using pawl::test::PaymentsWorld;
 using Clock = std::chrono::steady_clock;
 
 namespace {

@@ -1,24 +1,13 @@
 // A partition whose log lost its end and has grown again: behind the stored offset stand other
 // records than those that were processed. Only leader epochs (KIP-320) tell.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <memory>
 #include <pawl/consumer.hpp>
-#include <vector>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::modes;
-using pawl::test::PaymentsWorld;
-using pawl::testing::ChildProcess;
-using pawl::testing::KafkaProducer;
-using pawl::testing::wait_until;
 
 namespace {
 

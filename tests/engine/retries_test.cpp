@@ -1,9 +1,8 @@
 #include "engine/retries.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include "prelude.hpp"
 
 using namespace pawl::engine;
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 namespace {

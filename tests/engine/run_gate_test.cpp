@@ -1,13 +1,11 @@
 #include "engine/run_gate.hpp"
 
 #include <atomic>
-#include <catch2/catch_test_macros.hpp>
-#include <pawl/testing/testing.hpp>
 #include <thread>
-#include <vector>
+
+#include "prelude.hpp"
 
 using pawl::engine::RunGate;
-using namespace std::chrono_literals;
 
 TEST_CASE("many run at once while there is no suspect") {
   RunGate gate;

@@ -1,9 +1,5 @@
 // What happens to one session, and what it says of the message at hand: errors on a session that
 // lives, server processes that answer no more, locks that nobody will let go of.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -11,19 +7,8 @@
 #include <sstream>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::modes;
-using pawl::test::occurrences;
-using pawl::test::PaymentsWorld;
-using pawl::test::ProgramOptions;
-using pawl::test::ShowOnFailure;
-using pawl::test::stop_cleanly;
-using pawl::testing::Moment;
-using pawl::testing::PostgresProxy;
-using pawl::testing::PostgresServer;
-using pawl::testing::wait_until;
 
 namespace {
 
@@ -239,5 +224,19 @@ TEST_CASE("a statement that went stale while a partition is to be acquired is pr
   world.produce(10);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
+  stop_cleanly(*process);
+}
+
+// Others find a session by when it began; a text in some styles names another time.
+TEST_CASE("a session is recognised whatever the database's date style and time zone") {
+  PaymentsWorld world(1);
+  world.set_for_database("DateStyle = 'SQL, DMY'");
+  world.set_for_database("TimeZone = 'Asia/Kolkata'");
+  world.produce(5);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  CHECK(world.number("SELECT count(*) FROM pawl.processed_kafka_offsets r JOIN pg_stat_activity a "
+                     "ON a.pid = r.owner_pid AND a.backend_start = r.owner_backend_start") == 1);
   stop_cleanly(*process);
 }

@@ -1,25 +1,16 @@
 // Batches that Kafka's client cannot read: a bit that fell over on the broker's disk, a format that
 // the client does not know. librdkafka passes over them with a word; to a consumer what follows
 // looks as if compaction had left a hole there.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <array>
 #include <fstream>
-#include <memory>
 #include <pawl/consumer.hpp>
-#include <vector>
 
 #include "payments_world.hpp"
+#include "prelude.hpp"
 #include "process_watch.hpp"
-
-using namespace std::chrono_literals;
-using pawl::test::modes;
-using pawl::test::PaymentsWorld;
 
 namespace {
 

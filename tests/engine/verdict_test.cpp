@@ -1,17 +1,13 @@
 // What a failure leads to. The rows of docs/failures.md, "What is the message's fault", are here.
 #include "engine/verdict.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
 #include <ostream>
-#include <string>
-#include <vector>
 
-#include "ledger/dead_letters.hpp"
+#include "dead_letters/store/dead_letters.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::engine;
-using pawl::FailurePolicy;
-using pawl::postgres::FailureClass;
+using namespace pawl::postgres;
 using Company = Action::Company;
 using Say = Action::Say;
 using Wait = Action::Wait;
@@ -86,7 +82,7 @@ TEST_CASE("what ran when a connection broke without a goodbye goes alone, and is
     const bool runs_handler = what == Undertaking::kMessage || what == Undertaking::kPipeline ||
                               what == Undertaking::kBatch;
     auto of = attempt(what, of_state("", false, true));
-    of.handler_begun = true;
+    of.subject.handler_begun = true;
     CHECK(decide(of, {}, kLetters) == alone(runs_handler));
     of.failure = of_state("57P01", false, true);  // the server said that it stops
     CHECK(decide(of, {}, kLetters) == kReconnect);
@@ -136,7 +132,7 @@ TEST_CASE("one message that fails") {
   CHECK(decide(attempt(Undertaking::kMessage, permanent()), {}, kLetters) == kCount);
   // A new session was of no help.
   Head head;
-  head.prepared_anew = true;
+  head.prepared_anew_for = 7;
   CHECK(decide(attempt(Undertaking::kMessage, of_state("0A000")), head, kLetters) == program);
 }
 
@@ -246,11 +242,12 @@ TEST_CASE("the end of the log has no attempts and no policy") {
     for (const bool breaker_open : {false, true}) {
       CAPTURE(row.sqlstate, row.prepared_anew);
       Head head;
-      head.prepared_anew = row.prepared_anew;
+      if (row.prepared_anew)
+        head.prepared_anew_for = 7;
       head.attempts = 9;
       auto policy = kLetters;
       policy.breaker_open = breaker_open;
-      CHECK(decide(attempt(Undertaking::kEndOfLog, of_state(row.sqlstate)), head, policy) ==
+      CHECK(decide(attempt(Undertaking::kEndOfLog, of_state(row.sqlstate, true)), head, policy) ==
             row.expected);
     }
   }
@@ -266,7 +263,7 @@ TEST_CASE("a record about a message that is refused is no attempt of it") {
     CAPTURE(state);
     Head head;
     CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), head, kLetters) == kAnew);
-    head.prepared_anew = true;
+    head.prepared_anew_for = 7;
     CHECK(decide(attempt(Undertaking::kNote, of_state(state, true)), head, kLetters) == later);
   }
   CHECK(decide(attempt(Undertaking::kNote, of_state("PW001", true)), {}, kLetters) == kGiveWay);

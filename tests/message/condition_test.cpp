@@ -1,17 +1,10 @@
 #include "message/condition.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
-
 #include "message/message_error.hpp"
 #include "message_builder.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using Catch::Matchers::ContainsSubstring;
-using pawl::message::test::MessageBuilder;
-using pawl::message::test::valued;
-using pawl::message::test::with;
 
 namespace {
 

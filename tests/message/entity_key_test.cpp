@@ -1,10 +1,8 @@
 #include "message/entity_key.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
+#include "prelude.hpp"
 
-using pawl::message::entity_in_key;
-using pawl::message::Template;
+using namespace pawl::message;
 
 TEST_CASE("a key of nothing but ids of things is noticed") {
   const auto* text = GENERATE(

@@ -1,20 +1,17 @@
 // Whatever text or message comes, the outcome is a value or a typed error, never anything else.
 #include <simdjson.h>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
 #include <random>
-#include <string>
-#include <vector>
 
+#include "handlers/sql_text.hpp"
 #include "message/condition.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/message_error.hpp"
-#include "message/sql_text.hpp"
 #include "message/template.hpp"
 #include "message_builder.hpp"
+#include "prelude.hpp"
 
+using namespace pawl::handlers;
 using namespace pawl::message;
-using pawl::message::test::MessageBuilder;
 
 namespace {
 

@@ -1,12 +1,9 @@
 #include "message/idempotency_key.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <string>
-
 #include "message/digest.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using namespace std::string_literals;
 
 TEST_CASE("SHA-256 gives the digests of FIPS 180") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

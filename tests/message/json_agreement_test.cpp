@@ -1,11 +1,9 @@
 // Our reader and another JSON parser accept the same documents and see the same values in them.
-#include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "message/json.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
 

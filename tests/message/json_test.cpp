@@ -1,18 +1,9 @@
 #include "message/json.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
-
 #include "message_builder.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using pawl::message::test::MessageBuilder;
-using pawl::message::test::valued;
-using namespace std::string_literals;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

@@ -1,18 +1,12 @@
-#include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "message/digest.hpp"
 #include "message/template.hpp"
 #include "message_builder.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using pawl::message::test::MessageBuilder;
-using pawl::message::test::valued;
-using pawl::message::test::with;
-using namespace std::string_literals;
 
 namespace {
 

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "message/json.hpp"
+#include "message/timestamp.hpp"
 #include "pawl/message.hpp"
 
-namespace pawl::message::test {
+namespace pawl::test {
 
 /// Owns what a Message only looks at. Built in one expression:
 /// `MessageBuilder{}.header("event-id", "e1").value(R"({"a":1})")`.
@@ -63,7 +64,7 @@ class MessageBuilder {
     fields.key = view(key_);
     fields.value = view(value_);
     fields.headers = views_;
-    fields.timestamp_ms = timestamp_ms_;
+    fields.timestamp = pawl::message::timestamp_of(timestamp_ms_);
     fields.topic_id = topic_id_;
     return Message{fields};
   }
@@ -94,10 +95,10 @@ inline MessageBuilder valued(std::string value) {
 /// Calls `use(message, json)` with a reader of its own.
 template <typename Use>
 auto with(const MessageBuilder& builder, Use use) {
-  const Message message = builder.message();
-  JsonReader reader;
-  JsonView json{reader, message};
-  return use(message, json);
+  const Message view = builder.message();
+  message::JsonReader reader;
+  message::JsonView json{reader, view};
+  return use(view, json);
 }
 
-}  // namespace pawl::message::test
+}  // namespace pawl::test

@@ -1,18 +1,9 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <stdexcept>
-#include <string>
-
 #include "message/message_error.hpp"
 #include "message/template.hpp"
 #include "message_builder.hpp"
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using pawl::message::test::MessageBuilder;
-using pawl::message::test::valued;
-using pawl::message::test::with;
-using namespace std::string_literals;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

@@ -1,12 +1,8 @@
 #include "message/template.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
+#include "prelude.hpp"
 
 using namespace pawl::message;
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::EndsWith;
 
 namespace {
 

@@ -28,7 +28,7 @@ mv -- "$work/first" "$work/prefix"
 prefix="$work/prefix"
 share="$prefix/share/pawl"
 for file in bin/pawl include/pawl/pawl.hpp share/pawl/scripts/migrate share/pawl/conf/reference.toml \
-    share/pawl/migrations/0001_core.sql; do
+    share/pawl/migrations/0001_schema.sql; do
     [[ -e $prefix/$file ]] || fail "$file is not installed"
 done
 "$prefix/bin/pawl" version
@@ -36,6 +36,7 @@ done
 mkdir -- "$work/outside"
 block main.cpp >"$work/outside/main.cpp"
 block CMakeLists.txt >"$work/outside/CMakeLists.txt"
+block service.cpp >"$work/outside/service.cpp"
 {
     printf '#include <cstdint>\n#include <pawl/pawl.hpp>\n#include <pqxx/pqxx>\n#include <span>\n#include <string>\n'
     printf 'struct Payment {\n  std::string account;\n  std::int64_t amount;\n'
@@ -47,7 +48,7 @@ cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
 # Not in the README: what other pages show, and fixtures for tests, with the installed scripts.
-add_library(shown OBJECT batch.cpp)
+add_library(shown OBJECT batch.cpp service.cpp)
 target_compile_features(shown PRIVATE cxx_std_20)
 target_link_libraries(shown PRIVATE pawl::pawl)
 add_executable(fixtures fixtures.cpp)

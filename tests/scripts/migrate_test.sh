@@ -5,6 +5,8 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+# shellcheck source=tests/waiting.sh
+source "$root/tests/waiting.sh"
 only=${1:-}
 work=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl migrate.XXXXXX")
 chmod 711 "$work"
@@ -66,13 +68,11 @@ start_up() { # OUTPUT
     env --default-signal=INT "$migrate" up --database "$url" --dir "$dir" --name app >"$1" 2>&1 &
     pid=$!
 }
+says_t() { [[ $("$@" 2>/dev/null) == t ]]; }
 await() { # DESCRIPTION COMMAND...
-    local end=$((SECONDS + 60)) what=$1
+    local what=$1
     shift
-    until [[ $("$@" 2>/dev/null) == t ]]; do
-        ((SECONDS < end)) || { fail "waited 60 s for $what" && return 1; }
-        sleep 0.05
-    done
+    wait_until 60 says_t "$@" || { fail "waited 60 s for $what" && return 1; }
 }
 # Everything that migrations can make, as lines, and the version rows without what differs from run
 # to run. Not pg_dump: it is missing beside some servers.
@@ -99,10 +99,10 @@ SQL
 case_up_applies_pawls_own_files_and_says_so() {
     run "$migrate" up --database "$url"
     exits 0
-    says 'applied 0001_core.sql'
+    says 'applied 0001_schema.sql'
     says 'up to date'
     is "$(sql "SELECT file, checksum, applied_by, applied_at > now() - interval '1 hour' FROM pawl.schema_migrations WHERE set_name = 'pawl' AND version = 1")" \
-        "0001_core.sql|$(sha256sum <"$root/migrations/0001_core.sql" | cut -d ' ' -f 1)|postgres|t"
+        "0001_schema.sql|$(sha256sum <"$root/migrations/0001_schema.sql" | cut -d ' ' -f 1)|postgres|t"
     run "$migrate" up --database "$url"
     exits 0
     says_not applied
@@ -447,24 +447,29 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     new_database
     sql 'CREATE ROLE consumer LOGIN; CREATE ROLE migrator LOGIN' 2>/dev/null || true
     sql 'CREATE SCHEMA pawl AUTHORIZATION migrator'
-    mkdir "$work/older"
-    cp -- "$home"/migrations/000[1-6]_*.sql "$work/older/"
+    cp -R -- "$home/migrations" "$work/older"
+    cp -R -- "$home/migrations" "$work/newer"
+    printf 'CREATE TABLE pawl.beside (n int);\n' >"$work/newer/0002_beside.sql"
+    printf -- '-- pawl: stop-programs\nCREATE TABLE pawl.alone (n int);\n' >"$work/newer/0003_alone.sql"
+    newer() { # COMMAND OPTIONS...
+        as_migrator "$@" --name pawl --dir "$work/newer"
+    }
     # Where nothing is applied nobody works.
     connect_as 'pawl early'
     run as_migrator up --name pawl --dir "$work/older" && exits 0
     disconnect_all
 
-    run as_migrator plan && exits 0 && says '0007_letters_of_reused_offsets.sql (stop all programs first)'
-    says_not '0009_processes.sql (stop'
-    run as_migrator plan --sql && exits 0 && says '-- Stop all programs of pawl first'
+    run newer plan && exits 0 && says '0003_alone.sql (stop all programs first)'
+    says_not '0002_beside.sql (stop'
+    run newer plan --sql && exits 0 && says '-- Stop all programs of pawl first'
     for application in 'pawl payments' 'pawl dead letters' 'pawl retention' 'pawl alerts'; do
         connect_as "$application"
-        run as_migrator up && exits 6
-        says 0007_letters_of_reused_offsets.sql
+        run newer up && exits 6
+        says 0003_alone.sql
         says "\"$application\" of consumer"
         says "$(sql "SELECT pid FROM pg_stat_activity WHERE application_name = '$application'")"
         says 'run this again: scripts/migrate up'
-        is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" 6
+        is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" 1
         disconnect_all
     done
     # A name that the URL of the configuration gives: the register knows whose session it is.
@@ -472,7 +477,7 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     sql "INSERT INTO pawl.consumers (cluster, group_id) VALUES ('c', 'g');
          INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset, released, owner_pid, owner_backend_start)
          SELECT 1, 't', 0, -1, -1, false, pid, backend_start FROM pg_stat_activity WHERE application_name = 'renamed'"
-    run as_migrator up && exits 6 && says '"renamed" of consumer'
+    run newer up && exits 6 && says '"renamed" of consumer'
     disconnect_all
 
     # Not in the way: other databases' programs, a short command, what only looks alike, and files
@@ -480,7 +485,7 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     connect_as 'pawl payments' "$other"
     connect_as 'pawl command'
     connect_as pawling
-    run as_migrator up && exits 0 && says 'applied 0007_letters_of_reused_offsets.sql'
+    run newer up && exits 0 && says 'applied 0003_alone.sql'
     connect_as 'pawl beside'
     write 0001_a.sql <<<'CREATE TABLE a (n int);'
     run app up && exits 0
@@ -489,6 +494,62 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     is "$(exists b)" f
     disconnect_all
     run app up && exits 0
+}
+
+# What a build from before 0.1.0 left in a schema: its own files under the numbers that ours have.
+unreleased() { # SCHEMA
+    mkdir -p "$work/unreleased"
+    printf 'CREATE TABLE pawl.consumers (consumer_id int);\n' >"$work/unreleased/0001_core.sql"
+    printf 'CREATE TABLE pawl.of_before (n int);\n' >"$work/unreleased/0002_dead_letters.sql"
+    run "$migrate" up --database "$url" --schema "$1" --name pawl --dir "$work/unreleased" && exits 0
+}
+
+refused_unreleased_case() { # SCHEMA
+    local schema=$1 before command again
+    local -a renamed=()
+    [[ $schema == pawl ]] || renamed=(--schema "$schema")
+    unreleased "$schema"
+    write 0001_ledger.sql <<<'CREATE TABLE ledger (id bigint);'
+    run app up "${renamed[@]}" && exits 0
+    before=$(describe "$url" "$schema")
+    for command in up plan 'plan --sql' 'status --exit-code'; do
+        # shellcheck disable=SC2086 # words of a command
+        run "$migrate" $command --database "$url" "${renamed[@]}" && exits 4
+        says "the schema \"$schema\" was made by a build from before 0.1.0 (it has 0001_core.sql)"
+        says 'use the build that made it'
+        says_not 'next free number'
+        says_not 'applied  0001_schema.sql'
+    done
+    is "$(describe "$url" "$schema")" "$before"
+    # Nothing is in the way of the build that made it, or of the application's files.
+    run "$migrate" status --exit-code --database "$url" --schema "$schema" --name pawl --dir "$work/unreleased" && exits 0
+    run app status --exit-code "${renamed[@]}" && exits 0
+
+    # What is printed can be pasted, and keeps what is not pawl's own.
+    run "$migrate" up --database "$url" "${renamed[@]}" && exits 4
+    again=$(grep -E '^ +psql ' <<<"$err")
+    run bash -c "$again" && exits 0
+    is "$(exists "$schema.of_before")$(exists public.ledger)" ft
+    run "$migrate" up --database "$url" "${renamed[@]}" && exits 0 && says 'applied 0001_schema.sql'
+    is "$(exists "$schema.processed_kafka_offsets")" t
+    run "$migrate" status --exit-code --database "$url" "${renamed[@]}" && exits 0
+    run app status --exit-code "${renamed[@]}" && exits 0
+    is "$(sql "SELECT to_regnamespace('pawl_unreleased') IS NULL")" t
+}
+
+case_a_schema_of_a_build_before_the_first_release_is_refused_with_what_to_do() { refused_unreleased_case pawl; }
+case_another_schema_of_a_build_before_the_first_release_is_refused_too() { refused_unreleased_case other; }
+
+case_an_unreleased_schema_that_has_only_the_first_file_is_refused() {
+    mkdir "$work/first only"
+    printf 'CREATE TABLE pawl.consumers (consumer_id int);\n' >"$work/first only/0001_core.sql"
+    run "$migrate" up --database "$url" --name pawl --dir "$work/first only" && exits 0
+    run "$migrate" up --database "$url" && exits 4 && says 'before 0.1.0'
+    # An application may call its files so.
+    write 0001_core.sql <<<'SELECT 1;'
+    run app up && exits 0
+    mv "$dir/0001_core.sql" "$dir/0001_other.sql"
+    run app up && exits 4 && says 'has applied 0001_core.sql under this number' && says_not 'before 0.1.0'
 }
 
 case_another_schema_gets_the_same_tables() {
@@ -655,7 +716,7 @@ case_wrong_usage_says_what_is_right() {
 case_the_default_folder_is_found_from_everywhere() {
     ln -s "$migrate" "$work/a link"
     cd /
-    run "$work/a link" up "--database=$url" && exits 0 && says 0001_core.sql
+    run "$work/a link" up "--database=$url" && exits 0 && says 0001_schema.sql
     cd -- "$work"
 }
 

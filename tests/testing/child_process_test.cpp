@@ -1,21 +1,10 @@
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <pawl/testing/child_process.hpp>
-#include <pawl/testing/scripts.hpp>
-#include <pawl/testing/temp_dir.hpp>
-#include <pawl/testing/wait.hpp>
-#include <stdexcept>
 #include <system_error>
-#include <utility>
 
-using namespace std::chrono_literals;
-using namespace pawl::testing;
-using Catch::Matchers::ContainsSubstring;
+#include "prelude.hpp"
 
 TEST_CASE("wait_until returns at once when the condition holds, and names it when it never does") {
   int asked = 0;

@@ -1,13 +1,4 @@
-#include <catch2/catch_test_macros.hpp>
-#include <chrono>
-#include <pawl/testing/kafka_broker.hpp>
-#include <pawl/testing/kafka_producer.hpp>
-#include <pawl/testing/wait.hpp>
-#include <stdexcept>
-#include <string>
-
-using namespace std::chrono_literals;
-using namespace pawl::testing;
+#include "prelude.hpp"
 
 namespace {
 

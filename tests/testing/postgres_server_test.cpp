@@ -1,12 +1,7 @@
-#include <catch2/catch_test_macros.hpp>
 #include <fstream>
-#include <pawl/testing/postgres_server.hpp>
-#include <pawl/testing/temp_dir.hpp>
 #include <pqxx/pqxx>
-#include <stdexcept>
-#include <string>
 
-using namespace pawl::testing;
+#include "prelude.hpp"
 
 namespace {
 

@@ -4,20 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch_test_macros.hpp>
-#include <chrono>
-#include <memory>
-#include <pawl/testing/postgres_proxy.hpp>
-#include <pawl/testing/postgres_server.hpp>
-#include <pawl/testing/wait.hpp>
 #include <pqxx/pqxx>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
-using namespace std::chrono_literals;
-using namespace pawl::testing;
+#include "prelude.hpp"
 
 namespace {
 

@@ -1,12 +1,5 @@
-#include <catch2/catch_test_macros.hpp>
-#include <stdexcept>
-#include <string>
-
+#include "prelude.hpp"
 #include "testing/postgres_wire.hpp"
-
-using pawl::testing::commits;
-using pawl::testing::StatementTracker;
-using pawl::testing::WireStream;
 
 namespace {
 
@@ -64,7 +57,6 @@ TEST_CASE("an Execute is known by what was prepared and bound") {
   const auto read = [&](char type, const std::string& body) {
     return statements.read({type, body, {}});
   };
-  using namespace std::string_literals;
   CHECK_FALSE(read('P', "done\0COMMIT\0\0\0"s));
   CHECK_FALSE(read('P', "one\0SELECT 1\0\0\0"s));
   CHECK_FALSE(read('B', "\0done\0\0\0\0\0\0\0"s));

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "pawl/handler.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl {
 
@@ -16,6 +20,24 @@ enum class RunResult {
   kFatal = 1,             ///< FatalError; what() was logged
   kHaltedPartitions = 4,  ///< --drain: a partition is halted, or paused before its end
   kShutdownTimeout = 5,   ///< stopped, but something in hand was abandoned (safe: it runs again)
+};
+
+/// Where this process stands with a partition that Kafka has assigned to it. What is not known
+/// (yet) is nullopt.
+struct PartitionSnapshot {
+  TopicPartition partition;
+  bool acquired = false;                            ///< the register has given it to this process
+  bool halted = false;                              ///< `pawl status` tells why
+  bool paused = false;                              ///< by an operator
+  std::optional<std::int64_t> next = std::nullopt;  ///< offset of the next message to process
+  std::optional<std::int64_t> log_end = std::nullopt;  ///< of Kafka's log, as it was told last
+
+  /// Messages between the two: at least 0.
+  [[nodiscard]] std::optional<std::int64_t> lag() const {
+    if (!next || !log_end)
+      return std::nullopt;
+    return std::max<std::int64_t>(0, *log_end - *next);
+  }
 };
 
 /// The engine without a command line, for programs with their own main(). Thread-safe where said.
@@ -38,6 +60,10 @@ class Consumer {
   /// Asks run() to finish what is in hand and return. From any thread, any number of times;
   /// not async-signal-safe.
   void stop();
+
+  /// The partitions that are assigned now, in order of topic and number. From any thread, at any
+  /// time.
+  [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;
 
   struct Impl;
 

@@ -12,7 +12,9 @@ namespace pawl {
 /// that fails fails the message, as if the handler had thrown. `sql` is one statement with $1, $2,
 /// ...; it is prepared once per connection, so give values as parameters. `tx` is the transaction
 /// that the handler was given, not a subtransaction of it: throws std::invalid_argument, also for
-/// a text parameter with a NUL byte, which PostgreSQL's text cannot hold.
+/// a text parameter with a NUL byte, which PostgreSQL's text cannot hold. COPY cannot be deferred:
+/// that throws std::runtime_error, and halts the partition as a wrong statement does; run it in the
+/// handler itself, with pqxx::stream_to or tx.exec.
 void defer(pqxx::dbtransaction& tx, std::string_view sql, const pqxx::params& parameters);
 
 }  // namespace pawl

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
 namespace pawl {
+
+/// A time as Kafka's records carry it, UTC.
+using Timestamp = std::chrono::sys_time<std::chrono::milliseconds>;
 
 /// One Kafka header. A header's value may be null, which is not the same as empty.
 struct Header {
@@ -21,7 +25,7 @@ struct MessageFields {
   std::optional<std::string_view> key;
   std::optional<std::string_view> value;
   std::span<const Header> headers;
-  std::int64_t timestamp_ms = -1;
+  std::optional<Timestamp> timestamp;
   std::string_view topic_id;
 };
 
@@ -64,8 +68,9 @@ class Message {
     return false;
   }
 
-  /// Milliseconds since the epoch, create or append time as the topic is configured; -1 when none.
-  [[nodiscard]] std::int64_t timestamp_ms() const { return fields_.timestamp_ms; }
+  /// When the record was created or appended, as the topic is configured
+  /// (message.timestamp.type); nullopt: it carries no time.
+  [[nodiscard]] std::optional<Timestamp> timestamp() const { return fields_.timestamp; }
 
   /// The topic's id (KIP-516) in Kafka's base64 form; empty where the broker has none.
   [[nodiscard]] std::string_view topic_id() const { return fields_.topic_id; }

@@ -47,10 +47,45 @@ enum class Step {
   kHandlersDiffer,  ///< another live process handles the topic in another way; detail says which
   kRelayed,         ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
   kDrained,         ///< draining ends; detail names the partitions that stand before their end
-  kWarning,         ///< something an operator should know; detail says what and what to do
+  kWarning,  ///< something an operator should know; Event::warning is its code, detail says more
 };
 
 [[nodiscard]] std::string_view to_string(Step step);
+
+/// What a kWarning is about, for whoever wants to match it: its text may change from release to
+/// release, its code does not. docs/operations.md says of each what to do.
+enum class Warning {
+  kDatabaseAwaited,     ///< PostgreSQL cannot be used yet, at the start
+  kKafkaAwaited,        ///< Kafka does not answer yet, at the start
+  kKafkaClient,         ///< a line of librdkafka's own log
+  kKafkaError,          ///< Kafka reports an error of the group or of a partition's log
+  kKeyDoubtful,         ///< an idempotency key looks like the id of a thing, not of an event
+  kAcquireFailed,       ///< a partition cannot be taken from the register yet
+  kPositionFailed,      ///< Kafka does not take or tell a partition's position yet
+  kStreamStuck,         ///< Kafka has records of a partition and delivers none
+  kOutOfOrder,          ///< the register refuses an offset; it and Kafka are asked again
+  kNoRoom,              ///< the server has no room for what must be stored beside messages
+  kRegisterUnread,      ///< operators' changes of the register are not seen now
+  kRegisterWentBack,    ///< the database has lost commits; their messages are processed again
+  kFailureNotStored,    ///< a failed attempt, a dead letter or its mark cannot be stored yet
+  kLogEndNotStored,     ///< the step over the end of a log cannot be stored yet
+  kHaltNotStored,       ///< a partition must halt, and that cannot be stored yet
+  kHandOverNotStored,   ///< the next owner cannot see that a hand-over was clean
+  kPresenceNotStored,   ///< other processes of the group cannot be compared with this one
+  kNotDurable,          ///< with durability = "replayable": nothing can be put on disk now
+  kCallbackThrew,       ///< code that is told of duplicates threw
+  kWorkerStuck,         ///< a statement or a handler's code takes longer than it ever may
+  kStalledSession,      ///< a session of an earlier owner held locks: it was ended, or cannot be
+  kShutdownTimeout,     ///< consumer.shutdown_timeout has passed
+  kAlertFailed,         ///< an alert could not be sent
+  kDeadLetterTopic,     ///< letters wait for dead_letters.topic
+  kRetentionFailed,     ///< retention removes nothing for now
+  kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
+  kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
+};
+
+/// Its code: "database_awaited".
+[[nodiscard]] std::string_view to_string(Warning warning);
 
 /// One event. The views are valid only during the call.
 struct Event {
@@ -66,6 +101,7 @@ struct Event {
   /// partition. Nullopt: none; ask message_offset().
   std::optional<std::int64_t> message_offset = std::nullopt;
   std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
+  std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
 };
 
 /// Whether a step ends a message or a try of it: then the event's offset is the message's. At other

@@ -22,7 +22,7 @@ enum class Start {
   kCommitted,  ///< adopt Kafka's committed offset of the group once; without one, earliest
   kEarliest,   ///< the log's start
   kLatest,     ///< the log's end at first contact
-  kTimestamp,  ///< first record at or after `start_timestamp_ms`
+  kTimestamp,  ///< first record at or after `start_timestamp`
   kHalt,       ///< refuse: an operator sets the position with `pawl offsets set`
 };
 
@@ -50,7 +50,7 @@ struct KafkaOptions {
   std::string assignor = "cooperative-sticky";
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
-  std::int64_t start_timestamp_ms = 0;
+  std::chrono::sys_time<milliseconds> start_timestamp{};
   /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
   /// begin a topic that they process, because its effects are others than theirs.
   std::vector<std::string> start_beside;
@@ -230,14 +230,16 @@ struct HandlerOptions {
   std::string function;
   /// `sql` takes many messages at once: each placeholder is an array with one element a message.
   bool batch = false;
+  // Set: instead of what Options::idempotency says for all handlers.
   std::optional<std::string> key;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
-  /// [failures], with what the handler itself says.
-  FailureOptions failures;
+  /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
+  /// with what the handler itself says of it.
+  std::optional<FailureOptions> failures;
   /// "", "read committed", "repeatable read" or "serializable".
   std::string isolation;
   SourceLocation where;
@@ -245,13 +247,13 @@ struct HandlerOptions {
   friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
 };
 
-/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
 /// What a crash of the database may take back (docs/guarantees.md).
 enum class Durability {
   kSynchronous,  ///< nothing that was committed, as far as postgres.synchronous_commit says so
   kReplayable,   ///< the last commits, with key, effects and offset; Kafka still has their messages
 };
 
+/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
 enum class Unmatched { kFail, kSkip };
 
 struct EngineOptions {
@@ -300,7 +302,7 @@ struct AlertOptions {
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
-/// Everything a consumer needs to know, validated. `config/` fills it from TOML.
+/// Everything a consumer needs to know, validated. load_config() fills it from TOML.
 struct Options {
   KafkaOptions kafka;
   PostgresOptions postgres;

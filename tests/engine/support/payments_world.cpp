@@ -176,6 +176,11 @@ void PaymentsWorld::execute(const std::string& sql) const {
   tx.exec(sql);
 }
 
+void PaymentsWorld::set_for_database(const std::string& setting) const {
+  execute(fmt::format("ALTER DATABASE {} SET {}", value("SELECT quote_ident(current_database())"),
+                      setting));
+}
+
 void PaymentsWorld::create_crash_on_poison() const {
   execute(
       "CREATE FUNCTION crash_on_poison(id text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"

@@ -22,6 +22,14 @@ struct ProgramOptions {
   std::string url = {};                     ///< empty: the world's own; else e.g. a proxy's
 };
 
+/// A handler of SQL whose server process dies of the message 'poison'; see
+/// create_crash_on_poison().
+inline constexpr const char* kCrashOnPoisonSql = R"toml(sql = [
+  "SELECT crash_on_poison({header:event-id})",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml";
+
 /// Payments in Kafka, books in PostgreSQL, and what they must be: the setting of most engine tests.
 /// Uses the shared broker and server unless told otherwise.
 class PaymentsWorld {
@@ -67,6 +75,8 @@ class PaymentsWorld {
   /// Runs a query that gives one value.
   [[nodiscard]] std::string value(const std::string& sql) const;
   void execute(const std::string& sql) const;
+  /// For all sessions that begin from now on: "array_nulls = off".
+  void set_for_database(const std::string& setting) const;
   /// An SQL function crash_on_poison(id): the server process dies of SIGSEGV for the id 'poison'.
   void create_crash_on_poison() const;
   [[nodiscard]] std::int64_t number(const std::string& sql) const { return std::stoll(value(sql)); }

@@ -16,7 +16,6 @@
 #include <span>
 #include <thread>
 
-#include "config/load.hpp"
 #include "pawl/pawl.hpp"
 
 namespace {
@@ -291,6 +290,15 @@ pawl::Registry handlers(bool prepare) {
     pay(tx, message);
     pawl::defer(tx, "ROLLBACK", {});
   });
+  registry.handler("defers_copy", [pay](pqxx::dbtransaction& tx, const Message& message) {
+    pay(tx, message);
+    const auto id = message.header("event-id").value();
+    if (id.starts_with("copy in"))
+      pawl::defer(tx, "/* quick */ COPY ledger FROM STDIN", {});
+    if (id.starts_with("copy out"))
+      pawl::defer(tx, "copy ledger to stdout", {});
+    pawl::defer(tx, "WITH copy AS (SELECT 1) TABLE copy", {});
+  });
   registry.handler("defers_in_subtransaction",
                    [pay](pqxx::dbtransaction& tx, const Message& message) {
                      pay(tx, message);
@@ -355,16 +363,16 @@ int main(int argc, char** argv) {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  pawl::config::LoadRequest request;
   auto observer = std::make_shared<TestObserver>();
   std::string config;
+  std::vector<std::string> overrides;
   std::string kill;
   std::string freeze;
   bool drain = false;
   bool prepare = false;
   CLI::App app;
   app.add_option("--config", config)->required();
-  app.add_option("--set", request.overrides);
+  app.add_option("--set", overrides);
   app.add_flag("--drain", drain);
   app.add_flag("--prepare", prepare);
   app.add_option("--kill", kill);
@@ -377,8 +385,7 @@ int main(int argc, char** argv) {
     observer->freeze.parse(freeze, SIGSTOP);
 
   try {
-    request.path = config;
-    auto options = pawl::config::load(request);
+    auto options = pawl::load_config(config, overrides);
     options.consumer.drain = drain;
     pawl::Consumer consumer(std::move(options), handlers(prepare), {observer});
     std::thread([&consumer, signals] {

@@ -1,0 +1,188 @@
+// `audit`: do the books of the framework agree with Kafka and with themselves? Changes nothing.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include "audit/audit.hpp"
+#include "audit/audit_command.hpp"
+#include "audit/report.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/offset_target.hpp"
+#include "console/operator_change.hpp"
+#include "handlers/router.hpp"
+#include "handlers/sql_text.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::int64_t kDefaultFindings = 100;
+constexpr std::size_t kShownRows = 5;
+
+struct Arguments {
+  std::string topic;
+  std::optional<std::int32_t> partition;
+  std::string from_timestamp;
+  std::optional<std::int64_t> newest;
+  std::int64_t max_findings = kDefaultFindings;
+  bool fast = false;
+  bool show_rows = false;
+  bool json = false;
+};
+
+engine::AuditRequest request_of(const Options& options, const Arguments& arguments) {
+  engine::AuditRequest request;
+  request.filter.topics = topics_of(options);
+  request.filter.partition = arguments.partition;
+  if (!arguments.topic.empty()) {
+    const auto& known = request.filter.topics;
+    if (std::find(known.begin(), known.end(), arguments.topic) == known.end()) {
+      throw BadCall(fmt::format("--topic {}: no handler of the configuration has this topic",
+                                arguments.topic));
+    }
+    request.filter.topics = {arguments.topic};
+  }
+  request.fast = arguments.fast;
+  request.newest = arguments.newest;
+  if (!arguments.from_timestamp.empty()) {
+    request.from_timestamp =
+        OffsetTarget::parse_time(arguments.from_timestamp, "--from-timestamp").time();
+  }
+  return request;
+}
+
+/// A line on stderr that writes over itself; nothing where that is no terminal.
+class ProgressLine {
+ public:
+  ~ProgressLine() { clear(); }
+
+  void show(const engine::AuditedPartition& partition, std::int64_t offset) {
+    using Clock = std::chrono::steady_clock;
+    if (!terminal_ || Clock::now() < next_)
+      return;
+    next_ = Clock::now() + std::chrono::milliseconds(200);
+    const auto& range = partition.range;
+    std::cerr << fmt::format("\r\x1b[Kreading {} [{}]: offset {}, {} to go", range.partition.topic,
+                             range.partition.partition, offset, range.upto - offset)
+              << std::flush;
+    shown_ = true;
+  }
+  void clear() {
+    if (std::exchange(shown_, false))
+      std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+CheckedQuery run_query(postgres::Session& session, const Options& options, std::size_t index,
+                       engine::AuditFindings& findings) {
+  const auto& check = options.audit.checks[index];
+  CheckedQuery query;
+  query.name = check.name.empty() ? fmt::format("#{}", index + 1) : check.name;
+  try {
+    query.answer = postgres::read_only_query(session, handlers::SqlText::parse(check.text).sql(),
+                                             options.audit.timeout, kShownRows);
+    if (query.answer.count > 0) {
+      findings.add({engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
+                    fmt::format("check {}: {} rows", query.name, query.answer.count),
+                    "each is something wrong; --show-rows shows the first ones"});
+    }
+  } catch (const postgres::Error& error) {
+    if (!session.alive())
+      throw;
+    query.problem = fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate());
+    findings.add({engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
+                  fmt::format("check {} could not run: {}", query.name, query.problem),
+                  "correct it (audit.sql: a SELECT), its rights, or audit.timeout"});
+  }
+  return query;
+}
+
+int audit(const Options& options, const Registry& registry, const Arguments& arguments) {
+  const auto request = request_of(options, arguments);
+  const handlers::Router router(options, registry);
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const auto client = make_client(options);
+  require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
+
+  AuditReport report;
+  report.fast = arguments.fast;
+  report.show_rows = arguments.show_rows;
+  ProgressLine progress;
+  engine::AuditFindings findings(arguments.max_findings, [&](const auto& finding) {
+    report.findings.push_back(finding);
+    if (arguments.json)
+      return;
+    progress.clear();
+    std::cout << line_of(finding) << std::endl;
+  });
+  engine::Audit books(options, router, *session, *client, consumer.id, findings);
+  report.partitions = books.run(request, [&](const auto& partition, std::int64_t offset) {
+    progress.show(partition, offset);
+  });
+  progress.clear();
+  if (arguments.partition && report.partitions.empty() && findings.total() == 0) {
+    throw BadCall(
+        fmt::format("--partition {}: no offset is stored for it; `offsets show` lists those "
+                    "that there are",
+                    *arguments.partition));
+  }
+  for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
+    report.queries.push_back(run_query(*session, options, i, findings));
+
+  std::cout << (arguments.json ? audit_json(options, report, findings)
+                               : audit_text(report, findings));
+  return findings.total() == 0 ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_audit(Command& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "audit", "Hold the stored offsets, keys and records against Kafka; change nothing");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  auto* topic =
+      command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("--partition", arguments->partition, "Only this partition of it")
+      ->not_negative()
+      ->needs(topic)
+      ->type_name("P");
+  command
+      ->add_option("--from-timestamp", arguments->from_timestamp,
+                   "Only records from this time on, in RFC 3339")
+      ->type_name("TIME");
+  command
+      ->add_option("--limit", arguments->newest,
+                   "Only the newest N offsets of each partition up to the stored one")
+      ->within(1, std::int64_t{1} << 62U)
+      ->type_name("N");
+  command->add_flag("--fast", arguments->fast,
+                    "Compare positions and counters only; read no records");
+  command
+      ->add_option("--max-findings", arguments->max_findings,
+                   "Print at most so many findings, count all; default 100")
+      ->within(0, 1000000)
+      ->type_name("N");
+  command->add_flag("--show-rows", arguments->show_rows,
+                    "Print the first rows that the queries of [audit] return");
+  command->add_flag("--json", arguments->json, "For machines");
+  command->footer(
+      "Exit codes: 0 the books agree; 1 findings, or it could not look (the reason is on stderr); "
+      "2 the call is wrong");
+  commands.set_action(command, [config, arguments, &commands] {
+    return audit(config->load(), commands.program().registry, *arguments);
+  });
+}
+
+}  // namespace pawl::cli

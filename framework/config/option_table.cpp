@@ -1,0 +1,645 @@
+#include "config/option_table.hpp"
+
+#include <array>
+
+#include "config/special_options.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::size_t kKiB = std::size_t{1} << 10U;
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+constexpr std::size_t kGiB = std::size_t{1} << 30U;
+
+constexpr std::size_t kKafkaNameBytes = 249;  // Kafka's longest topic and instance name
+constexpr std::size_t kLabelBytes = 255;
+constexpr std::size_t kLongestChannel = 63;  // NAMEDATALEN - 1: PostgreSQL refuses a longer one
+constexpr hours kLongestRetention{24 * 3650};
+
+constexpr std::array<Word, 2> kGroupProtocols{{{"classic"}, {"consumer"}}};
+constexpr std::array<Word, 3> kAssignors{{{"cooperative-sticky"}, {"range"}, {"roundrobin"}}};
+constexpr std::array<Word, 2> kAssignments{{{"group"}, {"manual"}}};
+constexpr std::array<Word, 6> kSynchronousCommits{
+    {{""}, {"on"}, {"off"}, {"local"}, {"remote_write"}, {"remote_apply"}}};
+constexpr std::array<Word, 3> kMissingKeys{
+    {{"fail", "the failure policy"},
+     {"process", "applied without duplicate check, and counted"},
+     {"skip", "skipped, and recorded"}}};
+constexpr std::array<Word, 2> kConflicts{
+    {{"fail", "the failure policy"},
+     {"ignore",
+      "a duplicate all the same (for producers that serialise one event in several ways)"}}};
+constexpr std::array<Word, 4> kPolicies{
+    {{"halt",
+      "its partition stops at it, the others go on; `pawl partitions resume` or a restart tries "
+      "again"},
+     {"dead-letter",
+      "it is stored whole in pawl.dead_letters and the partition goes on; `pawl dlq` shows, "
+      "replays or discards it"},
+     {"park", "the same, and later messages with its record key wait behind it, in order"},
+     {"skip", "it is left out, and recorded whole in pawl.skipped_messages"}}};
+constexpr std::array<Word, 2> kUnmatched{
+    {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
+constexpr std::array<Word, 2> kDurabilities{
+    {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
+     {"replayable",
+      "it does not. A crash of the database may take the last commits back, with key, effects and "
+      "offset together; they are made again, since Kafka still has the messages "
+      "([guarantees.md](guarantees.md)). Who reads the tables meanwhile may see effects that "
+      "vanish for a moment"}}};
+constexpr std::array<Word, 2> kLogFormats{{{"text", "for people"}, {"json", "for machines"}}};
+constexpr std::array<Word, 5> kLogLevels{{{"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}}};
+constexpr std::array<Word, 4> kIsolations{
+    {{""}, {"read committed"}, {"repeatable read"}, {"serializable"}}};
+
+template <auto Section, auto Field>
+auto& field(Settings& settings) {
+  return settings.options.*Section.*Field;
+}
+
+template <auto Field>
+auto& handler_field(Settings& settings) {
+  return settings.handler.*Field;
+}
+
+template <auto Section, auto Field>
+constexpr ChoiceField choice(std::span<const Word> words) {
+  return {
+      words,
+      [](Settings& settings) { return static_cast<std::size_t>(field<Section, Field>(settings)); },
+      [](Settings& settings, std::size_t index) {
+        auto& out = field<Section, Field>(settings);
+        out = static_cast<std::remove_reference_t<decltype(out)>>(index);
+      }};
+}
+
+/// [handler_defaults] are fields of the handler at hand.
+constexpr HandlersOwn kOwnDefault{[](Settings&) {}, [](Settings&) {}};
+
+constexpr HandlersOwn kOwnFailures{
+    [](Settings& settings) { settings.handler.failures = settings.options.failures; },
+    [](Settings& settings) {
+      if (settings.handler.failures)
+        settings.options.failures = *settings.handler.failures;
+    }};
+
+template <auto Field, auto Own>
+constexpr HandlersOwn kOwn{
+    [](Settings& settings) { settings.handler.*Own = settings.options.idempotency.*Field; },
+    [](Settings& settings) {
+      if (settings.handler.*Own)
+        settings.options.idempotency.*Field = *(settings.handler.*Own);
+    }};
+
+constexpr auto kTable = std::to_array<OptionDescriptor>({
+    // [kafka]
+    {.section = "kafka",
+     .name = "bootstrap_servers",
+     .field = TextField{field<&Options::kafka, &KafkaOptions::bootstrap_servers>},
+     .values = "`host:port`, several separated by commas",
+     .meaning = "Brokers to find the cluster with. Required."},
+
+    {.section = "kafka",
+     .name = "group",
+     .field = TextField{field<&Options::kafka, &KafkaOptions::group>, kLabelBytes},
+     .values = "up to 255 bytes",
+     .meaning = "The consumer group. With `cluster` it is the consumer's identity in PostgreSQL: "
+                "another group starts anew. Required."},
+
+    {.section = "kafka",
+     .name = "cluster",
+     .field = TextField{field<&Options::kafka, &KafkaOptions::cluster>, kLabelBytes},
+     .values = "up to 255 bytes, without `/`",
+     .meaning = "Your own name for this Kafka cluster. Two clusters that feed one database need "
+                "two names. Another cluster under a known name halts."},
+
+    {.section = "kafka",
+     .name = "group_instance_id",
+     .field = TextField{field<&Options::kafka, &KafkaOptions::group_instance_id>, kKafkaNameBytes},
+     .values = "up to 249 bytes",
+     .meaning =
+         "Static membership (KIP-345): a name of this process that survives its restarts and that "
+         "no other process of the group has, e.g. `\"${HOSTNAME}\"`. Empty: a dynamic member."},
+
+    {.section = "kafka",
+     .name = "group_protocol",
+     .field = choice<&Options::kafka, &KafkaOptions::group_protocol>(kGroupProtocols),
+     .meaning = "Who shares out the partitions: the clients, by `assignor`, or the brokers "
+                "(KIP-848, brokers 4.0 and later). Under `\"consumer\"`, `assignor` and "
+                "`session_timeout` are the broker's and ignored here."},
+
+    {.section = "kafka",
+     .name = "assignor",
+     .field = WordField{field<&Options::kafka, &KafkaOptions::assignor>, kAssignors},
+     .meaning =
+         "Who gets which partition. `cooperative-sticky` moves only the partitions that must move; "
+         "the others stop the whole group at every change. All members need the same."},
+
+    {.section = "kafka",
+     .name = "session_timeout",
+     .field = DurationField{field<&Options::kafka, &KafkaOptions::session_timeout>, seconds{1},
+                            hours{1}},
+     .meaning =
+         "A member that is silent for longer loses its partitions. The broker has limits of its "
+         "own (`group.min.session.timeout.ms`, 6 s; `group.max.session.timeout.ms`, 30 min)."},
+
+    {.section = "kafka",
+     .name = "start",
+     .field = OtherField{read_start, start_value},
+     .values = "`\"committed\"`, `\"earliest\"`, `\"latest\"`, `\"halt\"`, or a time",
+     .meaning = "Where a partition starts that this consumer has never processed. Asked once, for "
+                "all partitions of the topic together; afterwards the offset in PostgreSQL alone "
+                "counts. `\"committed\"`: the offset that the group has committed to Kafka (so an "
+                "existing consumer moves over), without one `\"earliest\"`. `\"earliest\"`, "
+                "`\"latest\"`: the log's start, the log's end. `2026-01-31T00:00:00Z`: the first "
+                "record at or after this time (RFC 3339 with time zone, with or without quotes). "
+                "`\"halt\"`: nowhere, until `pawl offsets set` says so."},
+
+    {.section = "kafka",
+     .name = "start_beside",
+     .field = TextsField{field<&Options::kafka, &KafkaOptions::start_beside>},
+     .values = "names: `\"group\"` or `\"cluster/group\"`",
+     .meaning = "Other consumers that process the same topics into the same database, each with "
+                "effects of its own. Beside one that is not named here a topic that is new to this "
+                "consumer halts, unless `start` is `\"latest\"`, since a wrong name would do all "
+                "effects again; see [First contact](operations.md#first-contact)."},
+
+    {.section = "kafka",
+     .name = "buffer",
+     .field = SizeField{field<&Options::kafka, &KafkaOptions::buffer>, kMiB, 64 * kGiB},
+     .meaning =
+         "Fetched but not yet processed data of all partitions together; each has what it needs of "
+         "it, so one that is busy among many that are not has nearly all. One larger record "
+         "passes. Counted are keys, values, headers and 512 bytes for each message."},
+
+    {.section = "kafka",
+     .name = "topic_check_interval",
+     .field = DurationField{field<&Options::kafka, &KafkaOptions::topic_check_interval>,
+                            milliseconds{100}, hours{1}},
+     .meaning = "How often topics are checked for new partitions and for having been deleted and "
+                "created again."},
+
+    {.section = "kafka",
+     .name = "commit_interval",
+     .field = DurationField{field<&Options::kafka, &KafkaOptions::commit_interval>,
+                            milliseconds{100}, hours{1}},
+     .meaning = "How often processed offsets are told to Kafka, for lag tools and autoscalers. "
+                "pawl does not read them again."},
+
+    {.section = "kafka",
+     .name = "assignment",
+     .field = choice<&Options::kafka, &KafkaOptions::assignment>(kAssignments),
+     .meaning = "`group`: Kafka shares the partitions out among the group's processes. `manual`: "
+                "this process takes exactly `partitions` of every topic, without coordination."},
+
+    {.section = "kafka",
+     .name = "partitions",
+     .field = OtherField{read_partitions, partitions_value},
+     .values = "numbers from 0",
+     .meaning = "Only for `assignment = \"manual\"`."},
+
+    {.section = "kafka",
+     .name = "librdkafka",
+     .field = OtherField{read_properties, properties_value},
+     .free_table = true},
+
+    // [postgres]
+    {.section = "postgres",
+     .name = "url",
+     .field = TextField{field<&Options::postgres, &PostgresOptions::url>},
+     .values = "a libpq connection URI or string",
+     .meaning =
+         "Where the database is. Several hosts and `target_session_attrs` work. What it leaves out "
+         "comes from libpq's "
+         "environment (`PGHOST`, `PGUSER`, ...), service file and password file. What can never "
+         "connect (a `%` in a password that is not `%25`, an unknown option, a port that is no "
+         "number) is an error of the configuration. Percent-encode `@ / : % [ ]` in a password.",
+     .shown = Shown::kConnection},
+
+    {.section = "postgres",
+     .name = "schema",
+     .field = TextField{field<&Options::postgres, &PostgresOptions::schema>},
+     .values = "`a`-`z`, `0`-`9`, `_`, up to 63",
+     .meaning = "Schema of pawl's own tables."},
+
+    {.section = "postgres",
+     .name = "pooled",
+     .field = FlagField{field<&Options::postgres, &PostgresOptions::pooled>},
+     .meaning = "Connections go through a pooler in transaction mode (PgBouncer): nothing is set "
+                "or kept per session."},
+
+    {.section = "postgres",
+     .name = "synchronous_commit",
+     .field = WordField{field<&Options::postgres, &PostgresOptions::synchronous_commit>,
+                        kSynchronousCommits},
+     .meaning = "For pawl's transactions. Empty: what the database says."},
+
+    {.section = "postgres",
+     .name = "connect_timeout",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::connect_timeout>,
+                            milliseconds{100}, minutes{10}},
+     .meaning = "One attempt to connect to one host. A connection that is silent later is given up "
+                "after [other bounds](design.md#sessions-and-poolers)."},
+
+    {.section = "postgres",
+     .name = "lock_timeout",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::lock_timeout>,
+                            milliseconds{10}, hours{1}},
+     .meaning = "Bound of one wait for a lock. Waiting longer is tried again, and never held "
+                "against the message."},
+
+    {.section = "postgres",
+     .name = "retry_initial",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::retry_initial>,
+                            milliseconds{1}, hours{1}},
+     .meaning = "First delay before the next attempt while PostgreSQL is away; doubled from "
+                "attempt to attempt, with jitter, without limit."},
+
+    {.section = "postgres",
+     .name = "retry_max",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::retry_max>, milliseconds{1},
+                            hours{1}},
+     .meaning = "Longest such delay."},
+
+    {.section = "postgres",
+     .name = "stalled_owner_after",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::stalled_owner_after>,
+                            milliseconds{100}, hours{1}},
+     .meaning =
+         "A previous owner's session that blocks a partition and has been idle in its transaction "
+         "for longer is ended; so is one of this process' own that it has given up."},
+
+    {.section = "postgres",
+     .name = "poll_interval",
+     .field = DurationField{field<&Options::postgres, &PostgresOptions::poll_interval>,
+                            milliseconds{10}, hours{1}},
+     .meaning = "How often operators' commands (pause, resume, offsets set) are looked for."},
+
+    // [idempotency]
+    {.section = "idempotency",
+     .name = "key",
+     .field = TextField{field<&Options::idempotency, &IdempotencyOptions::key>},
+     .values = "a template",
+     .meaning = "The key under which a message is applied once, e.g. `{header:event-id}` or "
+                "`payment:{/tenantId}:{/paymentId}`. Required, here or in each SQL or function "
+                "handler, unless `missing_key = \"process\"`.",
+     .example = R"("{header:event-id}")",
+     .own = &kOwn<&IdempotencyOptions::key, &HandlerOptions::key>},
+
+    {.section = "idempotency",
+     .name = "scope",
+     .field = TextField{field<&Options::idempotency, &IdempotencyOptions::scope>},
+     .values = "a name up to 255 bytes, without `/`",
+     .meaning = "Keys are unique within a scope. Empty: one scope per consumer and topic. A name: "
+                "one for all that use it.",
+     .example = R"("payments")",
+     .own = &kOwn<&IdempotencyOptions::scope, &HandlerOptions::scope>},
+
+    {.section = "idempotency",
+     .name = "missing_key",
+     .field = choice<&Options::idempotency, &IdempotencyOptions::missing_key>(kMissingKeys),
+     .meaning = "What becomes of a message without key.",
+     .own = &kOwn<&IdempotencyOptions::missing_key, &HandlerOptions::missing_key>},
+
+    {.section = "idempotency",
+     .name = "conflict",
+     .field = choice<&Options::idempotency, &IdempotencyOptions::conflict>(kConflicts),
+     .meaning = "What becomes of a key that comes again with another payload.",
+     .own = &kOwn<&IdempotencyOptions::conflict, &HandlerOptions::conflict>},
+
+    // [failures]
+    {.section = "failures",
+     .name = "then",
+     .field = choice<&Options::failures, &FailureOptions::then>(kPolicies),
+     .meaning =
+         "What happens to a message that cannot be applied: [policies](failures.md#policies).",
+     .example = R"("park")",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "retry_for",
+     .field = DurationField{field<&Options::failures, &FailureOptions::retry_for>, milliseconds{0},
+                            hours{24 * 7}},
+     .meaning = "How long a message that fails is tried before `then`: its waits between attempts, "
+                "added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, "
+                "and time in which no process ran does not count.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "max_attempts",
+     .field = CountField{field<&Options::failures, &FailureOptions::max_attempts>, 0, 1000},
+     .meaning = "Attempts of one message before `then`, whatever `retry_for` says; counted in "
+                "PostgreSQL, so also over restarts. 0: no such bound.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "max_crashes",
+     .field = CountField{field<&Options::failures, &FailureOptions::max_crashes>, 1, 100},
+     .meaning = "Processes that may end while they run a message alone, on probation after a "
+                "crash, before `then`.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "retry_initial",
+     .field = DurationField{field<&Options::failures, &FailureOptions::retry_initial>,
+                            milliseconds{1}, hours{24}},
+     .meaning = "First delay before the next attempt of a message; doubled from attempt to "
+                "attempt, with jitter. Other partitions go on meanwhile.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "retry_max",
+     .field = DurationField{field<&Options::failures, &FailureOptions::retry_max>, milliseconds{1},
+                            hours{24}},
+     .meaning = "Longest such delay.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "program_error_retry",
+     .field = DurationField{field<&Options::failures, &FailureOptions::program_error_retry>,
+                            milliseconds{10}, hours{24}},
+     .meaning = "Delay between attempts while not the message but the program is wrong (a table or "
+                "a grant is missing), or while the breaker is open.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "breaker",
+     .field = CountField{field<&Options::failures, &FailureOptions::breaker>, 0, 1'000'000},
+     .meaning = "After so many messages of a handler that failed in a row and in the same way, its "
+                "partitions halt instead of setting more aside, and their messages are tried again "
+                "every `program_error_retry`. 0: never.",
+     .own = &kOwnFailures},
+
+    // [dead_letters]
+    {.section = "dead_letters",
+     .name = "store_payload",
+     .field = FlagField{field<&Options::dead_letters, &DeadLetterOptions::store_payload>},
+     .meaning = "`false` keeps only where the message stands in Kafka, its keys and why it failed; "
+                "replay reads it from Kafka, as long as it is there."},
+
+    {.section = "dead_letters",
+     .name = "max_payload",
+     .field =
+         SizeField{field<&Options::dead_letters, &DeadLetterOptions::max_payload>, 0, 512 * kMiB},
+     .meaning = "A larger value is stored up to this size; replay reads it from Kafka."},
+
+    {.section = "dead_letters",
+     .name = "topic",
+     .field = TextField{field<&Options::dead_letters, &DeadLetterOptions::topic>},
+     .values = "a topic that exists and that no handler consumes",
+     .meaning = "A topic of Kafka's that is fed with the dead letters from the table, after they "
+                "are stored, [at least "
+                "once](failures.md#a-kafka-topic-of-dead-letters). Empty: none."},
+
+    // [audit]
+    {.section = "audit",
+     .name = "sql",
+     .field = OtherField{read_audit_sql, audit_sql_value},
+     .values = "a query, or an array of them",
+     .meaning = "What [`pawl audit`](audit.md) runs beside its own checks: each returns what is "
+                "wrong, so no row when all is well. A text, or `{ name = \"...\", text = \"SELECT "
+                "...\" }`. They run in READ ONLY transactions."},
+
+    {.section = "audit",
+     .name = "timeout",
+     .field =
+         DurationField{field<&Options::audit, &AuditOptions::timeout>, milliseconds{1}, hours{24}},
+     .meaning = "Bound of one of them (`statement_timeout`)."},
+
+    // [retention]
+    {.section = "retention",
+     .name = "keys",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::keys>, seconds{1},
+                            kLongestRetention, true},
+     .meaning =
+         "How late a producer's duplicate may come and still be recognised: keys of messages that "
+         "are older are removed. Counted from the oldest message that still waits, not from now, "
+         "so that a consumer that was down forgets nothing. `\"0s\"`: keys are never removed."},
+
+    {.section = "retention",
+     .name = "dead_letters",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::dead_letters>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "Dead letters are removed so long after they were replayed or discarded; those "
+                "that wait for somebody never. `\"0s\"`: none is."},
+
+    {.section = "retention",
+     .name = "skipped",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::skipped>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "Records of skipped messages are removed after this time. `\"0s\"`: never."},
+
+    {.section = "retention",
+     .name = "interval",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::interval>,
+                            milliseconds{100}, hours{24}, true},
+     .meaning =
+         "How often a running consumer looks whether something is to be removed; one process of "
+         "the group does it. `\"0s\"`: none, for those who run `pawl prune` by a timer."},
+
+    {.section = "retention",
+     .name = "load",
+     .field = CountField{field<&Options::retention, &RetentionOptions::load>, 1, 100},
+     .meaning = "Percent of the time in which a removal works; it pauses in the rest, so that the "
+                "consumer hardly notices."},
+
+    // [consumer]
+    {.section = "consumer",
+     .name = "workers",
+     .field = CountField{field<&Options::consumer, &EngineOptions::workers>, 1, 256},
+     .meaning = "Threads, each with one PostgreSQL connection. More than the partitions that this "
+                "process owns is of no use."},
+
+    {.section = "consumer",
+     .name = "pipeline",
+     .field = CountField{field<&Options::consumer, &EngineOptions::pipeline>, 1, 1000},
+     .meaning =
+         "Transactions that a worker sends to PostgreSQL before it waits for an answer, where the "
+         "handler is SQL, or C++ that says its statements ahead (`statement_handler`): as many as "
+         "messages wait, up to this. Each message stays a transaction of its own, in order. 1: one "
+         "at a time. Alone goes what has `expect_rows` at a statement with a WITH, or at one that "
+         "is none of SELECT, INSERT, UPDATE and DELETE."},
+
+    {.section = "consumer",
+     .name = "durability",
+     .field = choice<&Options::consumer, &EngineOptions::durability>(kDurabilities),
+     .meaning = "Whether COMMIT waits for the disk."},
+
+    {.section = "consumer",
+     .name = "durability_interval",
+     .field = DurationField{field<&Options::consumer, &EngineOptions::durability_interval>,
+                            milliseconds{10}, minutes{1}},
+     .meaning = "With `\"replayable\"`: after this time at the latest a commit is on disk, and "
+                "Kafka is told so."},
+
+    {.section = "consumer",
+     .name = "shutdown_timeout",
+     .field = DurationField{field<&Options::consumer, &EngineOptions::shutdown_timeout>,
+                            milliseconds{100}, hours{1}},
+     .meaning = "Time for the messages in hand after SIGTERM or SIGINT."},
+
+    {.section = "consumer",
+     .name = "unmatched",
+     .field = choice<&Options::consumer, &EngineOptions::unmatched>(kUnmatched),
+     .meaning =
+         "What becomes of a message whose topic has handlers, none of which takes it (`when`)."},
+
+    // [batch]
+    {.section = "batch",
+     .name = "max_messages",
+     .field = CountField{field<&Options::batch, &BatchOptions::max_messages>, 1, 10000},
+     .meaning =
+         "Messages of a partition in one transaction, if they are there. 1: each message alone."},
+
+    {.section = "batch",
+     .name = "max_bytes",
+     .field = SizeField{field<&Options::batch, &BatchOptions::max_bytes>, kKiB, 256 * kMiB},
+     .meaning = "Bound of their keys and values; one larger message passes alone."},
+
+    {.section = "batch",
+     .name = "linger",
+     .field =
+         DurationField{field<&Options::batch, &BatchOptions::linger>, milliseconds{0}, minutes{1}},
+     .meaning = "How long a batch that is not full waits for more messages. It makes batches "
+                "larger where little comes, and messages later."},
+
+    // [log]
+    {.section = "log",
+     .name = "format",
+     .field = choice<&Options::log, &LogOptions::format>(kLogFormats),
+     .meaning = "How lines are written."},
+
+    {.section = "log",
+     .name = "level",
+     .field = WordField{field<&Options::log, &LogOptions::level>, kLogLevels},
+     .meaning = "What is less severe is not written."},
+
+    {.section = "log",
+     .name = "progress_interval",
+     .field = DurationField{field<&Options::log, &LogOptions::progress_interval>, milliseconds{100},
+                            hours{24}, true},
+     .meaning =
+         "A line with rate, lag and when that is gone, this often while something happens, while a "
+         "partition is halted or paused, and before the first assignment; `\"0s\"` for none."},
+
+    {.section = "log",
+     .name = "error_details",
+     .field = FlagField{field<&Options::log, &LogOptions::error_details>},
+     .meaning = "Failed tries are logged with PostgreSQL's DETAIL, which may quote values of rows. "
+                "It is stored with a dead letter in any case."},
+
+    // [alerts]
+    {.section = "alerts",
+     .name = "command",
+     .field = TextsField{field<&Options::alerts, &AlertOptions::command>},
+     .values = "a path and arguments",
+     .meaning =
+         "A program that is run for each alert, such as `[\"/usr/local/bin/page\", \"--team\", "
+         "\"payments\"]`; an absolute path, no shell. The alert is JSON on its stdin, the main "
+         "fields are in its environment (`PAWL_ALERT_KIND`, ...). Empty: none.",
+     .shown = Shown::kProgram},
+
+    {.section = "alerts",
+     .name = "timeout",
+     .field = DurationField{field<&Options::alerts, &AlertOptions::timeout>, milliseconds{100},
+                            hours{1}},
+     .meaning = "The command is killed, with all that it started, when it runs for longer."},
+
+    {.section = "alerts",
+     .name = "notify_channel",
+     .field = TextField{field<&Options::alerts, &AlertOptions::notify_channel>, kLongestChannel},
+     .values = "up to 63 bytes",
+     .meaning =
+         "The channel of NOTIFY with the same JSON, over a connection of its own. Empty: none."},
+
+    {.section = "alerts",
+     .name = "min_interval",
+     .field = DurationField{field<&Options::alerts, &AlertOptions::min_interval>, milliseconds{0},
+                            hours{24}},
+     .meaning = "Between two alerts of one kind about one partition or handler. What was held back "
+                "is counted, and told when the time is over."},
+
+    {.section = "alerts",
+     .name = "unreachable_after",
+     .field = DurationField{field<&Options::alerts, &AlertOptions::unreachable_after>,
+                            milliseconds{100}, hours{24}},
+     .meaning = "How long PostgreSQL or Kafka is away before that is an alert."},
+
+    // [handler_defaults]
+    {.section = "handler_defaults",
+     .name = "timeout",
+     .field = DurationField{handler_field<&HandlerOptions::timeout>, milliseconds{1}, hours{24}},
+     .meaning = "Bound of one run of a handler; longer is a failure of the message.",
+     .own = &kOwnDefault},
+
+    {.section = "handler_defaults",
+     .name = "isolation",
+     .field = WordField{handler_field<&HandlerOptions::isolation>, kIsolations},
+     .meaning =
+         "Of the message's transaction. Empty: read committed, which is enough for pawl itself.",
+     .example = R"("read committed")",
+     .own = &kOwnDefault},
+
+    // [[handler]]
+    {.section = "handler",
+     .name = "name",
+     .field = TextField{handler_field<&HandlerOptions::name>, kLabelBytes},
+     .values = "up to 255 bytes",
+     .meaning = "A label for logs; for C++ handlers the registered name.",
+     .example = R"("payment")"},
+
+    {.section = "handler",
+     .name = "topics",
+     .field = TextsField{handler_field<&HandlerOptions::topics>},
+     .values = "names of topics",
+     .meaning = "One handler may serve several. Required.",
+     .example = R"(["payments"])"},
+
+    {.section = "handler",
+     .name = "when",
+     .field = TextField{handler_field<&HandlerOptions::when>},
+     .values = "a condition",
+     .meaning = "Serves only messages for which it holds, e.g. `{header:type} == \"refund\"`. "
+                "Empty: all; such a handler comes last.",
+     .example = R"('{header:type} == "paid"')"},
+
+    {.section = "handler",
+     .name = "sql",
+     .field = OtherField{read_statements, statements_value},
+     .values = "a statement, or an array of them",
+     .meaning = "A statement is a string, or `{ text = \"...\", expect_rows = 1 }`, which fails "
+                "the message unless that many rows are affected or returned. (Of messages that "
+                "travel together PostgreSQL counts what the statement would return: a view with "
+                "rewrite rules may count otherwise, set `consumer.pipeline = 1` for one.) Values "
+                "come from templates as bind parameters, never as text.",
+     .example = R"toml([
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  { text = "UPDATE accounts SET balance = balance + {/amount}::bigint WHERE id = {/account}", expect_rows = 1 },
+])toml"},
+
+    {.section = "handler",
+     .name = "function",
+     .field = TextField{handler_field<&HandlerOptions::function>},
+     .values = "`schema.function`",
+     .meaning = "A database function that is called with the message, instead of `sql`.",
+     .example = R"("app.apply_refund")"},
+
+    {.section = "handler",
+     .name = "batch",
+     .field = FlagField{handler_field<&HandlerOptions::batch>},
+     .meaning = "`sql` takes [many messages at once](batches.md): each placeholder is an array. "
+                "Code takes them when it was registered by `batch_handler`."},
+});
+
+}  // namespace
+
+OptionTable option_table() {
+  return kTable;
+}
+
+}  // namespace pawl::config

@@ -1,0 +1,251 @@
+#include "config/special_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "config/values.hpp"
+
+namespace pawl::config {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Start>, 4> kStarts{
+    {{"committed", Start::kCommitted},
+     {"earliest", Start::kEarliest},
+     {"latest", Start::kLatest},
+     {"halt", Start::kHalt}}};
+
+/// `client.id = "x"` without quotes around the name is a table in TOML, but it is meant as it
+/// reads.
+void add_properties(const Node& node, const std::string& prefix, Findings& findings,
+                    std::map<std::string, std::string>& out) {
+  for (const auto& [key, value] : node.members) {
+    const std::string property = dotted(prefix, key);
+    const std::string option = "kafka.librdkafka." + property;
+    findings.nodes[option] = &value;
+    switch (value.kind) {
+      case Node::Kind::kTable:
+        add_properties(value, property, findings, out);
+        break;
+      case Node::Kind::kString:
+        out[property] = value.value;
+        break;
+      case Node::Kind::kInteger:
+      case Node::Kind::kBoolean:
+      case Node::Kind::kFloat:
+        out[property] = value.written;
+        break;
+      default:
+        findings.report(value, option,
+                        "expected a string, number or boolean, found " + value.describe(),
+                        "write the value as CONFIGURATION.md of librdkafka has it");
+    }
+  }
+}
+
+/// What a list of SQL texts holds, for its error messages.
+struct ItemWords {
+  std::string_view name;  ///< with its article
+  std::string_view example;
+  std::array<std::string_view, 2> keys;  ///< of an item that is a table; the first holds its text
+};
+
+constexpr ItemWords kCheckWords{
+    "a check", R"(write { name = "...", text = "SELECT ..." })", {"text", "name"}};
+constexpr ItemWords kStatementWords{
+    "a statement", R"(write { text = "...", expect_rows = 1 })", {"text", "expect_rows"}};
+
+/// An SQL text, or a table that holds it beside another option, which `read_rest` reads.
+template <typename ReadRest>
+void read_item(const Node& node, const std::string& option, const Reader& list,
+               const ItemWords& words, Findings& findings, std::string& text,
+               const ReadRest& read_rest) {
+  findings.nodes[option] = &node;
+  if (node.kind != Node::Kind::kTable) {
+    (void)list.is_text(node, option, text);
+    return;
+  }
+  const Reader reader{node, option, findings};
+  if (reader.node("text") == nullptr)
+    findings.report(node, option, fmt::format("{} without text", words.name),
+                    std::string(words.example));
+  reader.text("text", text);
+  read_rest(reader);
+  for (const auto& [key, value] : node.members) {
+    if (std::ranges::find(words.keys, key) != words.keys.end())
+      continue;
+    const auto near = nearest(key, {std::string(words.keys[0]), std::string(words.keys[1])});
+    findings.report(value, dotted(option, key), "unknown option",
+                    near ? fmt::format("did you mean {}?", *near)
+                         : fmt::format("{} has {}", words.name, fmt::join(words.keys, " and ")));
+  }
+}
+
+/// Calls `read(node, option)` for every item of `sql`, which may also be one item without [ ].
+template <typename ReadItem>
+void read_items(const Reader& reader, const ReadItem& read) {
+  const Node* const node = reader.node("sql");
+  if (node == nullptr)
+    return;
+  if (node->kind != Node::Kind::kArray) {
+    read(*node, reader.option("sql[0]"));
+    return;
+  }
+  for (std::size_t i = 0; i < node->items.size(); ++i)
+    read(node->items[i], fmt::format("{}[{}]", reader.option("sql"), i));
+}
+
+/// `{ text = "...", KEY = ... }`, or the text alone where there is nothing else.
+Node item_value(const std::string& text, const char* key, std::optional<Node> rest) {
+  if (!rest)
+    return text_value(text);
+  Node item;
+  item.members.emplace("text", text_value(text));
+  item.members.emplace(key, *std::move(rest));
+  return item;
+}
+
+}  // namespace
+
+/// A name, or a time as TOML writes it, with or without quotes.
+void read_start(const Reader& kafka, Findings& findings, Settings& settings) {
+  KafkaOptions& out = settings.options.kafka;
+  const Node* const node = kafka.node("start");
+  if (node == nullptr)
+    return;
+  auto time = node->kind == Node::Kind::kTime ? std::optional{node->time_ms} : std::nullopt;
+  if (node->kind == Node::Kind::kString)
+    time = parse_time(node->value);
+  if (time) {
+    out.start = Start::kTimestamp;
+    out.start_timestamp =
+        std::chrono::sys_time<std::chrono::milliseconds>{std::chrono::milliseconds{*time}};
+    return;
+  }
+  if (node->kind == Node::Kind::kString) {
+    for (const auto& [name, start] : kStarts) {
+      if (name == node->value) {
+        out.start = start;
+        return;
+      }
+    }
+  }
+  const bool local = node->kind == Node::Kind::kLocalTime;
+  findings.report(*node, kafka.option("start"),
+                  fmt::format("expected a name or a time, found {}", node->describe()),
+                  local ? "write date, time and time zone, such as 2026-01-31T00:00:00Z"
+                        : "write \"committed\", \"earliest\", \"latest\", \"halt\" or a time such "
+                          "as 2026-01-31T00:00:00Z");
+}
+
+void read_partitions(const Reader& kafka, Findings& findings, Settings& settings) {
+  auto& out = settings.options.kafka.manual_partitions;
+  const Node* const node = kafka.node("partitions");
+  if (node == nullptr)
+    return;
+  if (node->kind != Node::Kind::kArray) {
+    findings.report(*node, kafka.option("partitions"),
+                    "expected an array of numbers, found " + node->describe(),
+                    "write partition numbers between [ and ], such as [0, 1]");
+    return;
+  }
+  out.clear();
+  for (std::size_t i = 0; i < node->items.size(); ++i) {
+    const std::string option = fmt::format("{}[{}]", kafka.option("partitions"), i);
+    findings.nodes[option] = &node->items[i];
+    std::uint64_t number = 0;
+    if (kafka.is_count(node->items[i], option, std::numeric_limits<std::int32_t>::max(), number)) {
+      out.push_back(static_cast<std::int32_t>(number));
+    }
+  }
+}
+
+void read_properties(const Reader& kafka, Findings& findings, Settings& settings) {
+  if (const Node* const properties = kafka.node("librdkafka"))
+    add_properties(*properties, "", findings, settings.options.kafka.librdkafka);
+}
+
+void read_audit_sql(const Reader& audit, Findings& findings, Settings& settings) {
+  read_items(audit, [&](const Node& node, const std::string& option) {
+    AuditCheck& check = settings.options.audit.checks.emplace_back();
+    check.where = node.where();
+    read_item(node, option, audit, kCheckWords, findings, check.text,
+              [&](const Reader& reader) { reader.text("name", check.name); });
+  });
+}
+
+void read_statements(const Reader& handler, Findings& findings, Settings& settings) {
+  auto& out = settings.handler.sql;
+  const Node* const list = handler.node("sql");
+  if (list != nullptr && list->kind == Node::Kind::kArray && list->items.empty()) {
+    findings.report(*list, handler.option("sql"), "an array without statements",
+                    "write at least one statement");
+  }
+  read_items(handler, [&](const Node& node, const std::string& option) {
+    SqlStatement& statement = out.emplace_back();
+    statement.where = node.where();
+    read_item(node, option, handler, kStatementWords, findings, statement.text,
+              [&](const Reader& reader) {
+                if (reader.node("expect_rows") != nullptr) {
+                  std::uint64_t rows = 0;
+                  reader.count("expect_rows", rows);
+                  statement.expect_rows = rows;
+                }
+              });
+  });
+}
+
+Node start_value(Settings& settings) {
+  const KafkaOptions& kafka = settings.options.kafka;
+  for (const auto& [name, start] : kStarts) {
+    if (start == kafka.start)
+      return text_value(std::string{name});
+  }
+  return time_value(kafka.start_timestamp.time_since_epoch().count());
+}
+
+Node partitions_value(Settings& settings) {
+  Node array;
+  array.kind = Node::Kind::kArray;
+  for (const std::int32_t partition : settings.options.kafka.manual_partitions)
+    array.items.push_back(integer_value(partition));
+  return array;
+}
+
+Node properties_value(Settings& settings) {
+  Node table;
+  for (const auto& [name, value] : settings.options.kafka.librdkafka)
+    table.members.emplace(name, text_value(value));
+  return table;
+}
+
+Node audit_sql_value(Settings& settings) {
+  Node array;
+  array.kind = Node::Kind::kArray;
+  for (const AuditCheck& check : settings.options.audit.checks) {
+    array.items.push_back(
+        item_value(check.text, "name",
+                   check.name.empty() ? std::nullopt : std::optional{text_value(check.name)}));
+  }
+  return array;
+}
+
+Node statements_value(Settings& settings) {
+  Node array;
+  array.kind = Node::Kind::kArray;
+  for (const SqlStatement& statement : settings.handler.sql) {
+    std::optional<Node> rows;
+    if (statement.expect_rows)
+      rows = integer_value(static_cast<std::int64_t>(*statement.expect_rows));
+    array.items.push_back(item_value(statement.text, "expect_rows", std::move(rows)));
+  }
+  return array;
+}
+
+}  // namespace pawl::config

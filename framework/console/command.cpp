@@ -1,0 +1,107 @@
+#include "console/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+
+namespace pawl::cli {
+
+Argument* Argument::required() {
+  option_.required();
+  return this;
+}
+
+Argument* Argument::type_name(const std::string& name) {
+  option_.type_name(name);
+  return this;
+}
+
+Argument* Argument::shows_default() {
+  option_.capture_default_str();
+  return this;
+}
+
+Argument* Argument::positive() {
+  option_.check(CLI::Validator(CLI::PositiveNumber).description(""));
+  return this;
+}
+
+Argument* Argument::not_negative() {
+  option_.check(CLI::Validator(CLI::NonNegativeNumber).description(""));
+  return this;
+}
+
+Argument* Argument::within(std::int64_t least, std::int64_t most) {
+  option_.check(CLI::Range(least, most).description(""));
+  return this;
+}
+
+Argument* Argument::one_of(const std::vector<std::string>& words, Help help) {
+  CLI::Validator member = CLI::IsMember(words);
+  if (help == Help::kSilent)
+    member.description("");
+  option_.check(member);
+  return this;
+}
+
+Argument* Argument::value_or(const std::string& value) {
+  option_.expected(0, 1)->default_str(value);
+  return this;
+}
+
+Argument* Argument::one_value_each() {
+  option_.allow_extra_args(false);
+  return this;
+}
+
+Argument* Argument::separated_by_commas() {
+  option_.delimiter(',')->allow_extra_args(false);
+  return this;
+}
+
+Argument* Argument::needs(const Argument* other) {
+  option_.needs(&other->option_);
+  return this;
+}
+
+Argument* Argument::excludes(const Argument* other) {
+  option_.excludes(&other->option_);
+  return this;
+}
+
+Command::Command(CLI::App& parser) : parser_(parser) {}
+
+Command::~Command() = default;
+
+Command* Command::add_subcommand(const std::string& name, const std::string& description) {
+  auto* const parser = parser_.add_subcommand(name, description);
+  return subcommands_.emplace_back(std::make_unique<Command>(*parser)).get();
+}
+
+template <typename T>
+Argument* Command::add_option(const std::string& names, T& value, const std::string& description) {
+  auto* const option = parser_.add_option(names, value, description);
+  return arguments_.emplace_back(std::make_unique<Argument>(*option)).get();
+}
+
+template Argument* Command::add_option(const std::string&, std::string&, const std::string&);
+template Argument* Command::add_option(const std::string&, std::vector<std::string>&,
+                                       const std::string&);
+template Argument* Command::add_option(const std::string&, std::vector<std::int64_t>&,
+                                       const std::string&);
+template Argument* Command::add_option(const std::string&, std::optional<std::int32_t>&,
+                                       const std::string&);
+template Argument* Command::add_option(const std::string&, std::optional<std::int64_t>&,
+                                       const std::string&);
+template Argument* Command::add_option(const std::string&, std::int64_t&, const std::string&);
+template Argument* Command::add_option(const std::string&, std::size_t&, const std::string&);
+template Argument* Command::add_option(const std::string&, double&, const std::string&);
+
+void Command::add_flag(const std::string& name, bool& value, const std::string& description) {
+  parser_.add_flag(name, value, description);
+}
+
+void Command::footer(const std::string& text) {
+  parser_.footer(text);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,74 @@
+#include "console/config_arguments.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <iostream>
+
+#include "config/load.hpp"
+#include "kafka/client.hpp"
+#include "pawl/config.hpp"
+
+namespace pawl {
+namespace {
+
+using Warn = std::function<void(const std::string&)>;
+
+/// In this room, since the one of the configuration does not know librdkafka.
+config::LoadRequest request_for(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides, const Warn& warn) {
+  config::LoadRequest request;
+  request.path = file;
+  request.overrides = overrides;
+  request.property_problem = kafka::property_problem;
+  request.warn = warn;
+  if (!warn)
+    request.warn = [](const std::string& warning) { std::cerr << warning << '\n'; };
+  return request;
+}
+
+}  // namespace
+
+Options load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                    const Warn& warn) {
+  return config::load(request_for(file, overrides, warn));
+}
+
+namespace cli {
+
+Options ConfigArguments::load() const {
+  return load_config(file, overrides);
+}
+
+std::vector<config::OptionInForce> ConfigArguments::in_force() const {
+  auto request = request_for(file, overrides, {});
+  request.complete = !file.empty();
+  return config::load_in_force(request);
+}
+
+namespace {
+
+std::shared_ptr<ConfigArguments> add_arguments(Command& command, bool config_required) {
+  auto arguments = std::make_shared<ConfigArguments>();
+  auto* config =
+      command.add_option("-c,--config", arguments->file, "The configuration, a TOML file");
+  config->type_name("FILE");
+  if (config_required)
+    config->required();
+  command.add_option("--set", arguments->overrides, "Override one value of it; may be repeated")
+      ->one_value_each()
+      ->type_name("KEY=VALUE");
+  return arguments;
+}
+
+}  // namespace
+
+std::shared_ptr<ConfigArguments> add_optional_config_arguments(Command& command) {
+  return add_arguments(command, false);
+}
+
+std::shared_ptr<ConfigArguments> add_config_arguments(Command& command) {
+  return add_arguments(command, true);
+}
+
+}  // namespace cli
+}  // namespace pawl

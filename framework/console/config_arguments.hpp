@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "console/command.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::config {
+struct OptionInForce;
+}
+
+namespace pawl::cli {
+
+/// --config and --set, which every command that needs a configuration has.
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> overrides;
+
+  /// Throws ConfigErrors with everything that is wrong.
+  [[nodiscard]] Options load() const;
+
+  /// The same for a person to look at; without a file nothing is missing.
+  [[nodiscard]] std::vector<config::OptionInForce> in_force() const;
+};
+
+/// Adds the two options; the arguments are filled when the command line is parsed.
+std::shared_ptr<ConfigArguments> add_config_arguments(Command& command);
+
+/// The same, but --config may be left out.
+std::shared_ptr<ConfigArguments> add_optional_config_arguments(Command& command);
+
+}  // namespace pawl::cli

@@ -1,0 +1,61 @@
+#include "console/connections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/redact.hpp"
+#include "ledger/consumers.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+
+std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
+  postgres::SessionSettings settings;
+  settings.url = options.postgres.url;
+  settings.application_name = "pawl command";
+  settings.pooled = options.postgres.pooled;
+  settings.connect_timeout = options.postgres.connect_timeout;
+  settings.lock_timeout = options.postgres.lock_timeout;
+  try {
+    return std::make_unique<postgres::Session>(settings);
+  } catch (const postgres::Error& error) {
+    throw FatalError(
+        fmt::format("cannot connect to {}: {}; check postgres.url, the server, and its pg_hba.conf",
+                    config::redact_url(options.postgres.url), error.what()));
+  }
+}
+
+std::unique_ptr<postgres::Session> connect_database(const Options& options) {
+  auto session = connect_bare(options);
+  ledger::require_schema(*session, options.postgres.schema);
+  return session;
+}
+
+std::unique_ptr<kafka::Client> make_client(const Options& options) {
+  return std::make_unique<kafka::Client>(options.kafka, kafka::LogFunction{});
+}
+
+std::vector<std::string> topics_of(const Options& options) {
+  std::vector<std::string> topics;
+  for (const auto& handler : options.handlers) {
+    for (const auto& topic : handler.topics) {
+      if (std::find(topics.begin(), topics.end(), topic) == topics.end())
+        topics.push_back(topic);
+    }
+  }
+  return topics;
+}
+
+void require_same_cluster(const Options& options, const std::string& known,
+                          const std::string& found) {
+  if (known.empty() || known == found)
+    return;
+  throw FatalError(fmt::format(
+      "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
+      "{}; "
+      "correct bootstrap_servers, or give the other cluster its own name: kafka.cluster",
+      options.kafka.cluster, options.kafka.group, known, found));
+}
+
+}  // namespace pawl::cli

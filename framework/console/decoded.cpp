@@ -1,0 +1,70 @@
+#include "console/decoded.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+
+#include "console/printable.hpp"
+#include "ledger/payload.hpp"
+#include "message/hexadecimal.hpp"
+
+namespace pawl::cli {
+namespace {
+
+bool is_utf8(std::string_view bytes) {
+  return simdjson::validate_utf8(bytes.data(), bytes.size());
+}
+
+/// Text that a person can read: UTF-8 without control characters other than blanks.
+bool can_be_read(std::string_view bytes) {
+  const bool steers = std::any_of(bytes.begin(), bytes.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F;
+  });
+  return !steers && is_utf8(bytes);
+}
+
+}  // namespace
+
+Decoded decode(std::optional<std::string_view> bytes, std::size_t most) {
+  if (!bytes)
+    return {"null", "", 0, false};
+  const auto shown = head(*bytes, most);
+  const bool cut = shown.size() < bytes->size();
+  if (!can_be_read(shown)) {
+    const auto raw = bytes->substr(0, most);
+    return {"hex", message::hexadecimal(raw), bytes->size(), raw.size() < bytes->size()};
+  }
+  const bool json = !cut && !shown.empty() && Json::accept(shown);
+  return {json ? "json" : "text", std::string(shown), bytes->size(), cut};
+}
+
+std::string to_text(const Decoded& decoded) {
+  if (decoded.form == "null")
+    return "null";
+  return fmt::format(
+      "{}, {} bytes: {}{}", decoded.form, decoded.bytes, printable_lines(decoded.text),
+      decoded.cut ? fmt::format("... (cut; --max-bytes {} shows all)", decoded.bytes) : "");
+}
+
+Json readable(std::optional<std::string_view> bytes, std::size_t most) {
+  if (!bytes)
+    return nullptr;
+  const auto text = head(*bytes, most);
+  const bool whole = bytes->size() <= most;
+  const bool is_text = is_utf8(text);
+  if (is_text && whole)
+    return Json(text);
+  Json json;
+  if (is_text) {
+    json["text"] = text;
+  } else {
+    json["base64"] = ledger::base64(bytes->substr(0, most));
+  }
+  if (!whole)
+    json["cut"] = true;
+  return json;
+}
+
+}  // namespace pawl::cli

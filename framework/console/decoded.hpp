@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "console/json.hpp"
+
+namespace pawl::cli {
+
+/// Bytes of a message for a person's eyes: JSON and text as they are, all else in hexadecimal.
+struct Decoded {
+  std::string form;       ///< "json", "text", "hex"; "null" for Kafka's null
+  std::string text;       ///< at most as much of it as asked for
+  std::size_t bytes = 0;  ///< how many there are in all
+  bool cut = false;       ///< `text` is not all of them
+};
+
+/// Shows at most `most` of the bytes. What is cut is not checked for being JSON.
+[[nodiscard]] Decoded decode(std::optional<std::string_view> bytes, std::size_t most);
+
+/// "text, 12 bytes: hello", without anything that steers a terminal.
+[[nodiscard]] std::string to_text(const Decoded& decoded);
+
+/// The same for machines: a string that is the text, {"base64": ...} for what is no UTF-8, null for
+/// Kafka's null. What is cut says so: {"text": ..., "cut": true}, {"base64": ..., "cut": true}.
+[[nodiscard]] Json readable(std::optional<std::string_view> bytes,
+                            std::size_t most = std::string_view::npos);
+
+}  // namespace pawl::cli

@@ -1,0 +1,56 @@
+#include "console/kafka_look.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "console/connections.hpp"
+
+namespace pawl::cli {
+
+std::optional<std::int64_t> KafkaLook::end_of(const TopicPartition& partition) const {
+  const auto found = ranges.find(partition);
+  if (found == ranges.end())
+    return std::nullopt;
+  return found->second.end;
+}
+
+KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& client,
+                        const std::vector<TopicPartition>& partitions,
+                        const std::vector<std::string>& whole_topics) {
+  KafkaLook look;
+  std::set<std::string> topics(whole_topics.begin(), whole_topics.end());
+  for (const auto& partition : partitions)
+    topics.insert(partition.topic);
+  try {
+    if (!client)
+      client = make_client(options);
+    static_cast<void>(client->cluster_id(kKafkaTimeout));
+    const auto answers = client->describe_each({topics.begin(), topics.end()}, kKafkaTimeout);
+    for (const auto& [topic, description] : answers.described)
+      look.topics[topic] = description.partitions;
+    for (const auto& [topic, why] : answers.refused)
+      look.refused[topic] = why.what();
+    // A question about what does not exist would spoil the others' answers.
+    std::set<TopicPartition> existing;
+    for (const auto& partition : partitions) {
+      const auto topic = look.topics.find(partition.topic);
+      if (topic != look.topics.end() && partition.partition < topic->second)
+        existing.insert(partition);
+    }
+    for (const auto& name : whole_topics) {
+      const auto topic = look.topics.find(name);
+      for (std::int32_t p = 0; topic != look.topics.end() && p < topic->second; ++p)
+        existing.insert({name, p});
+    }
+    look.ranges = client->log_ranges({existing.begin(), existing.end()}, kKafkaTimeout);
+  } catch (const kafka::KafkaError& error) {
+    look.problem = error.what();
+  }
+  return look;
+}
+
+std::int64_t lag_of(ledger::Position stored, std::int64_t end) {
+  return std::max<std::int64_t>(0, end - stored.next());
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,104 @@
+#include "console/operator_change.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "console/bad_call.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
+
+void PartitionArguments::require_choice() const {
+  if (partition.has_value() == all) {
+    throw BadCall(all ? "--partition and --all exclude each other; give one of them"
+                      : "say which partitions: --partition P, or --all of the topic");
+  }
+}
+
+std::shared_ptr<PartitionArguments> add_partition_arguments(Command& command, bool with_all) {
+  auto arguments = std::make_shared<PartitionArguments>();
+  command.add_option("--topic", arguments->topic, "The topic")->required()->type_name("TOPIC");
+  auto* partition = command.add_option("--partition", arguments->partition, "One partition of it")
+                        ->not_negative()
+                        ->type_name("P");
+  if (with_all) {
+    command.add_flag("--all", arguments->all, "All partitions of it");
+  } else {
+    partition->required();
+  }
+  return arguments;
+}
+
+ledger::KnownConsumer require_consumer(postgres::Session& session, const Options& options) {
+  auto consumer = ledger::find_consumer(session, options.postgres.schema, options.kafka.cluster,
+                                        options.kafka.group);
+  if (!consumer) {
+    throw FatalError(fmt::format(
+        "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
+        "postgres.url, or run it first; `offsets set` states positions before the first run",
+        options.kafka.cluster, options.kafka.group));
+  }
+  return *consumer;
+}
+
+std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const Options& options,
+                                             const ledger::KnownConsumer& consumer,
+                                             const PartitionArguments& arguments) {
+  auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
+  if (!arguments.all) {
+    std::erase_if(rows,
+                  [&](const auto& row) { return row.partition.partition != *arguments.partition; });
+  }
+  if (rows.empty()) {
+    throw FatalError(fmt::format(
+        "no offset is stored for {}{}: {} has not been assigned it yet; `offsets show` lists what "
+        "is stored, `offsets set` states a position",
+        arguments.topic, arguments.all ? "" : fmt::format(" [{}]", *arguments.partition),
+        options.kafka.group));
+  }
+  return rows;
+}
+
+void change_register(const TopicPartition& partition, const std::function<void()>& change) {
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  const auto name = fmt::format("{} [{}]", partition.topic, partition.partition);
+  while (true) {
+    try {
+      change();
+      return;
+    } catch (const postgres::InDoubt& error) {
+      throw FatalError(fmt::format(
+          "{}: {}; whether it was stored is unknown: look with `offsets show`, then repeat it",
+          name, error.what()));
+    } catch (const postgres::Error& error) {
+      using postgres::FailureClass;
+      if (error.failure() == FailureClass::kFenced ||
+          error.failure() == FailureClass::kOutOfOrder) {
+        throw FatalError(fmt::format(
+            "{}: the partition has moved since it was read, nothing was changed ({}); look with "
+            "`offsets show`, and repeat the command if it still applies",
+            name, error.what()));
+      }
+      if (error.failure() == FailureClass::kContention &&
+          std::chrono::steady_clock::now() < give_up) {
+        continue;
+      }
+      throw FatalError(fmt::format(
+          "{}: {} (SQLSTATE {}), nothing was changed; {}", name, error.what(), error.sqlstate(),
+          error.failure() == FailureClass::kContention
+              ? "another session holds the row: see pg_stat_activity, and end the session of a "
+                "stopped process with pg_terminate_backend"
+          : error.failure() == FailureClass::kProgram
+              ? "the role lacks a right that `scripts/migrate grants` names"
+              : "correct that and repeat the command"));
+    }
+  }
+}
+
+}  // namespace pawl::cli

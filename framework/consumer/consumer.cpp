@@ -1,0 +1,57 @@
+#include "pawl/consumer.hpp"
+
+#include "config/validate.hpp"
+#include "dead_letters/relay.hpp"
+#include "engine/supervisor.hpp"
+#include "retention/task.hpp"
+
+namespace pawl {
+namespace {
+
+std::vector<engine::MakeTask> background_tasks() {
+  return {
+      [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
+        const bool wanted = context.options.retention.interval != std::chrono::milliseconds(0);
+        return wanted ? std::make_unique<engine::RetentionTask>(context) : nullptr;
+      },
+      [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
+        const bool wanted = !context.options.dead_letters.topic.empty();
+        return wanted ? std::make_unique<engine::DeadLetterRelay>(context) : nullptr;
+      },
+  };
+}
+
+}  // namespace
+
+struct Consumer::Impl {
+  Impl(Options o, Registry r, std::vector<std::shared_ptr<Observer>> observers)
+      : options(std::move(o)),
+        registry(std::move(r)),
+        supervisor(options, registry, std::move(observers), background_tasks()) {}
+
+  Options options;
+  Registry registry;
+  engine::Supervisor supervisor;
+};
+
+Consumer::Consumer(Options options, Registry registry,
+                   std::vector<std::shared_ptr<Observer>> observers) {
+  config::require_valid(options);
+  impl_ = std::make_unique<Impl>(std::move(options), std::move(registry), std::move(observers));
+}
+
+Consumer::~Consumer() = default;
+
+RunResult Consumer::run() {
+  return impl_->supervisor.run();
+}
+
+void Consumer::stop() {
+  impl_->supervisor.stop();
+}
+
+std::vector<PartitionSnapshot> Consumer::partitions() const {
+  return impl_->supervisor.partitions();
+}
+
+}  // namespace pawl

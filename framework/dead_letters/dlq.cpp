@@ -1,0 +1,279 @@
+// `dlq list`, and what the subcommands of `dlq` share.
+#include "dead_letters/dlq.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+
+#include "config/units.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/operator_change.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
+#include "dead_letters/commands.hpp"
+#include "dead_letters/store/dead_letters.hpp"
+#include "message/hexadecimal.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using ledger::DeadLetter;
+
+constexpr std::size_t kLongestKey = 40;
+constexpr std::size_t kHashDigits = 16;
+constexpr std::size_t kLongestError = 80;
+
+std::optional<std::chrono::seconds> age(const std::string& option, const std::string& text) {
+  if (text.empty())
+    return std::nullopt;
+  const auto duration = config::parse_duration(text);
+  if (!duration)
+    throw BadCall(
+        fmt::format("{} {}: is no duration; give one as 90s, 15m, 12h or 7d", option, text));
+  return std::chrono::duration_cast<std::chrono::seconds>(*duration);
+}
+
+struct ListArguments {
+  std::shared_ptr<LetterArguments> letters;
+  std::string status = "unresolved";
+  std::int64_t limit = 100;
+  bool json = false;
+  bool counts = false;
+};
+
+void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json) {
+  if (json) {
+    auto array = Json::array();
+    for (const auto& count : counts) {
+      array.push_back({{"topic", count.topic},
+                       {"handler", or_null(count.handler)},
+                       {"reason", count.reason},
+                       {"status", count.status},
+                       {"letters", count.letters},
+                       {"oldest", count.oldest}});
+    }
+    std::cout << indented(array) << '\n';
+    return;
+  }
+  Table table({{"TOPIC"},
+               {"HANDLER"},
+               {"REASON"},
+               {"STATUS"},
+               {"LETTERS", Table::Align::kRight},
+               {"OLDEST"}});
+  for (const auto& count : counts) {
+    table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
+               std::to_string(count.letters), count.oldest});
+  }
+  std::cout << table.text();
+}
+
+int list(const Options& options, const ListArguments& arguments) {
+  auto filter = arguments.letters->filter();
+  filter.statuses = letter_statuses(arguments.status);
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
+  const auto counts = view.counts(*session, filter);
+  if (arguments.counts) {
+    print_counts(counts, arguments.json);
+    return kDone;
+  }
+  const auto letters = view.list(*session, filter, arguments.limit, false);
+  if (arguments.json) {
+    auto array = Json::array();
+    for (const auto& letter : letters)
+      array.push_back(describe(letter));
+    std::cout << indented(array) << '\n';
+    return kDone;
+  }
+  if (letters.empty()) {
+    std::cout << "No dead letters.\n";
+    return kDone;
+  }
+  Table table({{"ID", Table::Align::kRight},
+               {"STATUS"},
+               {"TOPIC"},
+               {"PARTITION", Table::Align::kRight},
+               {"OFFSET", Table::Align::kRight},
+               {"KEY"},
+               {"REASON"},
+               {"DIED"},
+               {"ERROR"}});
+  for (const auto& letter : letters) {
+    table.add({std::to_string(letter.id), letter.status, letter.partition.topic,
+               std::to_string(letter.partition.partition), std::to_string(letter.offset),
+               key_text(letter.record_key, letter.record_key_hash), letter.reason, letter.died_at,
+               first_line(letter.error)});
+  }
+  std::cout << table.text();
+  std::int64_t total = 0;
+  for (const auto& count : counts)
+    total += count.letters;
+  if (total > static_cast<std::int64_t>(letters.size())) {
+    std::cout << fmt::format("\n{} of {}; --limit shows more, --counts adds them up\n",
+                             letters.size(), total);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::string key_text(const std::optional<std::string>& key,
+                     const std::optional<std::string>& hash) {
+  if (!key)
+    return hash ? "sha256:" + message::hexadecimal(*hash).substr(0, kHashDigits) + "..." : "-";
+  const std::string text(head(*key, kLongestKey));
+  return text.size() < key->size() ? text + "..." : text;
+}
+
+std::string first_line(const std::string& text) {
+  auto line = text.substr(0, text.find('\n'));
+  if (line.size() > kLongestError)
+    line = std::string(head(line, kLongestError - 3)) + "...";
+  return line;
+}
+
+Json describe(const DeadLetter& letter) {
+  Json entry;
+  entry["id"] = letter.id;
+  entry["status"] = letter.status;
+  entry["topic"] = letter.partition.topic;
+  entry["partition"] = letter.partition.partition;
+  entry["offset"] = letter.offset;
+  entry["timestamp_ms"] = or_null(letter.timestamp);
+  entry["handler"] = or_null(letter.handler);
+  entry["reason"] = letter.reason;
+  entry["sqlstate"] = or_null(letter.sqlstate);
+  entry["error"] = letter.error;
+  entry["attempts"] = letter.attempts;
+  entry["replays"] = letter.replays;
+  entry["died_at"] = letter.died_at;
+  entry["key"] = readable(letter.record_key);
+  entry["key_sha256"] =
+      letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);
+  entry["idempotency_key"] = or_null(letter.idempotency_key);
+  entry["payload"] = letter.payload;
+  entry["value_bytes"] = or_null(letter.value_bytes);
+  entry["resolved_at"] = or_null(letter.resolved_at);
+  entry["resolved_by"] = or_null(letter.resolved_by);
+  entry["resolution"] = or_null(letter.resolution);
+  return entry;
+}
+
+ledger::DeadLetterFilter LetterArguments::filter() const {
+  ledger::DeadLetterFilter filter;
+  filter.ids = ids;
+  filter.topic = topic;
+  filter.handler = handler;
+  filter.reason = reason;
+  filter.older_than = age("--older-than", older_than);
+  filter.younger_than = age("--younger-than", younger_than);
+  return filter;
+}
+
+void LetterArguments::require_choice() const {
+  if (ids.empty() != all) {
+    throw BadCall(all ? "ID and --all exclude each other; give ids, or --all with filters"
+                      : "say which dead letters: ID..., or --all, which filters may narrow");
+  }
+}
+
+std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool choose) {
+  auto arguments = std::make_shared<LetterArguments>();
+  if (choose) {
+    command.add_option("ID", arguments->ids, "Dead letters by their numbers");
+    command.add_flag("--all", arguments->all, "All that the filters leave");
+  }
+  command.add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
+  command.add_option("--handler", arguments->handler, "Of this handler")->type_name("NAME");
+  command.add_option("--reason", arguments->reason, "With this reason, as `dlq list` names it")
+      ->one_of({std::begin(ledger::dead_reason::kAll), std::end(ledger::dead_reason::kAll)})
+      ->type_name("WORD");
+  command.add_option("--older-than", arguments->older_than, "Died longer ago than this")
+      ->type_name("DURATION");
+  command.add_option("--younger-than", arguments->younger_than, "Died within this time")
+      ->type_name("DURATION");
+  return arguments;
+}
+
+void add_status_argument(Command& command, std::string& status) {
+  command
+      .add_option("--status", status,
+                  "unresolved (dead and parked), dead, parked, replayed, discarded or all")
+      ->one_of({"unresolved", "dead", "parked", "replayed", "discarded", "all"})
+      ->type_name("WORD");
+}
+
+std::vector<std::string> letter_statuses(const std::string& word) {
+  if (word == "unresolved")
+    return {"dead", "parked"};
+  if (word == "all")
+    return {"dead", "parked", "replayed", "discarded"};
+  return {word};
+}
+
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted) {
+  ledger::DeadLetterFilter filter;
+  filter.statuses = letter_statuses("all");
+  std::ranges::copy_if(arguments.ids, std::back_inserter(filter.ids),
+                       [&](std::int64_t id) { return !matched.contains(id); });
+  if (filter.ids.empty())
+    return false;
+  std::set<std::int64_t> unknown(filter.ids.begin(), filter.ids.end());
+  bool unfulfilled = false;
+  view.for_each(session, filter, false, [&](const DeadLetter& letter) {
+    unknown.erase(letter.id);
+    std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                             letter.unresolved() ? "the filters leave it out"
+                                                 : fmt::format("is {} already", letter.status));
+    unfulfilled = unfulfilled || letter.status != wanted;
+    return true;
+  });
+  for (const auto id : unknown) {
+    std::cerr << fmt::format(
+        "{}: there is no such dead letter; `dlq list --status all` lists them\n", id);
+  }
+  return unfulfilled || !unknown.empty();
+}
+
+std::string place_of(const DeadLetter& letter) {
+  return fmt::format("{} [{}] offset {}", letter.partition.topic, letter.partition.partition,
+                     letter.offset);
+}
+
+void add_dlq(Command& parser, Commands& commands) {
+  auto* dlq = parser.add_subcommand(
+      "dlq", "Dead letters: messages that were set aside; look, replay, discard");
+
+  auto* list_command = dlq->add_subcommand("list", "What was set aside, and why");
+  const auto list_config = add_config_arguments(*list_command);
+  const auto list_arguments = std::make_shared<ListArguments>();
+  list_arguments->letters = add_letter_arguments(*list_command, false);
+  add_status_argument(*list_command, list_arguments->status);
+  list_command->add_option("--limit", list_arguments->limit, "At most so many")
+      ->within(1, 1000000)
+      ->type_name("N");
+  list_command->add_flag("--counts", list_arguments->counts,
+                         "Only how many, by topic, handler, reason and status");
+  list_command->add_flag("--json", list_arguments->json, "For machines");
+  commands.set_action(list_command, [list_config, list_arguments] {
+    return list(list_config->load(), *list_arguments);
+  });
+
+  add_dlq_show(*dlq, commands);
+  add_dlq_parked(*dlq, commands);
+  add_dlq_replay(*dlq, commands);
+  add_dlq_discard(*dlq, commands);
+  add_dlq_transfer(*dlq, commands);
+  add_dlq_erase(*dlq, commands);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "console/command.hpp"
+#include "console/json.hpp"
+#include "dead_letters/store/view.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::cli {
+
+/// Which dead letters a command is about, as the command line says it.
+struct LetterArguments {
+  std::vector<std::int64_t> ids;
+  std::string topic;
+  std::string handler;
+  std::string reason;
+  std::string older_than;
+  std::string younger_than;
+  bool all = false;
+
+  /// Throws BadCall for what is no duration.
+  [[nodiscard]] ledger::DeadLetterFilter filter() const;
+  /// Throws BadCall unless ids, or --all (alone or with filters) were given.
+  void require_choice() const;
+};
+
+/// The filters; with `choose` also ID... and --all.
+std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool choose);
+
+/// `--status WORD` into `status`, whose value is the default.
+void add_status_argument(Command& command, std::string& status);
+/// The stored statuses that such a word means.
+std::vector<std::string> letter_statuses(const std::string& word);
+
+/// Says on stderr why ids that the command line names are not among those that were `matched`.
+/// Whether one of them is no letter that has the `wanted` status already.
+bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
+                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
+                       const std::string& wanted);
+
+/// A letter for machines, without what it carried.
+Json describe(const ledger::DeadLetter& letter);
+/// A record key in a table: cut; its hash where it is not stored.
+std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
+/// For a table: cut.
+std::string first_line(const std::string& text);
+
+/// "topic [partition] offset N"
+std::string place_of(const ledger::DeadLetter& letter);
+
+}  // namespace pawl::cli

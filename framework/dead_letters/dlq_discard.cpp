@@ -1,0 +1,66 @@
+// `dlq discard`: gives dead letters up, with a reason.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/operator_change.hpp"
+#include "dead_letters/commands.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/store/changes.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::shared_ptr<LetterArguments> letters;
+  std::string because;
+  bool dry_run = false;
+};
+
+int discard(const Options& options, const Arguments& arguments) {
+  arguments.letters->require_choice();
+  const auto filter = arguments.letters->filter();
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
+  const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
+  std::int64_t done = 0;
+  std::set<std::int64_t> matched;
+  view.for_each(*session, filter, false, [&](const ledger::DeadLetter& letter) {
+    matched.insert(letter.id);
+    if (arguments.dry_run) {
+      std::cout << fmt::format("would discard {}: {}, {}\n", letter.id, place_of(letter),
+                               letter.reason);
+      ++done;
+    } else {
+      // One transaction a letter, so that two commands at once share the work instead of failing.
+      done += changes.discard(*session, letter.id, arguments.because) ? 1 : 0;
+    }
+    return true;
+  });
+  std::cout << fmt::format("{}{} dead letter{}\n",
+                           arguments.dry_run ? "would discard " : "discarded ", done,
+                           done == 1 ? "" : "s");
+  if (explain_unmatched(*session, view, *arguments.letters, matched, "discarded"))
+    return done == 0 ? kBadCall : kFailed;
+  return kDone;
+}
+
+}  // namespace
+
+void add_dlq_discard(Command& dlq, Commands& commands) {
+  auto* command = dlq.add_subcommand(
+      "discard", "Give dead letters up; they stay in the table until their retention ends");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->letters = add_letter_arguments(*command, true);
+  command->add_option("--because", arguments->because, "Why; kept with the dead letter")
+      ->required()
+      ->type_name("TEXT");
+  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  commands.set_action(command, [config, arguments] { return discard(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,49 @@
+// `dlq erase`: removes personal data from what was set aside.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/operator_change.hpp"
+#include "dead_letters/commands.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/store/changes.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::string key;
+  bool dry_run = false;
+};
+
+int erase(const Options& options, const Arguments& arguments) {
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
+  const auto found = arguments.dry_run ? changes.count_erasable(*session, arguments.key)
+                                       : changes.erase(*session, arguments.key);
+  std::cout << fmt::format("{} the payload of {} dead letters and {} skipped messages\n",
+                           arguments.dry_run ? "would erase" : "erased", found.letters,
+                           found.skipped);
+  return kDone;
+}
+
+}  // namespace
+
+void add_dlq_erase(Command& dlq, Commands& commands) {
+  auto* command = dlq.add_subcommand(
+      "erase",
+      "Remove the bytes of all dead letters and skipped messages with a record key; unresolved "
+      "letters are discarded");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--key", arguments->key, "The record key, as the producer sent it")
+      ->required()
+      ->type_name("TEXT");
+  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  commands.set_action(command, [config, arguments] { return erase(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,93 @@
+// `dlq parked`: record keys whose later messages wait behind a dead letter.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/operator_change.hpp"
+#include "console/table.hpp"
+#include "dead_letters/commands.hpp"
+#include "dead_letters/dlq.hpp"
+#include "message/hexadecimal.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::string topic;
+  std::int64_t limit = 100;
+  bool json = false;
+};
+
+void print_json(const std::vector<ledger::ParkedKey>& keys) {
+  auto array = Json::array();
+  for (const auto& key : keys) {
+    array.push_back({{"topic", key.topic},
+                     {"key", readable(key.record_key)},
+                     {"key_sha256", message::hexadecimal(key.record_key_hash)},
+                     {"letters", key.letters},
+                     {"oldest", key.oldest},
+                     {"first",
+                      {{"id", key.first.id},
+                       {"partition", key.first.partition.partition},
+                       {"offset", key.first.offset},
+                       {"status", key.first.status},
+                       {"reason", key.first.reason},
+                       {"error", key.first.error}}}});
+  }
+  std::cout << indented(array) << '\n';
+}
+
+int parked(const Options& options, const Arguments& arguments) {
+  const auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
+  const auto keys = view.parked_keys(*session, arguments.topic, arguments.limit);
+  if (arguments.json) {
+    print_json(keys);
+    return kDone;
+  }
+  if (keys.empty()) {
+    std::cout << "No record key is parked.\n";
+    return kDone;
+  }
+  using Align = Table::Align;
+  Table table({{"TOPIC"},
+               {"KEY"},
+               {"LETTERS", Align::kRight},
+               {"SINCE"},
+               {"FIRST ID", Align::kRight},
+               {"PARTITION", Align::kRight},
+               {"OFFSET", Align::kRight},
+               {"REASON"},
+               {"ERROR"}});
+  for (const auto& key : keys) {
+    table.add({key.topic, key_text(key.record_key, key.record_key_hash),
+               std::to_string(key.letters), key.oldest, std::to_string(key.first.id),
+               std::to_string(key.first.partition.partition), std::to_string(key.first.offset),
+               key.first.reason, first_line(key.first.error)});
+  }
+  std::cout << table.text()
+            << "\nThe others of a key wait behind its first: mend what ails that one, then `dlq "
+               "replay --all`.\n";
+  return kDone;
+}
+
+}  // namespace
+
+void add_dlq_parked(Command& dlq, Commands& commands) {
+  auto* command =
+      dlq.add_subcommand("parked", "Record keys whose later messages wait, and behind what");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
+  command->add_option("--limit", arguments->limit, "At most so many")
+      ->within(1, 1000000)
+      ->type_name("N");
+  command->add_flag("--json", arguments->json, "For machines");
+  commands.set_action(command, [config, arguments] { return parked(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

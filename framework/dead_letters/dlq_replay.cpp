@@ -1,0 +1,292 @@
+// `dlq replay`: takes dead letters through the handlers of the configuration again.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/operator_change.hpp"
+#include "console/printable.hpp"
+#include "dead_letters/commands.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/replay.hpp"
+#include "kafka/fetch_one.hpp"
+#include "message/message_digest.hpp"
+#include "retention/store/retention.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+
+struct Arguments {
+  std::shared_ptr<LetterArguments> letters;
+  std::int64_t limit = 0;  ///< 0: none
+  double rate = 0;         ///< letters per second; 0: as fast as possible
+  bool dry_run = false;
+  bool force = false;
+};
+
+/// Reads from Kafka what the table does not hold. The client is made when it is first needed.
+class FromKafka {
+ public:
+  explicit FromKafka(const Options& options) : options_(options) {}
+
+  /// Nullopt: the message is not there (any more). Throws kafka::KafkaError when Kafka does not
+  /// say.
+  std::optional<kafka::Record> operator()(const ledger::DeadLetter& letter) {
+    if (!client_)
+      client_ = make_client(options_);
+    if (!exists(letter.partition))
+      return std::nullopt;
+    try {
+      auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
+      const bool same = record && record->offset() == letter.offset &&
+                        is_of(letter, record->view(letter.partition.topic, ""));
+      return same ? std::move(record) : std::nullopt;
+    } catch (const kafka::KafkaError& error) {
+      // Removed by retention, or the log was cut.
+      if (error.kind() == kafka::ErrorKind::kPositionRefused)
+        return std::nullopt;
+      throw;
+    }
+  }
+
+ private:
+  /// Asked before: who reads from a topic that is gone waits for nothing until the time is over.
+  bool exists(const TopicPartition& partition) {
+    auto known = partitions_.find(partition.topic);
+    if (known == partitions_.end()) {
+      const auto described = client_->describe({partition.topic}, kKafkaTimeout);
+      const auto found = described.find(partition.topic);
+      const auto count = found == described.end() ? 0 : found->second.partitions;
+      known = partitions_.emplace(partition.topic, count).first;
+    }
+    return partition.partition < known->second;
+  }
+
+  /// Not another message that has its offset now.
+  static bool is_of(const ledger::DeadLetter& letter, const Message& message) {
+    return letter.message_digest ? message::message_digest(message) == letter.message_digest
+                                 : message.timestamp() == letter.timestamp;
+  }
+
+  const Options& options_;
+  std::unique_ptr<kafka::Client> client_;
+  std::map<std::string, std::int32_t> partitions_;  ///< by topic; 0: it does not exist
+};
+
+class Pace {
+ public:
+  explicit Pace(double rate) : rate_(rate) {}
+  void wait() {
+    if (rate_ <= 0)
+      return;
+    const auto now = std::chrono::steady_clock::now();
+    next_ = std::max(next_, now);
+    std::this_thread::sleep_until(next_);
+    next_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(1 / rate_));
+  }
+
+ private:
+  double rate_;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+class ReplayRun {
+ public:
+  ReplayRun(const Options& options, const Registry& registry, const Arguments& arguments)
+      : options_(options),
+        arguments_(arguments),
+        router_(options, registry),
+        session_(connect_database(options)),
+        consumer_(require_consumer(*session_, options)),
+        view_(options.postgres.schema, consumer_.id),
+        context_{options_,
+                 router_,
+                 observers_,
+                 ledger::IdempotencyKeys(options.postgres.schema),
+                 ledger::SkippedMessages(options.postgres.schema, consumer_.id),
+                 ledger::DeadLetters(options.postgres.schema, consumer_.id, options.dead_letters),
+                 ledger::BatchKeys(options.postgres.schema)},
+        fetch_(options_),
+        replay_(context_, registry, consumer_.id,
+                [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
+        pace_(arguments.rate) {}
+
+  int run() {
+    replay_chosen();
+    const auto& letters = *arguments_.letters;
+    // A letter that --limit left for another time was not looked for.
+    const bool unmatched =
+        !full() && explain_unmatched(*session_, view_, letters, matched_, "replayed");
+    report();
+    return exit_code(unmatched);
+  }
+
+ private:
+  using Kind = engine::ReplayResult::Kind;
+
+  void replay_chosen() {
+    const auto filter = arguments_.letters->filter();
+    // What was parked behind a letter becomes free only when that one is replayed: again, while
+    // that goes on.
+    bool advanced = true;
+    while (advanced && !full()) {
+      advanced = false;
+      waits_ = 0;
+      view_.for_each(*session_, filter, true, [&](const ledger::DeadLetter& letter) {
+        matched_.insert(letter.id);
+        if (!failed_.contains(letter.id))
+          advanced = one(letter) || advanced;
+        return !full();
+      });
+      if (arguments_.dry_run || !arguments_.letters->all)
+        break;
+    }
+  }
+
+  [[nodiscard]] bool full() const { return arguments_.limit > 0 && tried_ >= arguments_.limit; }
+
+  /// Why its key, if it was processed once, may be gone; nullopt: it is not.
+  std::optional<std::string> beyond_keys(const ledger::DeadLetter& letter) {
+    const auto& topic = letter.partition.topic;
+    auto known = pruned_to_.find(topic);
+    if (known == pruned_to_.end()) {
+      known = pruned_to_
+                  .emplace(topic, ledger::pruned_to(*session_, options_.postgres.schema,
+                                                    consumer_.id, topic))
+                  .first;
+    }
+    if (!known->second || letter.timestamp >= *known->second)
+      return std::nullopt;
+    return fmt::format(
+        "its message is older than {}, and keys of before were removed (retention.keys): if the "
+        "same "
+        "event was applied from another message, it would be applied a second time; look for its "
+        "effects, then --force",
+        ledger::to_string(*known->second));
+  }
+
+  /// Whether it is resolved now.
+  bool one(const ledger::DeadLetter& letter) {
+    if (!arguments_.force) {
+      if (const auto why = beyond_keys(letter)) {
+        if (refused_.insert(letter.id).second)
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), *why);
+        return false;
+      }
+    }
+    if (arguments_.dry_run) {
+      ++tried_;
+      std::cout << fmt::format("would replay {}: {}, {} ({})\n", letter.id, place_of(letter),
+                               letter.reason, letter.status);
+      return false;
+    }
+    pace_.wait();
+    const auto result = replay_.one(letter);
+    switch (result.kind) {
+      case Kind::kApplied:
+      case Kind::kDuplicate:
+        ++tried_;
+        ++counts_[result.kind];
+        return true;
+      case Kind::kResolved:
+        return true;
+      case Kind::kWaits:
+        ++waits_;
+        if (!arguments_.letters->all)
+          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                   printable_lines(result.why));
+        return false;
+      case Kind::kFailed:
+      case Kind::kUnreadable:
+      case Kind::kNotRead:
+        ++tried_;
+        ++counts_[result.kind];
+        failed_.insert(letter.id);
+        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
+                                 printable_lines(result.why));
+        return false;
+    }
+    return false;
+  }
+
+  void report() {
+    if (arguments_.dry_run) {
+      std::cout << fmt::format("would replay {} dead letters\n", tried_);
+      return;
+    }
+    std::cout << fmt::format("replayed {}", counts_[Kind::kApplied]);
+    const auto add = [](std::int64_t count, const char* what) {
+      if (count > 0)
+        std::cout << fmt::format(", {} {}", count, what);
+    };
+    add(counts_[Kind::kDuplicate], "had been processed already");
+    add(counts_[Kind::kFailed], "failed again");
+    add(counts_[Kind::kUnreadable], "whose bytes are gone");
+    add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
+    add(static_cast<std::int64_t>(refused_.size()), "need --force");
+    add(waits_, "wait behind an earlier one of their record key");
+    std::cout << '\n';
+  }
+
+  /// `unmatched`: an id was named that is no letter to replay.
+  [[nodiscard]] int exit_code(bool unmatched) const {
+    // With --all the first of the key has been told to have failed, or another command has it.
+    const bool named_waits = waits_ > 0 && !arguments_.letters->all;
+    if (failed_.empty() && refused_.empty() && !named_waits && !unmatched)
+      return kDone;
+    // Nothing was tried: nothing was changed.
+    return tried_ == 0 && !named_waits ? kBadCall : kFailed;
+  }
+
+  const Options& options_;
+  const Arguments& arguments_;
+  handlers::Router router_;
+  engine::Observers observers_{{}};
+  std::unique_ptr<postgres::Session> session_;
+  ledger::KnownConsumer consumer_;
+  ledger::DeadLetterView view_;
+  engine::FrameContext context_;
+  FromKafka fetch_;
+  engine::Replay replay_;
+  Pace pace_;
+  std::int64_t tried_ = 0;
+  std::int64_t waits_ = 0;
+  std::map<Kind, std::int64_t> counts_;
+  std::set<std::int64_t> matched_;
+  std::set<std::int64_t> failed_;
+  std::set<std::int64_t> refused_;
+  std::map<std::string, std::optional<ledger::Instant>> pruned_to_;  ///< by topic
+};
+
+}  // namespace
+
+void add_dlq_replay(Command& dlq, Commands& commands) {
+  auto* command = dlq.add_subcommand(
+      "replay", "Process dead letters again, by the handlers of the configuration as it is now");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->letters = add_letter_arguments(*command, true);
+  command->add_option("--limit", arguments->limit, "At most so many")->positive()->type_name("N");
+  command->add_option("--rate", arguments->rate, "At most so many per second")
+      ->positive()
+      ->type_name("N");
+  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--force", arguments->force,
+                    "Replay also what is older than the idempotency keys that are left");
+  const auto& registry = commands.program().registry;
+  commands.set_action(command, [config, arguments, &registry] {
+    arguments->letters->require_choice();
+    const auto options = config->load();
+    return ReplayRun(options, registry, *arguments).run();
+  });
+}
+
+}  // namespace pawl::cli

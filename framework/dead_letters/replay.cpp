@@ -1,0 +1,186 @@
+#include "dead_letters/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "engine/context.hpp"
+#include "engine/failure.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+/// A replay competes with the consumer for locks as any message does.
+constexpr int kContentionTries = 10;
+
+/// Ends a dead letter's own transaction: raises unless it is still to be resolved, and its turn.
+class ResolveStep final : public LastStep {
+ public:
+  ResolveStep(const ledger::DeadLetterChanges& letters, std::int64_t letter)
+      : letters_(letters), letter_(letter) {}
+
+  void request(postgres::Request& request, const std::string& transaction,
+               ledger::Outcome outcome) const override {
+    letters_.resolve(request, letter_, transaction, outcome);
+  }
+  [[nodiscard]] bool respects_parking() const override { return false; }
+  [[nodiscard]] bool may_leave_out() const override { return false; }
+
+ private:
+  const ledger::DeadLetterChanges& letters_;
+  std::int64_t letter_;
+};
+
+FatalError unusable(const std::string& what) {
+  return FatalError(
+      fmt::format("cannot use PostgreSQL: {}; what was replayed before is stored, "
+                  "repeat the command for the rest",
+                  what));
+}
+
+}  // namespace
+
+Replay::Replay(const FrameContext& context, const Registry& registry, ledger::ConsumerId consumer,
+               Fetch fetch)
+    : context_(context),
+      registry_(registry),
+      letters_(context.options.postgres.schema, consumer),
+      topics_(context.options.postgres.schema, consumer),
+      fetch_(std::move(fetch)),
+      processor_(context) {}
+
+postgres::Session& Replay::session() {
+  if (session_ && session_->alive())
+    return *session_;
+  try {
+    session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
+    for (const auto& on_connect : registry_.connect_functions())
+      on_connect(session_->connection());
+    processor_.forget();
+    return *session_;
+  } catch (...) {  // code's may be anything
+    throw unusable(explain(std::current_exception(), true).text);
+  }
+}
+
+ledger::SourceId Replay::source_of(const std::string& topic) {
+  const auto known = sources_.find(topic);
+  if (known != sources_.end())
+    return known->second;
+  const auto found = topics_.find_topic(session(), topic);
+  if (!found) {
+    throw FatalError(
+        fmt::format("topic {} is not known to this consumer: the database is not the "
+                    "one in which its dead letters arose",
+                    topic));
+  }
+  return sources_.emplace(topic, found->id).first->second;
+}
+
+ReplayResult Replay::one(const ledger::DeadLetter& letter) {
+  try {
+    return read_and_apply(letter);
+  } catch (const postgres::Error& error) {
+    throw unusable(error.what());
+  } catch (const postgres::InDoubt& error) {
+    throw unusable(error.what());
+  }
+}
+
+ReplayResult Replay::read_and_apply(const ledger::DeadLetter& letter) {
+  if (letter.payload == "complete") {
+    std::vector<Header> headers;
+    headers.reserve(letter.headers.size());
+    for (const auto& header : letter.headers)
+      headers.push_back({header.name, header.value ? std::optional<std::string_view>(*header.value)
+                                                   : std::nullopt});
+    MessageFields fields;
+    fields.topic = letter.partition.topic;
+    fields.partition = letter.partition.partition;
+    fields.offset = letter.offset;
+    if (letter.record_key)
+      fields.key = *letter.record_key;
+    if (letter.record_value)
+      fields.value = *letter.record_value;
+    fields.headers = headers;
+    fields.timestamp = letter.timestamp;
+    fields.topic_id = letter.topic_id;
+    return apply(letter, Message(fields));
+  }
+  if (letter.payload == "erased")
+    return {ReplayResult::Kind::kUnreadable, "its payload was erased"};
+  std::optional<kafka::Record> record;
+  try {
+    if (fetch_)
+      record = fetch_(letter);
+  } catch (const kafka::KafkaError& error) {
+    return {ReplayResult::Kind::kNotRead,
+            fmt::format("its payload is {} here, and could not be read from Kafka: {}",
+                        letter.payload, error.what())};
+  }
+  if (!record) {
+    return {ReplayResult::Kind::kUnreadable,
+            fmt::format("its payload is {} here, and Kafka does not have the message any more",
+                        letter.payload)};
+  }
+  return apply(letter, record->view(letter.partition.topic, letter.topic_id));
+}
+
+/// Whether its turn has not come. A handler that ran too early would fail for that, and its error
+/// be taken for the letter's.
+std::optional<ReplayResult> Replay::waits(const ledger::DeadLetter& letter,
+                                          postgres::Session& connection) {
+  const auto before = letters_.letter_before(connection, letter.id);
+  if (!before)
+    return std::nullopt;
+  return ReplayResult{ReplayResult::Kind::kWaits,
+                      fmt::format("it waits behind dead letter {}, of the same record key; replay "
+                                  "that one first",
+                                  *before)};
+}
+
+ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& message) {
+  using postgres::FailureClass;
+  using Kind = ReplayResult::Kind;
+  const ResolveStep last(letters_, letter.id);
+  const auto source = source_of(letter.partition.topic);
+  for (int tries = 1;; ++tries) {
+    auto& connection = session();
+    Subject subject;
+    try {
+      if (auto waiting = waits(letter, connection))
+        return *std::move(waiting);
+      const auto outcome =
+          processor_.process(connection, {message, source, letter.leader_epoch, last}, subject);
+      return {outcome == ledger::Outcome::kDuplicate ? Kind::kDuplicate : Kind::kApplied, ""};
+    } catch (...) {
+      const auto failure = explain(std::current_exception(), connection.alive());
+      if (failure.sqlstate == postgres::kResolvedState)
+        return {Kind::kResolved, failure.text};
+      if (failure.sqlstate == postgres::kParkedBehindState)
+        return {Kind::kWaits, failure.text};
+      switch (failure.kind) {
+        case FailureClass::kConnection:
+          // In doubt or not: the next try finds it resolved, or resolves it.
+          session_.reset();
+          if (tries < kContentionTries)
+            continue;
+          throw FatalError(
+              fmt::format("the connection to PostgreSQL breaks again and again at dead letter {}: "
+                          "{}",
+                          letter.id, failure.text));
+        case FailureClass::kContention:
+          if (tries < kContentionTries)
+            continue;
+          break;
+        default:
+          break;
+      }
+      letters_.record_failure(connection, letter.id, failure.text);
+      return {Kind::kFailed, failure.text};
+    }
+  }
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dead_letters/store/changes.hpp"
+#include "dead_letters/store/view.hpp"
+#include "engine/frame_context.hpp"
+#include "engine/message_processor.hpp"
+#include "kafka/record.hpp"
+#include "ledger/offset_register.hpp"
+#include "pawl/handler.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::engine {
+
+/// What became of one dead letter that was to be replayed.
+struct ReplayResult {
+  enum class Kind {
+    kApplied,     ///< its effects are stored, once
+    kDuplicate,   ///< its idempotency key was processed meanwhile; nothing to do any more
+    kWaits,       ///< an earlier letter of its record key is unresolved
+    kResolved,    ///< somebody else has resolved it
+    kFailed,      ///< as before; it stays dead
+    kUnreadable,  ///< its bytes are neither stored nor in Kafka any more
+    kNotRead      ///< its bytes are not stored, and Kafka did not say whether it has them
+  };
+  Kind kind = Kind::kApplied;
+  std::string why;  ///< of all but the first two; no row values
+};
+
+/// Takes dead letters through the frame of their handler, one at a time: claim, handler,
+/// resolution, COMMIT. Killed at any point, or run twice at once, each letter takes effect once.
+/// One thread.
+class Replay {
+ public:
+  /// `fetch`: gives the message of a letter whose bytes are not all stored, or nullopt where Kafka
+  /// does not have it; throws kafka::KafkaError where that is not known. May be empty.
+  using Fetch = std::function<std::optional<kafka::Record>(const ledger::DeadLetter&)>;
+
+  Replay(const FrameContext& context, const Registry& registry, ledger::ConsumerId consumer,
+         Fetch fetch);
+
+  /// Throws FatalError when PostgreSQL cannot be used.
+  ReplayResult one(const ledger::DeadLetter& letter);
+
+ private:
+  postgres::Session& session();
+  ReplayResult read_and_apply(const ledger::DeadLetter& letter);
+  ledger::SourceId source_of(const std::string& topic);
+  std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
+                                    postgres::Session& connection);
+  ReplayResult apply(const ledger::DeadLetter& letter, const Message& message);
+
+  const FrameContext& context_;
+  const Registry& registry_;
+  ledger::DeadLetterChanges letters_;
+  ledger::OffsetRegister topics_;
+  Fetch fetch_;
+  MessageProcessor processor_;
+  std::unique_ptr<postgres::Session> session_;
+  std::map<std::string, ledger::SourceId> sources_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,213 @@
+#include "dead_letters/store/view.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr std::int64_t kPage = 200;
+
+constexpr const char* kChosen =
+    " d.consumer_id = $1::integer"
+    " AND ($2::bigint[] = '{}' OR d.dead_letter_id = ANY ($2::bigint[]))"
+    " AND ($3 = '' OR d.topic = $3) AND ($4 = '' OR d.handler = $4) AND ($5 = '' OR d.reason = $5)"
+    " AND d.status = ANY ($6::text[])"
+    " AND ($7::bigint IS NULL OR d.died_at <= clock_timestamp() - make_interval(secs => "
+    "$7::bigint))"
+    " AND ($8::bigint IS NULL OR d.died_at >= clock_timestamp() - make_interval(secs => "
+    "$8::bigint))";
+
+constexpr const char* kList = R"sql(
+  SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, coalesce(d.topic_id, ''),
+         d.leader_epoch, nullif(d.timestamp_ms, -1), d.status, d.reason, d.handler,
+         d.idempotency_key, coalesce(d.sqlstate, ''), d.error, coalesce(d.error_detail, ''),
+         d.attempts, d.payload, d.value_bytes,
+         to_char(d.died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), d.replays,
+         to_char(d.resolved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         coalesce(d.resolved_by, ''), coalesce(d.resolution, ''),
+         d.record_key, d.record_key_hash,
+         CASE WHEN $14::boolean THEN d.record_value END,
+         CASE WHEN $14::boolean THEN d.headers END,
+         CASE WHEN $14::boolean THEN d.message_digest END
+    FROM pawl.dead_letters d
+   WHERE {}
+     AND ($9::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
+          > ($9::text COLLATE "C", $10::integer, $11::bigint, $12::bigint))
+   ORDER BY d.topic, d.partition, d.kafka_offset, d.dead_letter_id
+   LIMIT $13::bigint
+)sql";
+
+constexpr const char* kCounts = R"sql(
+  SELECT d.topic, d.handler, d.reason, d.status, count(*),
+         to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    FROM pawl.dead_letters d
+   WHERE {}
+   GROUP BY 1, 2, 3, 4
+   ORDER BY 5 DESC, 1, 2, 3, 4
+)sql";
+
+// The row of a key stays until its next message comes, also when nothing waits any more.
+constexpr const char* kParkedKeys = R"sql(
+  SELECT k.topic, f.record_key, k.record_key_hash, n.letters,
+         to_char(n.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         f.dead_letter_id, f.partition, f.kafka_offset, f.status, f.reason, f.error
+    FROM pawl.parked_keys k
+   CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest
+                        FROM pawl.dead_letters d
+                       WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
+                         AND d.record_key_hash = k.record_key_hash
+                         AND d.status IN ('dead', 'parked')) n
+   CROSS JOIN LATERAL (SELECT d.* FROM pawl.dead_letters d
+                       WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
+                         AND d.record_key_hash = k.record_key_hash
+                         AND d.status IN ('dead', 'parked')
+                       ORDER BY d.partition, d.kafka_offset, d.dead_letter_id LIMIT 1) f
+   WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2)
+   ORDER BY n.letters DESC, k.topic, k.record_key_hash
+   LIMIT $3::bigint
+)sql";
+
+void fill(postgres::Parameters& parameters, ConsumerId consumer, const DeadLetterFilter& filter) {
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(fmt::format("{{{}}}", fmt::join(filter.ids, ",")));
+  parameters.add_text(filter.topic);
+  parameters.add_text(filter.handler);
+  parameters.add_text(filter.reason);
+  // Words of ours, which need no quotes in an array.
+  parameters.add_text(fmt::format("{{{}}}", fmt::join(filter.statuses, ",")));
+  for (const auto& age : {filter.older_than, filter.younger_than}) {
+    if (age) {
+      parameters.add_integer(age->count());
+    } else {
+      parameters.add_null();
+    }
+  }
+}
+
+DeadLetter read(const PGresult* rows, int row) {
+  DeadLetter letter;
+  letter.id = integer(rows, row, 0);
+  letter.partition = {text(rows, row, 1), static_cast<std::int32_t>(integer(rows, row, 2))};
+  letter.offset = integer(rows, row, 3);
+  letter.topic_id = text(rows, row, 4);
+  if (const auto epoch = optional_integer(rows, row, 5))
+    letter.leader_epoch = static_cast<std::int32_t>(*epoch);
+  letter.timestamp = optional_instant(rows, row, 6);
+  letter.status = text(rows, row, 7);
+  letter.reason = text(rows, row, 8);
+  letter.handler = text(rows, row, 9);
+  if (!is_null(rows, row, 10))
+    letter.idempotency_key = text(rows, row, 10);
+  letter.sqlstate = text(rows, row, 11);
+  letter.error = text(rows, row, 12);
+  letter.error_detail = text(rows, row, 13);
+  letter.attempts = integer(rows, row, 14);
+  letter.payload = text(rows, row, 15);
+  letter.value_bytes = optional_integer(rows, row, 16);
+  letter.died_at = text(rows, row, 17);
+  letter.replays = integer(rows, row, 18);
+  letter.resolved_at = text(rows, row, 19);
+  letter.resolved_by = text(rows, row, 20);
+  letter.resolution = text(rows, row, 21);
+  letter.record_key = bytes(rows, row, 22);
+  letter.record_key_hash = bytes(rows, row, 23);
+  letter.record_value = bytes(rows, row, 24);
+  if (!is_null(rows, row, 25))
+    letter.headers = parse_headers_json(text(rows, row, 25));
+  letter.message_digest = bytes(rows, row, 26);
+  return letter;
+}
+
+}  // namespace
+
+std::vector<DeadLetter> DeadLetterView::list(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             bool with_payload) const {
+  return page(session, filter, limit, nullptr, with_payload);
+}
+
+void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter& filter,
+                              bool with_payload,
+                              const std::function<bool(const DeadLetter&)>& use) const {
+  std::optional<DeadLetter> last;
+  while (true) {
+    auto letters = page(session, filter, kPage, last ? &*last : nullptr, with_payload);
+    if (letters.empty() || !std::ranges::all_of(letters, use))
+      return;
+    last = std::move(letters.back());
+  }
+}
+
+std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             const DeadLetter* after, bool with_payload) const {
+  const postgres::Statement ask{"", in_schema(fmt::format(fmt::runtime(kList), kChosen), schema_)};
+  postgres::Parameters parameters;
+  fill(parameters, consumer_, filter);
+  if (after != nullptr) {
+    parameters.add_text(after->partition.topic);
+    parameters.add_integer(after->partition.partition);
+    parameters.add_integer(after->offset);
+    parameters.add_integer(after->id);
+  } else {
+    for (int i = 0; i < 4; ++i)
+      parameters.add_null();
+  }
+  parameters.add_integer(limit);
+  parameters.add_text(with_payload ? "true" : "false");
+  const auto found = session.exec(ask, parameters);
+  std::vector<DeadLetter> letters;
+  for (int row = 0; row < PQntuples(found.get()); ++row)
+    letters.push_back(read(found.get(), row));
+  return letters;
+}
+
+std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,
+                                                   const std::string& topic,
+                                                   std::int64_t limit) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topic);
+  parameters.add_integer(limit);
+  const auto found = session.exec({"", in_schema(kParkedKeys, schema_)}, parameters);
+  const auto* rows = found.get();
+  std::vector<ParkedKey> keys;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    auto& key = keys.emplace_back();
+    key.topic = text(rows, row, 0);
+    key.record_key = bytes(rows, row, 1);
+    key.record_key_hash = bytes(rows, row, 2).value_or("");
+    key.letters = integer(rows, row, 3);
+    key.oldest = text(rows, row, 4);
+    key.first.id = integer(rows, row, 5);
+    key.first.partition = {key.topic, static_cast<std::int32_t>(integer(rows, row, 6))};
+    key.first.offset = integer(rows, row, 7);
+    key.first.status = text(rows, row, 8);
+    key.first.reason = text(rows, row, 9);
+    key.first.error = text(rows, row, 10);
+  }
+  return keys;
+}
+
+std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,
+                                                    const DeadLetterFilter& filter) const {
+  const postgres::Statement ask{"",
+                                in_schema(fmt::format(fmt::runtime(kCounts), kChosen), schema_)};
+  postgres::Parameters parameters;
+  fill(parameters, consumer_, filter);
+  const auto found = session.exec(ask, parameters);
+  const auto* rows = found.get();
+  std::vector<DeadLetterCount> counts;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    counts.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
+                      text(rows, row, 3), integer(rows, row, 4), text(rows, row, 5)});
+  }
+  return counts;
+}
+
+}  // namespace pawl::ledger

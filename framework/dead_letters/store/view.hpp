@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/payload.hpp"
+#include "ledger/types.hpp"
+#include "pawl/message.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// One row of pawl.dead_letters. Times are UTC in RFC 3339.
+struct DeadLetter {
+  std::int64_t id = 0;
+  TopicPartition partition;
+  std::int64_t offset = -1;
+  std::string topic_id;
+  std::optional<std::int32_t> leader_epoch;
+  std::optional<Timestamp> timestamp;
+  std::string status;  ///< dead, parked, replayed, discarded
+  std::string reason;  ///< dead_reason
+  std::string handler;
+  std::optional<std::string> idempotency_key;
+  std::string sqlstate;
+  std::string error;
+  std::string error_detail;  ///< may quote row values
+  std::int64_t attempts = 0;
+  std::string payload;                      ///< complete, truncated, omitted, erased
+  std::optional<std::int64_t> value_bytes;  ///< of the message; nullopt: a tombstone
+  std::string died_at;
+  std::int64_t replays = 0;
+  std::string resolved_at;
+  std::string resolved_by;
+  std::string resolution;
+  std::optional<std::string> record_key;  ///< nullopt: the message has none, or it is not stored
+  std::optional<std::string> record_key_hash;  ///< SHA-256; also where the key is not stored
+  // Only where the payload was asked for:
+  std::optional<std::string> message_digest;  ///< of message::message_digest(); nullopt: unknown
+  std::optional<std::string> record_value;
+  std::vector<StoredHeader> headers;
+
+  [[nodiscard]] bool unresolved() const { return status == "dead" || status == "parked"; }
+};
+
+/// Which of a consumer's dead letters are meant; what is empty says nothing.
+struct DeadLetterFilter {
+  std::vector<std::int64_t> ids;
+  std::string topic;
+  std::string handler;
+  std::string reason;
+  std::vector<std::string> statuses = {"dead", "parked"};
+  std::optional<std::chrono::seconds> older_than;
+  std::optional<std::chrono::seconds> younger_than;
+};
+
+struct DeadLetterCount {
+  std::string topic;
+  std::string handler;
+  std::string reason;
+  std::string status;
+  std::int64_t letters = 0;
+  std::string oldest;
+};
+
+/// A record key behind whose first letter later ones wait, or will. At least one is unresolved.
+struct ParkedKey {
+  std::string topic;
+  std::optional<std::string> record_key;  ///< nullopt: not stored
+  std::string record_key_hash;
+  std::int64_t letters = 0;  ///< unresolved: the first one and those that wait behind it
+  std::string oldest;
+  DeadLetter first;  ///< its id, partition, offset, status, reason and error
+};
+
+/// Reads pawl.dead_letters of one consumer.
+class DeadLetterView {
+ public:
+  DeadLetterView(std::string schema, ConsumerId consumer)
+      : schema_(std::move(schema)), consumer_(consumer) {}
+
+  /// Up to `limit` letters in the order of topic, partition, offset.
+  [[nodiscard]] std::vector<DeadLetter> list(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             bool with_payload) const;
+
+  /// Hands every letter to `use`, in the order of topic, partition, offset, until that returns
+  /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
+  void for_each(postgres::Session& session, const DeadLetterFilter& filter, bool with_payload,
+                const std::function<bool(const DeadLetter&)>& use) const;
+
+  /// Most letters first, up to `limit`. `topic` empty: of all.
+  [[nodiscard]] std::vector<ParkedKey> parked_keys(postgres::Session& session,
+                                                   const std::string& topic,
+                                                   std::int64_t limit) const;
+
+  /// By topic, handler, reason and status, most letters first.
+  [[nodiscard]] std::vector<DeadLetterCount> counts(postgres::Session& session,
+                                                    const DeadLetterFilter& filter) const;
+
+ private:
+  [[nodiscard]] std::vector<DeadLetter> page(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             const DeadLetter* after, bool with_payload) const;
+
+  std::string schema_;
+  ConsumerId consumer_;
+};
+
+}  // namespace pawl::ledger

@@ -1,0 +1,174 @@
+#include "engine/acquisition.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A seek on a partition whose fetcher is starting answers "erroneous state" for a moment.
+constexpr std::uint32_t kMaxFailedSeeks = 40;
+constexpr milliseconds kSeekRetry{50};
+
+}  // namespace
+
+bool Acquisition::advance(Partition& partition) {
+  switch (partition.phase()) {
+    case Phase::kAcquiring:
+      // What became due after prepare() waits for the next round.
+      if (partition.range() && !partition.must_prove())
+        acquire(partition);
+      return true;
+    case Phase::kPositioning:
+      position(partition);
+      return true;
+    case Phase::kRunning:
+    case Phase::kStopped:
+      break;
+  }
+  return false;
+}
+
+void Acquisition::prepare(const Partitions& partitions) {
+  std::vector<Partition*> due;
+  const auto now = Partition::Clock::now();
+  for (const auto& [name, partition] : partitions) {
+    partition->note_range(std::nullopt);
+    if (partition->phase() == Phase::kAcquiring && partition->is_due(now))
+      due.push_back(partition.get());
+  }
+  if (due.empty())
+    return;
+  try {
+    prove(due);
+    ask_ranges(due);
+  } catch (const kafka::KafkaError& error) {
+    for (auto* partition : due)
+      postpone(*partition, fmt::format("cannot position the partition yet: {}", error.what()));
+  }
+}
+
+/// Those that somebody took from us are ours again only if Kafka says so.
+void Acquisition::prove(const std::vector<Partition*>& due) {
+  std::vector<kafka::Membership::Progress> to_prove;
+  for (const auto* partition : due) {
+    if (!partition->must_prove())
+      continue;
+    const auto next = partition->status().next_for_kafka(context_.options.consumer.durability);
+    to_prove.push_back({partition->name(), next >= 0 ? next : partition->held().stored.next()});
+  }
+  if (to_prove.empty())
+    return;
+  const auto proof =
+      context_.membership->prove(to_prove, context_.commit_metadata(), kafka::kAnswerTimeout);
+  for (auto* partition : due) {
+    if (!partition->must_prove())
+      continue;
+    const auto unproven = proof.unproven.find(partition->name().topic);
+    if (!proof.member) {
+      // Kafka will say whether it is still ours: by a revocation, or a new assignment.
+      postpone(*partition,
+               "Kafka does not take this process for the member that has the partition: waiting "
+               "for a revocation or a new assignment");
+    } else if (unproven != proof.unproven.end()) {
+      postpone(*partition, fmt::format("cannot position the partition yet: {}", unproven->second));
+    } else {
+      partition->proven();
+    }
+  }
+}
+
+void Acquisition::ask_ranges(const std::vector<Partition*>& due) {
+  std::vector<TopicPartition> names;
+  names.reserve(due.size());
+  for (const auto* partition : due)
+    names.push_back(partition->name());
+  const auto ranges = context_.kafka.log_ranges(names, kafka::kAnswerTimeout);
+  for (auto* partition : due) {
+    const auto found = ranges.find(partition->name());
+    if (found != ranges.end()) {
+      partition->note_range(found->second);
+      continue;
+    }
+    postpone(*partition,
+             "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
+             "leader, or its topic is gone or not permitted; asking again");
+  }
+}
+
+/// It is tried again by itself.
+void Acquisition::postpone(Partition& partition, const std::string& why) {
+  partition.back_off(Action::Wait::kAcquireBackoff);
+  partition.warn(Warning::kPositionFailed, why);
+}
+
+void Acquisition::acquire(Partition& partition) {
+  PositionAnswer answer;
+  try {
+    const auto watched =
+        session_.watch(partition.name(), partition.held().previous_owner, milliseconds(0));
+    answer = positions_.acquire(*session_, partition.name(), partition.range(),
+                                partition.inbox().refusal(), partition.status().looked_at());
+  } catch (const kafka::KafkaError& error) {
+    postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
+    return;
+  } catch (const std::exception&) {
+    consequences_.follow(partition, {Undertaking::kAcquire, session_.why_failed()});
+    return;
+  }
+  if (const auto* refused = std::get_if<Refused>(&answer)) {
+    refuse(partition, *refused);
+  } else {
+    accept(partition, std::get<Positioned>(answer));
+  }
+}
+
+void Acquisition::accept(Partition& partition, const Positioned& positioned) {
+  const auto& acquired = positioned.acquired;
+  probation_.consider(partition, acquired);
+  partition.granted(positioned);
+  const bool paused = acquired.state == ledger::PartitionState::kPaused;
+  const bool halted = acquired.state == ledger::PartitionState::kHalted;
+  // What is not the message's fault is tried until it can be done. A halt at a message is a stored
+  // state; each process tries that message once more by itself. Not where trying ends the process.
+  const bool of_program = halted && acquired.halt_kind == ledger::halt_kind::kProgram;
+  const bool once_more = halted && !of_program && acquired.halt_kind != ledger::halt_kind::kCrash &&
+                         !context_.tried_halts.contains(partition.name(), acquired.stored);
+  if (paused || (halted && !of_program && !once_more)) {
+    partition.stop(halted, paused);
+    partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), acquired.reason,
+                   acquired.halt_offset);
+    return;
+  }
+  partition.go(once_more, halted);
+  partition.tell(Step::kAcquired, acquired.stored.last());
+  position(partition);
+}
+
+void Acquisition::refuse(Partition& partition, const Refused& refused) {
+  partition.refused(refused, context_.options.failures.program_error_retry);
+  if (refused.epoch) {
+    consequences_.halt(partition, {refused.kind, refused.reason, std::nullopt});
+    return;
+  }
+  // There is no row to store the halt in; it is asked again, for an operator may have made one.
+  if (!partition.status().halted.exchange(true))
+    partition.tell(Step::kHalted, -1, refused.reason);
+}
+
+void Acquisition::position(Partition& partition) {
+  try {
+    partition.seek();
+    partition.tell(Step::kPositioned, partition.held().stored.next());
+  } catch (const kafka::KafkaError& error) {
+    if (partition.seek_failed(kSeekRetry) % kMaxFailedSeeks != 0)
+      return;
+    partition.warn(Warning::kPositionFailed,
+                   fmt::format("Kafka does not take the position yet: {}", error.what()));
+    if (error.kind() == kafka::ErrorKind::kFetcherStarting)
+      context_.requests.restart_fetch(partition.name());
+  }
+}
+
+}  // namespace pawl::engine

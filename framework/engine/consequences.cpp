@@ -1,0 +1,272 @@
+#include "engine/consequences.hpp"
+
+#include <fmt/format.h>
+
+#include "dead_letters/store/dead_letters.hpp"
+#include "engine/halt_texts.hpp"
+#include "engine/last_step.hpp"
+#include "engine/retries.hpp"
+
+namespace pawl::engine {
+namespace {
+
+std::string handler_of(const Attempt& attempt) {
+  const auto* binding = attempt.subject.binding;
+  return binding == nullptr ? std::string() : binding->label;
+}
+
+/// To record what follows from an attempt failed.
+Attempt note_failed(const Attempt& attempt, Failure failure) {
+  auto note = attempt;
+  note.what = Undertaking::kNote;
+  note.failure = std::move(failure);
+  note.counted = false;
+  return note;
+}
+
+}  // namespace
+
+void Consequences::follow(Partition& partition, const Attempt& attempt) {
+  apply(partition, attempt, verdict_on(partition, attempt));
+}
+
+Action Consequences::verdict_on(const Partition& partition, const Attempt& attempt) const {
+  const auto& options = options_of(attempt);
+  Policy policy;
+  policy.then = options.then;
+  policy.most_attempts = attempts_allowed(options);
+  policy.breaker_open =
+      !context_.breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
+  return decide(attempt, partition.head(), policy);
+}
+
+void Consequences::apply(Partition& partition, const Attempt& attempt, const Action& action) {
+  if (leaves_doubt(attempt)) {
+    // Behind the end of the log there is no message (yet).
+    const bool at_end = attempt.what == Undertaking::kEndOfLog;
+    partition.tell(Step::kInDoubt, at_end ? partition.held().stored.last() : attempt.offset,
+                   attempt.failure.text);
+  }
+  if (shows_room(attempt))
+    partition.has_room();
+  partition.pace().failed(attempt, action.company);
+  if (action.company == Action::Company::kAlone && attempt.what == Undertaking::kMessage)
+    partition.head().broke_connection = attempt.offset;
+  // The statements were no longer stale: should they be again, it is by another change.
+  if (!is_stale_statement(attempt.failure))
+    partition.head().prepared_anew_for.reset();
+  say(partition, attempt, action);
+  act(partition, attempt, action);
+  partition.back_off(action.wait);
+}
+
+void Consequences::act(Partition& partition, const Attempt& attempt, const Action& action) {
+  using What = Action::What;
+  const auto& failure = attempt.failure;
+  switch (action.what) {
+    case What::kReconnect:
+      return session_.lose(failure.text);
+    case What::kGiveWay:
+      return give_way(partition, failure.text);
+    case What::kAskAgain:
+      return partition.acquire_again(false);
+    case What::kPrepareAnew:
+      return prepare_anew(partition, attempt);
+    case What::kWaitForRoom:
+      return partition.wait_for_room(failure.text);
+    case What::kCount:
+      return count_and_decide(partition, attempt);
+    case What::kRetry:
+      return partition.rest(wait_before_retry(options_of(attempt), partition.head().attempts));
+    case What::kSetAside:
+      return set_aside(partition, attempt);
+    case What::kHaltAtMessage:
+      return halt_at_message(partition, attempt);
+    case What::kHaltProgram:
+      return halt_program(partition, attempt);
+    case What::kHaltFlood:
+      return halt_flood(partition, attempt);
+    case What::kTryAgain:
+    case What::kGoOn:
+      return;
+  }
+}
+
+void Consequences::say(const Partition& partition, const Attempt& attempt,
+                       const Action& action) const {
+  const bool asks_again = action.what == Action::What::kAskAgain;
+  switch (action.say) {
+    case Action::Say::kNothing:
+      return;
+    case Action::Say::kFailed:
+      return tell_failed(partition, attempt.offset, attempt.failure);
+    case Action::Say::kWarning:
+      return partition.warn(
+          warning_of(attempt),
+          warning_text(attempt) + (asks_again ? "; asking the register and Kafka again" : ""));
+  }
+}
+
+void Consequences::tell_failed(const Partition& partition, std::int64_t offset,
+                               const Failure& failure) const {
+  partition.tell(Step::kFailed, offset, told(failure, context_.options.log.error_details));
+}
+
+void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
+  if (attempt.what != Undertaking::kAcquire && attempt.what != Undertaking::kHalt)
+    partition.head().prepared_anew_for = attempt.offset;
+  session_.renew();
+  // Before the pause that decide() wants.
+  partition.acquire_again(false);
+}
+
+void Consequences::count_and_decide(Partition& partition, const Attempt& attempt) {
+  if (!count_attempt(partition, attempt)) {
+    tell_failed(partition, attempt.offset, attempt.failure);
+    return;
+  }
+  auto counted = attempt;
+  counted.counted = true;
+  const auto action = verdict_on(partition, counted);
+  auto said = attempt.failure;
+  if (action.what == Action::What::kRetry) {
+    said.text += fmt::format(" (attempt {} of {})", partition.head().attempts,
+                             attempts_allowed(options_of(attempt)));
+  }
+  tell_failed(partition, attempt.offset, said);
+  apply(partition, counted, action);
+}
+
+/// False: the register could not be asked, or the partition is no longer ours; that is dealt with.
+bool Consequences::count_attempt(Partition& partition, const Attempt& attempt) {
+  try {
+    const auto attempts = context_.offsets.record_attempt(*session_, partition.name(),
+                                                          *partition.held().epoch, attempt.offset);
+    if (!attempts) {
+      give_way(partition);
+      return false;
+    }
+    partition.head().attempts = *attempts;
+    return true;
+  } catch (...) {
+    follow(partition, note_failed(attempt, session_.why_failed()));
+    return false;
+  }
+}
+
+bool Consequences::count_broken_connection(Partition& partition) {
+  const auto& item = partition.inbox().front();
+  auto& broke = partition.head().broke_connection;
+  if (broke != item.record.offset()) {
+    broke.reset();
+    return true;
+  }
+  Attempt attempt{Undertaking::kLostConnection};
+  attempt.offset = item.record.offset();
+  attempt.subject = identify(context_.router, partition.view(item));
+  attempt.failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
+  attempt.failure.reason = ledger::dead_reason::kError;
+  // Until the register has it, it is to be counted still.
+  if (!count_attempt(partition, attempt))
+    return false;
+  broke.reset();
+  ++partition.head().broken_connections;
+  const auto action = verdict_on(partition, attempt);
+  apply(partition, attempt, action);
+  return action.what == Action::What::kGoOn;
+}
+
+void Consequences::give_way(Partition& partition, std::string_view why) {
+  partition.tell(Step::kFenced, partition.held().stored.last(), why);
+  partition.acquire_again(true);
+}
+
+void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
+  const auto& options = options_of(attempt);
+  const auto& failure = attempt.failure;
+  const auto& item = partition.inbox().front();
+  const auto message = partition.view(item);
+  ledger::Burial burial;
+  burial.reason = failure.reason;
+  burial.handler = handler_of(attempt);
+  burial.idempotency_key = attempt.subject.key;
+  burial.sqlstate = failure.sqlstate;
+  burial.error = failure.text;
+  burial.error_detail = failure.detail;
+  burial.attempts = partition.head().attempts;
+  burial.leader_epoch = item.record.leader_epoch();
+  burial.parks_its_key = options.then == FailurePolicy::kPark && message.key().has_value();
+  try {
+    const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
+    processor_.set_aside(*session_,
+                         {message, partition.held().source, item.record.leader_epoch(), advance},
+                         attempt.subject, options.then, burial);
+  } catch (...) {
+    follow(partition, note_failed(attempt, session_.why_failed()));
+    return;
+  }
+  context_.breaker.count(burial.handler, failure.way());
+  partition.moved_past();
+}
+
+void Consequences::halt_at_message(Partition& partition, const Attempt& attempt) {
+  const bool crashed = attempt.failure.reason == ledger::dead_reason::kCrash;
+  halt(partition, {crashed ? ledger::halt_kind::kCrash : ledger::halt_kind::kMessage,
+                   halt_at_message_text({context_.options, partition.name()}, attempt,
+                                        partition.head().attempts),
+                   attempt.offset});
+}
+
+void Consequences::halt_program(Partition& partition, const Attempt& attempt) {
+  const auto pause = options_of(attempt).program_error_retry;
+  const bool of_message = attempt.what != Undertaking::kEndOfLog;
+  halt(partition,
+       {ledger::halt_kind::kProgram,
+        halt_program_text({context_.options, partition.name()}, attempt, pause),
+        of_message ? std::optional(attempt.offset) : std::nullopt},
+       pause);
+}
+
+/// The breaker is open. Told once for each partition that it stops.
+void Consequences::halt_flood(Partition& partition, const Attempt& attempt) {
+  const auto& options = options_of(attempt);
+  const auto handler = handler_of(attempt);
+  if (!partition.status().halted) {
+    const auto detail = flood_text(options, attempt);
+    Event event{Step::kBreakerOpen};
+    event.topic = partition.name().topic;
+    event.partition = partition.name().partition;
+    event.offset = partition.held().stored.last();
+    event.message_offset = attempt.offset;
+    event.handler = handler;
+    event.detail = detail;
+    context_.observers.emit(event);
+  }
+  halt(partition,
+       {ledger::halt_kind::kProgram,
+        halt_flood_text({context_.options, partition.name()}, options, attempt, handler),
+        attempt.offset},
+       options.program_error_retry);
+}
+
+void Consequences::halt(Partition& partition, const ledger::Halt& halt,
+                        std::optional<std::chrono::milliseconds> retry_after) {
+  try {
+    if (!context_.offsets.halt(*session_, partition.name(), *partition.held().epoch, halt)) {
+      give_way(partition);
+      return;
+    }
+  } catch (const std::exception&) {
+    Attempt attempt{Undertaking::kHalt, session_.why_failed()};
+    attempt.about = halt.reason;
+    attempt.offset = partition.held().stored.last();
+    follow(partition, attempt);
+    return;
+  }
+  if (!retry_after)
+    context_.tried_halts.add(partition.name(), partition.held().stored);
+  if (partition.halted(retry_after))
+    partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset);
+}
+
+}  // namespace pawl::engine

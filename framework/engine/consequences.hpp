@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "engine/context.hpp"
+#include "engine/message_processor.hpp"
+#include "engine/partition.hpp"
+#include "engine/verdict.hpp"
+#include "engine/worker_session.hpp"
+#include "ledger/types.hpp"
+
+namespace pawl::engine {
+
+/// Carries out what decide() says of a failed attempt: tells of it, counts it, waits, sets the
+/// message aside, halts, lets go of the session. What fails meanwhile is an attempt as well. One
+/// worker's.
+class Consequences {
+ public:
+  Consequences(Context& context, WorkerSession& session, MessageProcessor& processor)
+      : context_(context), session_(session), processor_(processor) {}
+
+  void follow(Partition& partition, const Attempt& attempt);
+
+  /// The message at the head broke its connection before, perhaps: that is counted now. False: it
+  /// must not run (now).
+  bool count_broken_connection(Partition& partition);
+
+  /// The register refused us: the partition is ours again only once Kafka confirms it.
+  void give_way(Partition& partition, std::string_view why = "another owner has the partition");
+
+  /// Stores it. `retry_after`: it is tried again by itself, without losing its place.
+  void halt(Partition& partition, const ledger::Halt& halt,
+            std::optional<std::chrono::milliseconds> retry_after = std::nullopt);
+
+  /// The policy of the handler that the attempt was of, or the general one.
+  [[nodiscard]] const FailureOptions& options_of(const Attempt& attempt) const {
+    return attempt.subject.binding == nullptr ? context_.options.failures
+                                              : attempt.subject.binding->failures;
+  }
+
+ private:
+  [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;
+  void apply(Partition& partition, const Attempt& attempt, const Action& action);
+  void act(Partition& partition, const Attempt& attempt, const Action& action);
+  void say(const Partition& partition, const Attempt& attempt, const Action& action) const;
+  void tell_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
+  void count_and_decide(Partition& partition, const Attempt& attempt);
+  bool count_attempt(Partition& partition, const Attempt& attempt);
+  void prepare_anew(Partition& partition, const Attempt& attempt);
+  void set_aside(Partition& partition, const Attempt& attempt);
+  void halt_at_message(Partition& partition, const Attempt& attempt);
+  void halt_program(Partition& partition, const Attempt& attempt);
+  void halt_flood(Partition& partition, const Attempt& attempt);
+
+  Context& context_;
+  WorkerSession& session_;
+  MessageProcessor& processor_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,134 @@
+#include "engine/halt_texts.hpp"
+
+#include <fmt/format.h>
+
+#include "config/units.hpp"
+#include "engine/position_checks.hpp"
+#include "handlers/handler_statement.hpp"
+
+namespace pawl::engine {
+namespace {
+
+std::string text_of(const HaltPlace& place) {
+  return place_text(place.options.kafka.group, place.partition);
+}
+
+}  // namespace
+
+std::string place_text(const std::string& group, const TopicPartition& partition) {
+  return fmt::format("{} {} [{}]", group, partition.topic, partition.partition);
+}
+
+Warning warning_of(const Attempt& attempt) {
+  switch (attempt.what) {
+    case Undertaking::kNote:
+      return Warning::kFailureNotStored;
+    case Undertaking::kEndOfLog:
+      return attempt.failure.kind == postgres::FailureClass::kResource ? Warning::kNoRoom
+                                                                       : Warning::kLogEndNotStored;
+    case Undertaking::kAcquire:
+      return Warning::kAcquireFailed;
+    case Undertaking::kHalt:
+      return Warning::kHaltNotStored;
+    case Undertaking::kMessage:
+    case Undertaking::kPipeline:
+    case Undertaking::kBatch:
+    case Undertaking::kLostConnection:
+      break;
+  }
+  return Warning::kOutOfOrder;
+}
+
+std::string warning_text(const Attempt& attempt) {
+  const auto& failure = attempt.failure;
+  switch (attempt.what) {
+    case Undertaking::kNote:
+      return fmt::format("cannot record that a message failed: {}", failure.text);
+    case Undertaking::kEndOfLog:
+      return fmt::format("the end of the log, {}, cannot be stored: {}{}", attempt.offset,
+                         failure.text, sqlstate_text(failure));
+    case Undertaking::kAcquire:
+      return fmt::format("cannot acquire the partition yet: {}", failure.text);
+    case Undertaking::kHalt:
+      return fmt::format(
+          "the partition must halt, and that cannot be stored yet: {}; the reason: {}",
+          failure.text, attempt.about);
+    case Undertaking::kMessage:
+    case Undertaking::kPipeline:
+    case Undertaking::kBatch:
+    case Undertaking::kLostConnection:
+      break;
+  }
+  return failure.text;
+}
+
+std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
+                                 std::uint32_t attempts) {
+  const auto& failure = attempt.failure;
+  const auto& key = attempt.subject.key;
+  const auto& [topic, partition] = place.partition;
+  const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
+  return fmt::format(
+      "{} offset {} key {}: {}{} (attempts: {}). The partition stands before this message, others "
+      "go on. Correct the cause, then: pawl partitions resume --config FILE --topic {} --partition "
+      "{}; or leave the message out: pawl partitions skip --config FILE --topic {} --partition {} "
+      "--offset {}",
+      text_of(place), attempt.offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
+      ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
+      sqlstate_text(failure), attempts, topic, partition, topic, partition, attempt.offset);
+}
+
+std::string halt_program_text(const HaltPlace& place, const Attempt& attempt,
+                              std::chrono::milliseconds pause) {
+  const auto again = config::format_duration(pause);
+  if (attempt.what == Undertaking::kEndOfLog) {
+    return fmt::format(
+        "{}: {}. No message is concerned. Correct the database (triggers, rights and constraints "
+        "of {}.processed_kafka_offsets); it is tried again every {} by itself",
+        text_of(place), warning_text(attempt), place.options.postgres.schema, again);
+  }
+  return fmt::format(
+      "{} offset {}: the handler's SQL cannot run: {}{}. Correct the database or the handler; it "
+      "is tried again every {} by itself",
+      text_of(place), attempt.offset, attempt.failure.text, sqlstate_text(attempt.failure), again);
+}
+
+std::string flood_text(const FailureOptions& options, const Attempt& attempt) {
+  return fmt::format(
+      "{} messages in a row failed in one way ({}), so none is set aside any more: {}",
+      options.breaker, attempt.failure.way(), attempt.failure.text);
+}
+
+std::string halt_flood_text(const HaltPlace& place, const FailureOptions& options,
+                            const Attempt& attempt, const std::string& handler) {
+  return fmt::format(
+      "{} offset {}: {} messages of {} in a row failed in this way, so none is set aside any more: "
+      "{}. Correct the cause; it is tried again every {} by itself",
+      text_of(place), attempt.offset, options.breaker,
+      handler.empty() ? "no handler" : handlers::handler_text(handler), attempt.failure.text,
+      config::format_duration(options.program_error_retry));
+}
+
+std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& next,
+                                  ledger::Position stored, std::int32_t stored_epoch) {
+  return fmt::format(
+      "{}: offset {} carries leader epoch {}, but offset {} was processed under epoch {}: the log "
+      "was truncated or the topic recreated. Nothing was skipped. Find out what was lost, then "
+      "state the position: {}",
+      text_of(place), next.record.offset(), next.leader_epoch.value_or(-1), stored.last(),
+      stored_epoch, set_command(place.partition));
+}
+
+std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
+                                 ledger::Position stored) {
+  return fmt::format(
+      "{}: offset {} and the rest of its batch cannot be read: {}. The broker's log is damaged "
+      "there, or written in a format that this program does not know. Stored offset is {}, nothing "
+      "was skipped. Let a replica lead that has the batch whole, or bring a newer program, then "
+      "`pawl partitions resume`. To go on without these records, look where the batch ends "
+      "(kafka-dump-log.sh on the broker), then: {}",
+      text_of(place), next.from.next(), next.record.error_text(), stored.last(),
+      set_command(place.partition));
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace pawl::engine {
+
+/// What is known of the message that stands first in a partition, from its attempts before: see
+/// is_plain() for what makes it go alone.
+struct Head {
+  std::uint32_t attempts = 0;            ///< as counted in the register
+  std::uint32_t broken_connections = 0;  ///< in its handler, since it came to the head
+  bool one_try_only = false;             ///< was halted at, and is tried once more by this process
+  bool row_halted = false;               ///< the register's row says that the partition is halted
+  /// Prepared statements were stale: a session was made anew for the message at this offset.
+  std::optional<std::int64_t> prepared_anew_for = std::nullopt;
+  /// The connection was lost while the handler of the message at this offset ran; that is counted
+  /// when the message comes up again.
+  std::optional<std::int64_t> broke_connection = std::nullopt;
+  /// So many messages, it first, may be why another process ended: each of them runs alone
+  /// (engine/probation.hpp).
+  std::uint32_t on_probation = 0;
+
+  [[nodiscard]] bool is_plain() const {
+    return on_probation == 0 && !row_halted && !one_try_only && !broke_connection && attempts == 0;
+  }
+  /// Something failed of it. Where it passes alone, it was the culprit of the batch that failed.
+  [[nodiscard]] bool had_failed() const {
+    return attempts > 0 || row_halted || prepared_anew_for.has_value();
+  }
+  /// The partition stands elsewhere, or an operator begins anew.
+  void forget_attempts() {
+    attempts = 0;
+    broken_connections = 0;
+  }
+  /// It is behind: whatever comes next begins anew, but for what is on probation.
+  void pass() {
+    const auto still_on_probation = on_probation;
+    *this = {};
+    on_probation = still_on_probation;
+  }
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+namespace pawl::engine {
+
+/// What others want of a thread: commands, in the order in which they were posted, and the word
+/// that there is something to look at. One thread serves it, any may write to it.
+class Mailbox {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Command = std::function<void()>;
+
+  /// False: it is closed, and the command is let go of with all that it holds.
+  bool post(Command command);
+  /// Ends a wait() without a command.
+  void wake();
+  [[nodiscard]] bool has_mail() const;
+
+  // The thread that serves it:
+  /// Runs what was posted so far. A command may post more, which the next call runs.
+  void serve();
+  /// Serves what was posted so far and takes nothing more.
+  void close();
+  /// Until there is mail, somebody calls wake(), or the time has come.
+  void wait(Clock::time_point until);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Command> commands_;  // guarded by mutex_
+  bool woken_ = false;            // guarded by mutex_
+  bool closed_ = false;           // guarded by mutex_
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,352 @@
+#include "engine/partition.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A message that is tried again after less time stays in hand, with what is behind it.
+constexpr milliseconds kKeepsFetched{1000};
+
+milliseconds jitter(milliseconds upper) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return milliseconds(std::uniform_int_distribution<milliseconds::rep>(0, upper.count())(random));
+}
+
+}  // namespace
+
+Partition::Partition(Context& context, std::shared_ptr<kafka::PartitionStream> stream)
+    : context_(context),
+      stream_(std::move(stream)),
+      status_(context.board.add(stream_->partition())),
+      pace_(PipelinePace(context.options.consumer.pipeline),
+            BatchPace(context.options.batch.max_messages, context.longest_batch)),
+      acquire_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
+      retry_backoff_(context.options.failures.retry_initial, context.options.failures.retry_max) {}
+
+Partition::~Partition() {
+  context_.board.remove(status_);
+}
+
+ledger::Advance Partition::step_over(const Inbox::Item& item) const {
+  ledger::Advance advance;
+  advance.epoch = *held_.epoch;
+  advance.from = item.from;
+  advance.to = ledger::Position::behind(item.record.offset());
+  advance.halted = head_.row_halted;
+  advance.leader_epoch = item.leader_epoch;
+  if (!item.is_message()) {
+    // The end of the log: what it stands for is before it.
+    advance.to = ledger::Position::before(item.record.offset());
+    advance.outcome = ledger::Outcome::kEndOfLog;
+  } else {
+    advance.timestamp = view(item).timestamp();
+  }
+  return advance;
+}
+
+std::optional<Partition::Clock::time_point> Partition::due() const {
+  if (phase_ == Phase::kStopped || (running() && inbox_.empty()))
+    return std::nullopt;
+  const auto look_again = running() ? pace_.look_again() : std::nullopt;
+  return look_again ? std::max(not_before_, *look_again) : not_before_;
+}
+
+void Partition::back_off(Action::Wait how) {
+  switch (how) {
+    case Action::Wait::kNone:
+      return;
+    case Action::Wait::kJitter:
+      wait(jitter(context_.options.postgres.retry_initial));
+      return;
+    case Action::Wait::kAcquireBackoff:
+      wait(acquire_backoff_.next());
+      return;
+    case Action::Wait::kRetryBackoff:
+      wait(retry_backoff_.next());
+      return;
+  }
+}
+
+void Partition::rest(Clock::duration time) {
+  wait(time);
+  if (time >= kKeepsFetched)
+    happens(Happening::kRest);
+}
+
+void Partition::wait_for_room(const std::string& why) {
+  without_room_ = true;
+  rest(acquire_backoff_.next());
+  context_.database_reachable.refused(name(), why);
+}
+
+void Partition::has_room() {
+  if (!std::exchange(without_room_, false))
+    return;
+  context_.database_reachable.accepted(name());
+}
+
+void Partition::note_range(const std::optional<kafka::LogRange>& range) {
+  range_ = range;
+  if (range)
+    status_->log_end = range->end;
+}
+
+void Partition::granted(const Positioned& positioned) {
+  const auto& acquired = positioned.acquired;
+  const bool elsewhere = held_.stored != acquired.stored;
+  if (elsewhere) {
+    head_.forget_attempts();
+    pace_.forget_failures();
+  }
+  if (acquired.previous_owner != context_.owner) {
+    context_.previous_owners.took_over(
+        name(), acquired.released ? std::nullopt : acquired.previous_backend);
+  }
+  held_ = {acquired.epoch,  positioned.source,     positioned.topic_id,
+           acquired.stored, acquired.leader_epoch, context_.previous_owners.session_of(name())};
+  status_->position = acquired.stored.next();
+  // The register may have gone back: an end that was reached before is not behind it any more.
+  status_->end_seen = -1;
+  status_->acquired_in(positioned.topic_id, acquired.stored.next());
+  // The acquire was a synchronous commit, and so everything before it is on disk.
+  status_->durable = acquired.stored.next();
+  status_->acquired = true;
+}
+
+void Partition::go(bool once_more, bool row_halted) {
+  head_.one_try_only = once_more;
+  head_.row_halted = row_halted;
+  status_->paused = false;
+  status_->halted = false;
+  failed_seeks_ = 0;
+  happens(Happening::kGranted);
+}
+
+void Partition::stop(bool halted, bool paused) {
+  head_.one_try_only = false;
+  head_.row_halted = halted;
+  status_->paused = paused;
+  status_->halted = halted;
+  happens(Happening::kStop);
+}
+
+void Partition::refused(const Refused& refused, milliseconds again) {
+  held_.epoch = refused.epoch;
+  held_.stored = refused.stored;
+  // Who resumes wants Kafka to be asked once more.
+  inbox_.forget_refusal();
+  status_->acquired = true;
+  if (!refused.epoch) {
+    // All partitions of the topic at one time, so that one question serves them.
+    not_before_ = refused.asked_at.value_or(Clock::now()) + again;
+    return;
+  }
+  const auto next = refused.stored.next();
+  if (status_->position > next) {
+    // The register went back; Kafka must not be told what it does not have any more.
+    status_->position = next;
+    status_->durable = next;
+  }
+}
+
+void Partition::seek() {
+  clear();
+  inbox_.open(held_.stored);
+  const kafka::LogPosition next{held_.stored.next(), held_.leader_epoch};
+  fetching_ = true;
+  context_.membership->intake().open(*stream_, next.offset, [&] {
+    context_.membership->seek_and_resume(name(), next, kafka::kAnswerTimeout);
+  });
+  inbox_.saw_life(Clock::now(), status_->log_end_answers);
+  happens(Happening::kSeekTaken);
+}
+
+std::uint32_t Partition::seek_failed(Clock::duration pause) {
+  wait(pause);
+  return ++failed_seeks_;
+}
+
+/// Nothing has come. False: Kafka must be asked again, for its client is stuck.
+bool Partition::watch_stream(Clock::time_point now) {
+  if (!inbox_.is_stuck(now, {status_->log_end, status_->end_seen, status_->log_end_answers}))
+    return true;
+  inbox_.saw_life(now, status_->log_end_answers);
+  warn(Warning::kStreamStuck,
+       "Kafka has records but delivers none; seeking again. When this comes again and again the "
+       "batch there may be in a format that Kafka's client does not know");
+  return false;
+}
+
+Partition::Fetched Partition::take(std::size_t most) {
+  Fetched fetched;
+  if (inbox_.ends_unreadable())
+    return fetched;
+  auto records = stream_->take(most);
+  const auto now = Clock::now();
+  if (records.empty()) {
+    if (!watch_stream(now))
+      seek_again();
+    return fetched;
+  }
+  inbox_.saw_life(now, status_->log_end_answers);
+  for (auto& record : records) {
+    if (inbox_.ends_unreadable())
+      break;
+    switch (inbox_.take(record)) {
+      case Inbox::Taken::kYes:
+        fetched.came = true;
+        break;
+      case Inbox::Taken::kNotNext:
+        seek_again();
+        return fetched;
+      case Inbox::Taken::kError:
+        fetched.errors.push_back(std::move(record));
+        if (fetched.errors.back().error_kind() == kafka::ErrorKind::kPositionRefused)
+          return fetched;
+        break;
+    }
+  }
+  return fetched;
+}
+
+void Partition::moved_past(std::size_t items, Clock::duration took) {
+  std::size_t messages = 0;
+  for (; items > 0; --items) {
+    const auto& item = inbox_.front();
+    if (item.is_message()) {
+      ++messages;
+      held_.leader_epoch = item.leader_epoch;
+      held_.stored = ledger::Position::behind(item.record.offset());
+      status_->position = held_.stored.next();
+    } else {
+      reached_end(item.record.offset());
+    }
+    inbox_.pop_front();
+  }
+  pace_.passed(messages, held_.stored.last(), head_.had_failed(), took);
+  head_is_behind();
+}
+
+void Partition::head_is_behind() {
+  has_room();
+  if (status_->halted.exchange(false))
+    tell(Step::kAcquired, held_.stored.last(), "the cause of its halt is gone");
+  head_.pass();
+  retry_backoff_.reset();
+  acquire_backoff_.reset();
+}
+
+void Partition::passed_end(bool stored) {
+  const auto end = inbox_.front().record.offset();
+  if (stored) {
+    held_.stored = ledger::Position::before(end);
+    held_.leader_epoch = inbox_.front().leader_epoch;
+    status_->position = end;
+    // Whatever was halted or being tried again stood before the end and is not there any more.
+    head_is_behind();
+  }
+  has_room();
+  inbox_.pop_front();
+  // Whatever was in a dead process' hands is behind.
+  head_.on_probation = 0;
+  acquire_backoff_.reset();
+  reached_end(end);
+}
+
+void Partition::reached_end(std::int64_t end) {
+  status_->end_seen = end;
+  // The monitor may have heard of more meanwhile.
+  auto known = status_->log_end.load();
+  while (known < end && !status_->log_end.compare_exchange_weak(known, end)) {
+  }
+  tell(Step::kCaughtUp, end);
+}
+
+void Partition::acquire_again(bool must_prove) {
+  happens(Happening::kAskAgain);
+  must_prove_ = must_prove_ || must_prove;
+  wait(must_prove ? acquire_backoff_.next() : milliseconds(0));
+}
+
+void Partition::doubt_topic() {
+  if (happens(Happening::kTopicInDoubt))
+    wait(milliseconds(0));
+}
+
+void Partition::position_refused(const std::string& why, Clock::duration pause) {
+  inbox_.note_refusal(held_.stored.next(), why);
+  acquire_again(false);
+  wait(pause);
+}
+
+bool Partition::halted(std::optional<milliseconds> retry_after) {
+  head_.row_halted = true;
+  const bool was = status_->halted.exchange(true);
+  if (retry_after) {
+    rest(*retry_after);
+    return !was;
+  }
+  head_.forget_attempts();
+  happens(Happening::kStop);
+  return true;
+}
+
+void Partition::let_go() {
+  clear();
+  has_room();
+  tell(Step::kRevoked, held_.stored.last());
+}
+
+bool Partition::happens(Happening what) {
+  const auto next = after(phase_, what);
+  if (!next)
+    return false;
+  phase_ = *next;
+  // A seek of Kafka's client stops what it fetches by itself.
+  if (phase_ != Phase::kRunning && what != Happening::kSeekAgain)
+    stop_fetching();
+  if (phase_ != Phase::kRunning)
+    clear();
+  return true;
+}
+
+void Partition::stop_fetching() {
+  if (!std::exchange(fetching_, false))
+    return;
+  context_.membership->intake().shut(*stream_, [&] { context_.membership->pause(name()); });
+}
+
+void Partition::clear() {
+  inbox_.clear();
+  pace_.stop_lingering();
+}
+
+void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
+                     std::optional<std::int64_t> message_offset) const {
+  Event event{step};
+  event.detail = detail;
+  event.message_offset = message_offset;
+  emit(event, offset);
+}
+
+void Partition::warn(Warning warning, std::string_view detail) const {
+  emit(warning_event(warning, detail), held_.stored.last());
+}
+
+void Partition::emit(Event event, std::int64_t offset) const {
+  event.topic = name().topic;
+  event.partition = name().partition;
+  event.offset = offset;
+  const auto end = status_->log_end.load();
+  const auto next = status_->position.load();
+  if (end >= 0 && next >= 0)
+    event.lag = std::max<std::int64_t>(0, end - next);
+  context_.observers.emit(event);
+}
+
+}  // namespace pawl::engine

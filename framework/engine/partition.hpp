@@ -1,0 +1,167 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/backoff.hpp"
+#include "engine/context.hpp"
+#include "engine/head.hpp"
+#include "engine/inbox.hpp"
+#include "engine/pace.hpp"
+#include "engine/partition_status.hpp"
+#include "engine/phase.hpp"
+#include "engine/positions.hpp"
+#include "engine/verdict.hpp"
+#include "kafka/partition_stream.hpp"
+#include "ledger/offset_register.hpp"
+#include "ledger/types.hpp"
+
+namespace pawl::engine {
+
+/// One partition in the hands of a worker, from assignment to revocation: a state machine
+/// (engine/phase.hpp) over what the register said of it, and the parts that know its records
+/// (Inbox), the message at its head (Head) and how many messages go together (Pace). It changes
+/// nothing in PostgreSQL. Used by the worker's thread only.
+/// More than 25 members, for it is what all others speak of: half of them give sight of a part.
+class Partition {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// What the register said.
+  struct Held {
+    std::optional<ledger::OwnerEpoch> epoch;
+    ledger::SourceId source{};
+    std::string topic_id;
+    ledger::Position stored;                   ///< as committed by us since
+    std::optional<std::int32_t> leader_epoch;  ///< KIP-320: of the record at `stored`, if known
+    /// Another process' session, which may hold locks.
+    std::optional<postgres::Backend> previous_owner;
+  };
+
+  Partition(Context& context, std::shared_ptr<kafka::PartitionStream> stream);
+  ~Partition();
+  Partition(const Partition&) = delete;
+  Partition& operator=(const Partition&) = delete;
+
+  [[nodiscard]] const TopicPartition& name() const { return stream_->partition(); }
+  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] bool running() const { return phase_ == Phase::kRunning; }
+  [[nodiscard]] const Held& held() const { return held_; }
+  /// Acquired over the connection that the worker has now. If not, a crash of the database may have
+  /// taken back what `status` says, although the register still has our epoch.
+  [[nodiscard]] bool held_here() const { return held_.epoch && phase_ != Phase::kAcquiring; }
+  [[nodiscard]] PartitionStatus& status() const { return *status_; }
+  [[nodiscard]] Head& head() { return head_; }
+  [[nodiscard]] const Head& head() const { return head_; }
+  [[nodiscard]] const Inbox& inbox() const { return inbox_; }
+  [[nodiscard]] Pace& pace() { return pace_; }
+  [[nodiscard]] const Pace& pace() const { return pace_; }
+
+  [[nodiscard]] Message view(const Inbox::Item& item) const {
+    return item.record.view(name().topic, held_.topic_id);
+  }
+  /// The register's step over this record; behind which offset is the record's own knowledge.
+  [[nodiscard]] ledger::Advance step_over(const Inbox::Item& item) const;
+
+  // When:
+  /// Nothing is tried before.
+  [[nodiscard]] bool is_due(Clock::time_point now) const { return now >= not_before_; }
+  /// When there is something to do; nullopt: not before something happens.
+  [[nodiscard]] std::optional<Clock::time_point> due() const;
+  void wait(Clock::duration time) { not_before_ = Clock::now() + time; }
+  void back_off(Action::Wait wait);
+  /// Nothing is tried for so long. What was fetched would only keep room in kafka.buffer from
+  /// others meanwhile, so where it is long it is fetched again.
+  void rest(Clock::duration time);
+  /// The server has no disk, memory or connection to spare: waited for as for a server that is
+  /// away.
+  void wait_for_room(const std::string& why);
+  void has_room();
+
+  // On the way to its records:
+  /// Ours is to be shown to Kafka before the register is asked again: somebody took the partition.
+  [[nodiscard]] bool must_prove() const { return must_prove_; }
+  void proven() { must_prove_ = false; }
+  /// The log's range, as asked for many partitions at once, a moment ago.
+  void note_range(const std::optional<kafka::LogRange>& range);
+  [[nodiscard]] const std::optional<kafka::LogRange>& range() const { return range_; }
+  /// The register has given it to us; whether it may run is said next.
+  void granted(const Positioned& positioned);
+  /// It may run, or must not.
+  void go(bool once_more, bool row_halted);
+  void stop(bool halted, bool paused);
+  /// The register has not given it to us, or only to be halted. `again`: when it is asked again
+  /// where there is no row to store a halt in.
+  void refused(const Refused& refused, std::chrono::milliseconds again);
+  /// Kafka is told to deliver from the stored offset. Throws kafka::KafkaError.
+  void seek();
+  /// Kafka did not take the position; the number of times that it did not.
+  std::uint32_t seek_failed(Clock::duration pause);
+
+  // Its records:
+  struct Fetched {
+    bool came = false;                  ///< there is more in the inbox
+    std::vector<kafka::Record> errors;  ///< of Kafka's, about which somebody must do something
+  };
+  /// Takes what has been fetched, up to so many. It may not be running any more.
+  Fetched take(std::size_t most);
+  /// The first `items` of the inbox are behind, the last of them a message, and took so long.
+  void moved_past(std::size_t items = 1, Clock::duration took = {});
+  /// The end of the log is behind; `stored`: so is what stands before it, by the register.
+  void passed_end(bool stored);
+
+  // What goes wrong:
+  /// Kafka is told the position again.
+  void seek_again() { happens(Happening::kSeekAgain); }
+  /// The register is asked again; `must_prove`: Kafka before it.
+  void acquire_again(bool must_prove);
+  void doubt_topic();
+  /// Kafka cannot deliver from the position. Acquiring again holds it against the log's range; when
+  /// Kafka refuses it as well then, the next acquire halts. What was fetched and not processed is
+  /// fetched again.
+  void position_refused(const std::string& why, Clock::duration pause);
+  /// The register has its halt. `retry_after`: it is tried again by itself, without losing its
+  /// place. Returns whether that is news.
+  bool halted(std::optional<std::chrono::milliseconds> retry_after);
+
+  /// It is revoked: what was fetched goes.
+  void let_go();
+
+  void tell(Step step, std::int64_t offset, std::string_view detail = {},
+            std::optional<std::int64_t> message_offset = std::nullopt) const;
+  /// Something is the matter with it, where it stands.
+  void warn(Warning warning, std::string_view detail) const;
+
+ private:
+  bool happens(Happening what);
+  void stop_fetching();
+  void clear();
+  void head_is_behind();
+  void reached_end(std::int64_t end);
+  void emit(Event event, std::int64_t offset) const;
+  bool watch_stream(Clock::time_point now);
+
+  Context& context_;
+  const std::shared_ptr<kafka::PartitionStream> stream_;
+  const std::shared_ptr<PartitionStatus> status_;
+  Phase phase_ = Phase::kAcquiring;
+  Clock::time_point not_before_{};
+  Held held_;
+  Inbox inbox_;
+  Head head_;
+  Pace pace_;
+  std::optional<kafka::LogRange> range_;
+  bool must_prove_ = false;
+  bool fetching_ = false;      ///< Kafka was told to deliver
+  bool without_room_ = false;  ///< and the operator was told so
+  std::uint32_t failed_seeks_ = 0;
+  Backoff acquire_backoff_;
+  Backoff retry_backoff_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,224 @@
+#include "engine/worker_session.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace pawl::engine {
+
+using std::chrono::milliseconds;
+
+postgres::SessionSettings session_settings(const Options& options) {
+  postgres::SessionSettings settings;
+  settings.url = options.postgres.url;
+  settings.application_name = "pawl " + options.kafka.group;
+  settings.pooled = options.postgres.pooled;
+  settings.synchronous_commit = options.postgres.synchronous_commit;
+  settings.durable_commit = options.postgres.synchronous_commit;
+  settings.connect_timeout = options.postgres.connect_timeout;
+  settings.lock_timeout = options.postgres.lock_timeout;
+  milliseconds longest{30000};
+  for (const auto& handler : options.handlers)
+    longest = std::max(longest, handler.timeout);
+  settings.statement_timeout =
+      options.handlers.empty() ? longest : options.handlers.front().timeout;
+  // A handler may compute without touching the database for as long as its timeout.
+  settings.idle_in_transaction_timeout = longest + milliseconds(30000);
+  return settings;
+}
+
+WorkerSession::WorkerSession(Context& context)
+    : context_(context),
+      backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
+
+/// A session on which everything is in place; null: on another database than ours. Throws whatever
+/// goes wrong, also what the application's code does.
+std::unique_ptr<postgres::Session> WorkerSession::connect() {
+  auto settings = session_settings(context_.options);
+  if (context_.options.consumer.durability == Durability::kReplayable)
+    settings.synchronous_commit = "off";
+  // None of a worker's own statements waits for anything but a lock; a handler's are on top.
+  settings.answer_timeout = settings.lock_timeout + postgres::kAnswerMargin;
+  settings.unwanted = &stop_asked_;
+  auto fresh = std::make_unique<postgres::Session>(settings);
+  if (fresh->connected_read_only())
+    throw postgres::Error::connection_lost(kReadOnlyServer);
+  if (!ledger::still_registered(*fresh, context_.options.postgres.schema,
+                                context_.options.kafka.cluster, context_.options.kafka.group,
+                                context_.registration))
+    return nullptr;
+  fresh->established();
+  run_connect_functions(*fresh);
+  return fresh;
+}
+
+/// The application's code waits as it likes: the monitor watches it as it does a handler.
+void WorkerSession::run_connect_functions(postgres::Session& fresh) {
+  const auto publish = [this](postgres::Session* session) {
+    const std::scoped_lock lock(mutex_);
+    setting_up_ = session;
+  };
+  publish(&fresh);
+  const auto watched = watch({}, std::nullopt, context_.longest_handler);
+  try {
+    for (const auto& on_connect : context_.registry.connect_functions())
+      on_connect(fresh.connection());
+  } catch (...) {
+    publish(nullptr);
+    throw;
+  }
+  publish(nullptr);
+}
+
+WorkerSession::State WorkerSession::ensure() {
+  if (alive())
+    return State::kSame;
+  if (session_)
+    lose("the connection was found broken");
+  if (Clock::now() < connect_not_before_)
+    return State::kNone;
+  try {
+    auto fresh = connect();
+    if (!fresh) {
+      refuse_database();
+      return State::kNone;
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      session_ = std::move(fresh);
+    }
+    backoff_.reset();
+    was_lost_ = false;
+    database_refused_ = false;
+    context_.database_reachable.answered();
+    Event event{Step::kConnected};
+    event.detail = session_->behind_pooler() && !session_->pooled()
+                       ? "through a pooler; set postgres.pooled = true unless it pools sessions"
+                       : "";
+    context_.observers.emit(event);
+    return State::kNew;
+  } catch (...) {  // code's may be anything
+    connect_not_before_ = Clock::now() + backoff_.next();
+    const auto text =
+        fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
+    context_.database_reachable.failed(text);
+    if (!was_lost_)
+      tell_lost(text);
+    was_lost_ = true;
+    return State::kNone;
+  }
+}
+
+void WorkerSession::refuse_database() {
+  connect_not_before_ = Clock::now() + backoff_.next();
+  context_.database_reachable.failed("another database answers in its place");
+  if (std::exchange(database_refused_, true))
+    return;
+  was_lost_ = true;
+  tell_lost(fmt::format(
+      "this is not database {} in which this process began, or it has given consumer {}/{} another "
+      "number: nothing is read or written in it. Bring the right database back, or restart this "
+      "program to work with this one",
+      context_.registration.database_id, context_.options.kafka.cluster,
+      context_.options.kafka.group));
+}
+
+void WorkerSession::tell_lost(const std::string& why) {
+  Event event{Step::kDisconnected};
+  event.detail = why;
+  context_.observers.emit(event);
+}
+
+/// Its server process may outlive it, with a transaction whose locks are in our way then.
+void WorkerSession::discard() {
+  if (session_ && session_->backend())
+    context_.previous_owners.abandoned(*session_->backend());
+  close();
+}
+
+void WorkerSession::close() {
+  const std::scoped_lock lock(mutex_);
+  session_.reset();
+}
+
+void WorkerSession::renew() {
+  discard();
+  if (end_ == End::kNone)
+    end_ = End::kRenewed;
+}
+
+void WorkerSession::lose(const std::string& why) {
+  discard();
+  end_ = End::kLost;
+  was_lost_ = true;
+  connect_not_before_ = Clock::now() + backoff_.next();
+  context_.database_reachable.failed(why);
+  tell_lost(why);
+}
+
+void WorkerSession::lose_if_read_only() {
+  if (session_->is_read_only())
+    lose(kReadOnlyServer);
+}
+
+Failure WorkerSession::why_failed() {
+  auto failure = explain(std::current_exception(), session_->alive());
+  if (failure.kind != postgres::FailureClass::kReadOnly)
+    return failure;
+  try {
+    if (session_->server_is_read_only()) {
+      failure.kind = postgres::FailureClass::kConnection;
+      failure.text = fmt::format("{}: {}", kReadOnlyServer, failure.text);
+    } else {
+      failure.kind = postgres::FailureClass::kMessage;
+    }
+  } catch (const postgres::Error& error) {
+    failure.kind = postgres::FailureClass::kConnection;
+    failure.text = error.what();
+  }
+  return failure;
+}
+
+void WorkerSession::notice_failure(Warning warning, std::string_view what) {
+  const auto failure = why_failed();
+  if (failure.kind == postgres::FailureClass::kConnection) {
+    lose(failure.text);
+    return;
+  }
+  const auto text =
+      fmt::format("{}: {}{}; tried again", what, failure.text, sqlstate_text(failure));
+  context_.observers.emit(warning_event(warning, text));
+}
+
+WorkerSession::Watch WorkerSession::watch(const TopicPartition& partition,
+                                          std::optional<postgres::Backend> previous_owner,
+                                          milliseconds limit) {
+  const std::scoped_lock lock(call_mutex_);
+  call_.active = true;
+  call_.since = Clock::now();
+  call_.limit = limit;
+  call_.own = session_ ? session_->backend() : std::nullopt;
+  call_.previous_owner = std::move(previous_owner);
+  call_.partition = partition;
+  return Watch(*this);
+}
+
+WorkerSession::Watch::~Watch() {
+  const std::scoped_lock lock(session_.call_mutex_);
+  session_.call_.active = false;
+}
+
+WorkerCall WorkerSession::current_call() const {
+  const std::scoped_lock lock(call_mutex_);
+  return call_;
+}
+
+void WorkerSession::interrupt() {
+  const std::scoped_lock lock(mutex_);
+  if (session_)
+    session_->interrupt();
+  if (setting_up_ != nullptr)
+    setting_up_->interrupt();
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,120 @@
+#include "ops/progress.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/catching_up.hpp"
+
+namespace pawl::ops {
+namespace {
+
+/// "8 partitions (1 HALTED, 2 paused)"
+std::string partitions_text(const Progress& progress) {
+  const auto& at = progress.at;
+  if (at.partitions == 0)
+    return progress.assigned_once ? "no partition is assigned" : "no partition is assigned yet";
+  std::vector<std::string> standing;
+  if (at.halted > 0)
+    standing.push_back(fmt::format("{} HALTED", at.halted));
+  if (at.paused > 0)
+    standing.push_back(fmt::format("{} paused", at.paused));
+  return fmt::format("{} partitions{}", at.partitions,
+                     standing.empty() ? "" : fmt::format(" ({})", fmt::join(standing, ", ")));
+}
+
+/// In seconds, where the same partitions were lagging before.
+std::optional<std::int64_t> time_to_catch_up(const Standing& before, const Standing& now,
+                                             std::chrono::milliseconds passed) {
+  if (!before.lag || !now.lag || before.partitions != now.partitions)
+    return std::nullopt;
+  return seconds_to_catch_up(*before.lag, *now.lag, passed);
+}
+
+}  // namespace
+
+void Counters::count(Step step) {
+  const auto add = [](std::atomic<std::uint64_t>& counter) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+  };
+  switch (step) {
+    case Step::kFailed:
+      return add(failed_);
+    case Step::kDuplicate:
+      add(duplicates_);
+      break;
+    case Step::kSkipped:
+      add(skipped_);
+      break;
+    case Step::kDeadLettered:
+      add(dead_);
+      break;
+    case Step::kParked:
+      add(parked_);
+      break;
+    case Step::kCommitted:
+      break;
+    default:
+      return;
+  }
+  add(processed_);
+}
+
+Counts Counters::read() const {
+  return {processed_.load(), duplicates_.load(), skipped_.load(),
+          dead_.load(),      parked_.load(),     failed_.load()};
+}
+
+Standing standing(const std::vector<PartitionSnapshot>& partitions) {
+  Standing at;
+  if (!partitions.empty())
+    at.lag = 0;
+  for (const auto& partition : partitions) {
+    ++at.partitions;
+    at.halted += partition.halted ? 1 : 0;
+    at.paused += partition.paused ? 1 : 0;
+    const auto lag = partition.lag();
+    at.lag = at.lag && lag ? std::optional(*at.lag + *lag) : std::nullopt;
+  }
+  return at;
+}
+
+std::string set_aside_text(const Counts& counts) {
+  if (counts.dead + counts.parked == 0)
+    return "";
+  return fmt::format(", {} DEAD LETTERS, {} parked behind them", counts.dead, counts.parked);
+}
+
+LogLine progress_line(const Progress& before, const Progress& now,
+                      std::chrono::milliseconds passed) {
+  const auto& [total, at, assigned_once] = now;
+  const auto rate = static_cast<double>(total.processed - before.counts.processed) * 1000 /
+                    static_cast<double>(passed.count());
+  const auto eta = time_to_catch_up(before.at, at, passed);
+  LogLine line;
+  line.event = "progress";
+  line.text = fmt::format(
+      "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; {}, lag "
+      "{}{}",
+      total.processed, rate, total.duplicates, total.skipped, set_aside_text(total), total.failed,
+      partitions_text(now), at.lag ? std::to_string(*at.lag) : "not known",
+      eta.value_or(0) > 0 ? fmt::format(", caught up in {}", span_text(*eta)) : "");
+  const auto figure = [&line](std::string_view name, auto number) {
+    line.figures.emplace_back(name, static_cast<std::int64_t>(number));
+  };
+  figure("processed", total.processed);
+  figure("per_second", rate);
+  figure("duplicates", total.duplicates);
+  figure("skipped", total.skipped);
+  figure("dead", total.dead);
+  figure("parked", total.parked);
+  figure("failed", total.failed);
+  figure("partitions", at.partitions);
+  figure("halted", at.halted);
+  figure("paused", at.paused);
+  if (eta)
+    figure("eta_seconds", *eta);
+  line.lag = at.lag.value_or(-1);
+  return line;
+}
+
+}  // namespace pawl::ops

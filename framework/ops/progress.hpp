@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/log_line.hpp"
+#include "pawl/consumer.hpp"
+#include "pawl/observer.hpp"
+
+namespace pawl::ops {
+
+/// Messages since the process began.
+struct Counts {
+  std::uint64_t processed = 0;  ///< behind, however that ended
+  std::uint64_t duplicates = 0;
+  std::uint64_t skipped = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t parked = 0;
+  std::uint64_t failed = 0;  ///< tries
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+/// Counts by what is told of each message; from any thread, without a lock.
+class Counters {
+ public:
+  void count(Step step);
+  [[nodiscard]] Counts read() const;
+
+ private:
+  std::atomic<std::uint64_t> processed_{0};
+  std::atomic<std::uint64_t> duplicates_{0};
+  std::atomic<std::uint64_t> skipped_{0};
+  std::atomic<std::uint64_t> dead_{0};
+  std::atomic<std::uint64_t> parked_{0};
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+/// Where the partitions that are assigned stand, taken together.
+struct Standing {
+  std::int64_t partitions = 0;
+  std::int64_t halted = 0;
+  std::int64_t paused = 0;
+  std::optional<std::int64_t> lag =
+      std::nullopt;  ///< messages; nullopt: not known of each, or none
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+[[nodiscard]] Standing standing(const std::vector<PartitionSnapshot>& partitions);
+
+struct Progress {
+  Counts counts = {};
+  Standing at = {};
+  bool assigned_once = false;  ///< some partition was assigned, by now or before
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+/// The line of the log that says what has been done since `before`, in `passed`, at least 1 ms.
+[[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
+                                    std::chrono::milliseconds passed);
+
+/// ", 3 DEAD LETTERS, 2 parked behind them"; what most consumers never have is said only where it
+/// is so.
+[[nodiscard]] std::string set_aside_text(const Counts& counts);
+
+}  // namespace pawl::ops

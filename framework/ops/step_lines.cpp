@@ -1,0 +1,94 @@
+#include "ops/step_lines.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::ops {
+namespace {
+
+std::string acquired_text(const Event& event) {
+  if (!event.detail.empty())
+    return fmt::format("{}: goes on behind stored offset {}", event.detail, event.offset);
+  if (event.offset < 0)
+    return "assigned, nothing is processed yet: begins at offset 0";
+  return fmt::format("assigned, goes on behind stored offset {}", event.offset);
+}
+
+std::string text_of(const Event& event) {
+  switch (event.step) {
+    case Step::kDeadLettered:
+      return fmt::format("dead letter: {}", event.detail);
+    case Step::kFailed:
+      return fmt::format("one try failed: {}", event.detail);
+    case Step::kKafkaLost:
+      return fmt::format("Kafka does not answer: {}; goes on by itself", event.detail);
+    case Step::kKafkaBack:
+      return "Kafka answers again";
+    case Step::kAcquired:
+      return acquired_text(event);
+    case Step::kRevoked:
+      return fmt::format("taken away behind offset {}", event.offset);
+    case Step::kPaused:
+      return fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ",
+                         event.detail);
+    case Step::kHalted:
+      return fmt::format("HALTED: {}", event.detail);
+    case Step::kFenced:
+      return fmt::format(
+          "another owner or an operator has taken the partition ({}); asking for it again",
+          event.detail);
+    case Step::kInDoubt:
+      return fmt::format(
+          "whether the last COMMIT was stored is unknown ({}); the register will tell",
+          event.detail);
+    default:
+      return std::string(event.detail);
+  }
+}
+
+}  // namespace
+
+std::optional<StepLine> line_of(const Event& event) {
+  using spdlog::level::level_enum;
+  const auto said = [&event](level_enum level, bool limited = false) {
+    return StepLine{level, limited, text_of(event)};
+  };
+  switch (event.step) {
+    case Step::kCommitted:
+    case Step::kDuplicate:
+    case Step::kSkipped:
+    case Step::kParked:
+    case Step::kConnected:
+    case Step::kDisconnected:
+    case Step::kLogEnd:
+    case Step::kDrained:
+      return std::nullopt;
+    case Step::kHalted:
+    case Step::kTopicRefused:
+      return said(level_enum::err);
+    case Step::kHandlersDiffer:
+      return said(level_enum::warn);
+    case Step::kDeadLettered:
+    case Step::kProbation:
+    case Step::kFailed:
+    case Step::kKafkaLost:
+    case Step::kWarning:
+    case Step::kFenced:
+    case Step::kInDoubt:
+      return said(level_enum::warn, true);
+    case Step::kAcquired:
+    case Step::kRevoked:
+    case Step::kPaused:
+    case Step::kKafkaBack:
+    case Step::kTopicServed:
+    case Step::kPruned:
+    case Step::kGroupAwaited:
+      return said(level_enum::info);
+    case Step::kRelayed:
+      return said(level_enum::debug);
+    default:
+      return StepLine{level_enum::debug, false,
+                      fmt::format("{} {} {}", to_string(event.step), event.offset, event.detail)};
+  }
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,254 @@
+#include "retention/pass.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/context.hpp"
+#include "engine/message_key.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLease{30000};
+constexpr milliseconds kLeaseRenewal{5000};
+/// What holds our few rows holds them for a moment.
+constexpr milliseconds kLockTimeout{1000};
+/// TID range scans, without which each small transaction would read the whole table.
+constexpr int kOldestServer = 140000;
+
+/// 4 MiB: read from memory in a few milliseconds.
+constexpr std::int64_t kBlocksAtOnce = 512;
+/// A claim of a key that is being removed waits for one transaction: aim at this time for each.
+constexpr milliseconds kTransactionTime{20};
+constexpr std::int64_t kFewestRows = 100;
+constexpr std::int64_t kMostRows = 5000;
+constexpr milliseconds kShortestRest{1};
+constexpr milliseconds kLongestRest{2000};
+constexpr std::int64_t kRecordsAtOnce = 500;
+
+/// The table holds a tenth more than it must, and is read that many times a retention. More sweeps
+/// would make vacuum touch every page of the index for fewer keys each.
+constexpr int kSweepsPerRetention = 10;
+
+}  // namespace
+
+postgres::SessionSettings pruning_settings(const Options& options) {
+  auto settings = session_settings(options);
+  settings.application_name = "pawl retention";
+  settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
+  settings.statement_timeout = milliseconds{30000};
+  return settings;
+}
+
+std::string unusable_time_text(const std::string& partition) {
+  return fmt::format(
+      "{}: its last record's time lies beyond the year 9999, so retention goes by the time of its "
+      "processing; record times are milliseconds since 1970 (micro- or nanoseconds?): correct the "
+      "producer, or set message.timestamp.type=LogAppendTime for the topic",
+      partition);
+}
+
+RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer,
+                             const kafka::Client& kafka, std::string holder, Pause pause)
+    : options_(options),
+      kafka_(kafka),
+      retention_(options.postgres.schema, consumer),
+      holder_(std::move(holder)),
+      pause_(std::move(pause)) {}
+
+RetentionReport RetentionPass::run(postgres::Session& session, PassMode mode) {
+  if (PQserverVersion(session.raw()) < kOldestServer) {
+    throw FatalError(
+        "retention needs PostgreSQL 14 or newer, whose TID range scans remove keys in small "
+        "transactions; upgrade, or set retention.interval = \"0s\"");
+  }
+  RetentionReport report;
+  if (mode == PassMode::kDryRun) {
+    prune(session, mode, report);
+    return report;
+  }
+  lease_due_ = {};
+  if (!keep_lease(session)) {
+    report.busy = true;
+    return report;
+  }
+  prune(session, mode, report);
+  retention_.lease().release(session, holder_);
+  return report;
+}
+
+void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionReport& report) {
+  const auto& retention = options_.retention;
+  const bool dry_run = mode == PassMode::kDryRun;
+  report.at = retention_.now(session);
+  if (retention.keys != milliseconds{0}) {
+    const auto chosen = cutoffs(session, mode, report);
+    if (dry_run) {
+      report.keys = chosen.empty() ? 0 : retention_.count_keys(session, chosen);
+    } else if (!chosen.empty()) {
+      sweep(session, chosen, report);
+    }
+  }
+  if (!dry_run) {
+    remove_records(session, report);
+    return;
+  }
+  if (retention.dead_letters != milliseconds{0})
+    report.letters = retention_.count_letters(session, report.at - retention.dead_letters);
+  if (retention.skipped != milliseconds{0})
+    report.skipped = retention_.count_skipped(session, report.at - retention.skipped);
+}
+
+// A topic that this process will consume, and has not yet, may have duplicates waiting for a scope
+// that it shares with others: by scope, the topic that nothing is known of.
+std::map<std::string, std::string> RetentionPass::register_uses(postgres::Session& session) const {
+  std::map<std::string, std::string> unknown;
+  std::string buffer;
+  for (const auto& handler : options_.handlers) {
+    const auto& configured = handler.scope.value_or(options_.idempotency.scope);
+    for (const auto& topic : handler.topics) {
+      const auto& scope = scope_name(options_.kafka, configured, topic, buffer);
+      if (!retention_.register_use(session, scope, topic))
+        unknown.emplace(scope, topic);
+    }
+  }
+  return unknown;
+}
+
+std::vector<ledger::KnownEnd> RetentionPass::ask_ends(postgres::Session& session,
+                                                      RetentionReport& report) const {
+  std::vector<ledger::KnownEnd> ends;
+  try {
+    const auto sources = retention_.sources(session);
+    std::vector<std::string> topics;
+    for (const auto& source : sources) {
+      if (std::find(topics.begin(), topics.end(), source.topic) == topics.end())
+        topics.push_back(source.topic);
+    }
+    const auto described = kafka_.describe(topics, kafka::kAnswerTimeout);
+    std::vector<TopicPartition> partitions;
+    for (const auto& [topic, description] : described) {
+      for (std::int32_t p = 0; p < description.partitions; ++p)
+        partitions.push_back({topic, p});
+    }
+    // Not the last stable offset: what an open transaction has written waits as well.
+    const auto watermarks = kafka_.high_watermarks(partitions, kafka::kAnswerTimeout);
+    for (const auto& source : sources) {
+      const auto description = described.find(source.topic);
+      if (description == described.end())
+        continue;
+      for (std::int32_t p = 0; p < description->second.partitions; ++p) {
+        const auto end = watermarks.find({source.topic, p});
+        // Without an answer the partition must not look as if it did not exist.
+        ends.push_back(
+            {source.id, p, end == watermarks.end() ? -1 : end->second, description->second.id});
+      }
+    }
+  } catch (const kafka::KafkaError& error) {
+    report.kafka_problem = error.what();
+    ends.clear();
+  }
+  return ends;
+}
+
+std::map<ledger::ScopeId, ledger::Instant> RetentionPass::cutoffs(postgres::Session& session,
+                                                                  PassMode mode,
+                                                                  RetentionReport& report) const {
+  // Uses come before the ends: a topic's partitions are asked for only if its use is known.
+  std::map<std::string, std::string> unknown;
+  if (mode != PassMode::kDryRun)
+    unknown = register_uses(session);
+  const auto ends = ask_ends(session, report);
+  const auto due = options_.retention.keys / kSweepsPerRetention;
+  std::map<ledger::ScopeId, ledger::Instant> chosen;
+  for (auto& scope : retention_.scopes(session)) {
+    ScopeRetention one;
+    const auto ask = [&](bool store) {
+      return retention_.cutoff(session, scope.id, options_.retention.keys, report.at, ends, store);
+    };
+    if (const auto missing = unknown.find(scope.name); missing != unknown.end()) {
+      one.cutoff.held_by =
+          fmt::format("topic {}, which this consumer has not met yet", missing->second);
+    } else {
+      one.cutoff = ask(false);
+    }
+    one.swept = one.cutoff.keys && (mode != PassMode::kWhenDue || !scope.swept_to ||
+                                    *one.cutoff.keys - *scope.swept_to >= due);
+    if (one.swept && mode != PassMode::kDryRun) {
+      one.cutoff = ask(true);
+      one.swept = one.cutoff.keys.has_value();
+    }
+    if (one.swept)
+      chosen[scope.id] = *one.cutoff.keys;
+    one.scope = std::move(scope);
+    report.scopes.push_back(std::move(one));
+  }
+  return chosen;
+}
+
+bool RetentionPass::keep_lease(postgres::Session& session) {
+  const auto now = Clock::now();
+  if (now < lease_due_)
+    return true;
+  lease_due_ = now + kLeaseRenewal;
+  return retention_.lease().take(session, holder_, kLease);
+}
+
+bool RetentionPass::rest(Clock::duration worked) {
+  const auto load = options_.retention.load;
+  const auto pause = std::chrono::duration_cast<milliseconds>(worked * (100 - load) / load);
+  if (load == 100)
+    return pause_(milliseconds{0});
+  return pause_(std::clamp(pause, kShortestRest, kLongestRest));
+}
+
+void RetentionPass::sweep(postgres::Session& session,
+                          const std::map<ledger::ScopeId, ledger::Instant>& cutoffs,
+                          RetentionReport& report) {
+  // What is inserted behind it meanwhile is too young.
+  const auto blocks = retention_.blocks(session);
+  std::int64_t rows = kFewestRows;
+  std::int64_t next = 0;
+  while (next < blocks) {
+    if (!keep_lease(session)) {
+      report.interrupted = true;
+      return;
+    }
+    const auto begun = Clock::now();
+    const auto swept =
+        retention_.sweep(session, {next, std::min(next + kBlocksAtOnce, blocks)}, cutoffs, rows);
+    const auto worked = Clock::now() - begun;
+    report.keys += swept.keys;
+    next = swept.next;
+    if (worked > kTransactionTime) {
+      rows = std::max(kFewestRows, rows / 2);
+    } else if (swept.keys == rows) {
+      rows = std::min(kMostRows, rows * 3 / 2);
+    }
+    if (!rest(worked)) {
+      report.interrupted = true;
+      return;
+    }
+  }
+  retention_.finish_sweep(session, cutoffs, report.keys);
+}
+
+void RetentionPass::remove_records(postgres::Session& session, RetentionReport& report) {
+  const auto remove = [&](milliseconds age, std::int64_t& total, auto member) {
+    std::int64_t removed = kRecordsAtOnce;
+    while (age != milliseconds{0} && removed == kRecordsAtOnce && !report.interrupted) {
+      const auto begun = Clock::now();
+      removed = (retention_.*member)(session, report.at - age, kRecordsAtOnce);
+      total += removed;
+      report.interrupted = !rest(Clock::now() - begun) || !keep_lease(session);
+    }
+  };
+  remove(options_.retention.dead_letters, report.letters, &ledger::Retention::remove_letters);
+  remove(options_.retention.skipped, report.skipped, &ledger::Retention::remove_skipped);
+}
+
+}  // namespace pawl::engine

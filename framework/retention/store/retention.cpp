@@ -1,0 +1,340 @@
+#include "retention/store/retention.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kNow = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+constexpr const char* kFindUse = R"sql(
+  SELECT s.scope_id IS NOT NULL, t.source_id IS NOT NULL, u.scope_id IS NOT NULL
+    FROM (SELECT) one
+    LEFT JOIN pawl.idempotency_scopes s ON s.name = $1
+    LEFT JOIN pawl.consumer_topics t ON t.consumer_id = $2::integer AND t.topic = $3
+    LEFT JOIN pawl.scope_sources u ON u.scope_id = s.scope_id AND u.source_id = t.source_id
+)sql";
+
+constexpr const char* kInsertUse = R"sql(
+  INSERT INTO pawl.scope_sources (scope_id, source_id)
+  SELECT s.scope_id, t.source_id
+    FROM pawl.idempotency_scopes s CROSS JOIN pawl.consumer_topics t
+   WHERE s.name = $1 AND t.consumer_id = $2::integer AND t.topic = $3
+  ON CONFLICT DO NOTHING
+)sql";
+
+constexpr const char* kScopes = R"sql(
+  SELECT DISTINCT s.scope_id, s.name, (extract(epoch FROM s.pruned_to) * 1000)::bigint,
+         (extract(epoch FROM s.swept_to) * 1000)::bigint
+    FROM pawl.idempotency_scopes s
+    JOIN pawl.scope_sources u USING (scope_id)
+    JOIN pawl.consumer_topics t USING (source_id)
+   WHERE t.consumer_id = $1::integer
+   ORDER BY s.name
+)sql";
+
+// Topics of other consumers count as well, where we can ask their Kafka cluster.
+constexpr const char* kSources = R"sql(
+  SELECT DISTINCT t.source_id, t.topic
+    FROM pawl.scope_sources u
+    JOIN pawl.consumer_topics t USING (source_id)
+    JOIN pawl.consumers c USING (consumer_id)
+   WHERE u.scope_id IN (SELECT u2.scope_id FROM pawl.scope_sources u2
+                          JOIN pawl.consumer_topics t2 USING (source_id)
+                         WHERE t2.consumer_id = $1::integer)
+     AND c.kafka_cluster_id = (SELECT c2.kafka_cluster_id FROM pawl.consumers c2
+                                WHERE c2.consumer_id = $1::integer)
+   ORDER BY t.source_id
+)sql";
+
+constexpr const char* kCutoff = R"sql(
+  SELECT (extract(epoch FROM cutoff) * 1000)::bigint, held_by, unusable_time
+    FROM pawl.prune_cutoff($1::integer, $2::bigint, to_timestamp($3::bigint / 1000.0),
+                           $4::boolean, $5::integer[], $6::integer[], $7::bigint[], $8::text[])
+)sql";
+
+constexpr const char* kBlocks =
+    "SELECT pg_relation_size('pawl.idempotency_keys') / current_setting('block_size')::bigint";
+
+// Written for every use alike: a key that may go. $1 scopes, $2 their cutoffs.
+constexpr const char* kMayGo =
+    "k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]"
+    " AND NOT EXISTS (SELECT FROM pawl.dead_letters d"
+    "                  WHERE d.idempotency_key = k.key AND d.status IN ('dead', 'parked'))";
+
+// A range of blocks needs no index (TID range scan, PostgreSQL 14). The rows are found before the
+// first is locked, so that a claim waits for no more than the removal of $5 rows. Nobody else locks
+// them but a renewal, so there is nothing to skip. A key that was renewed since it was found is
+// looked at again once its lock is free, and stays: hence the cutoff in the DELETE.
+constexpr const char* kSweep = R"sql(
+  WITH chosen AS MATERIALIZED (
+         SELECT k.ctid AS place FROM pawl.idempotency_keys k
+          WHERE k.ctid >= $3::tid AND k.ctid < $4::tid AND {}
+          LIMIT $5::bigint),
+       gone AS (
+         DELETE FROM pawl.idempotency_keys k WHERE k.ctid = ANY (ARRAY(SELECT place FROM chosen))
+            AND k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]
+         RETURNING 1)
+  SELECT (SELECT count(*) FROM gone),
+         (SELECT max((place::text::point)[0])::bigint FROM chosen)
+)sql";
+
+constexpr const char* kCountKeys = "SELECT count(*) FROM pawl.idempotency_keys k WHERE {}";
+
+constexpr const char* kFinishScope = R"sql(
+  UPDATE pawl.idempotency_scopes SET swept_to = to_timestamp($2::bigint / 1000.0)
+   WHERE scope_id = $1::integer
+     AND (swept_to IS NULL OR swept_to < to_timestamp($2::bigint / 1000.0))
+)sql";
+
+constexpr const char* kFinish = R"sql(
+  UPDATE pawl.retention_state
+     SET swept_at = clock_timestamp(), removed_keys = removed_keys + $2::bigint
+   WHERE consumer_id = $1::integer
+)sql";
+
+// That records are gone is stored with the removal itself.
+constexpr const char* kMarkRecords =
+    "     mark AS ("
+    "       UPDATE pawl.retention_state"
+    "          SET records_pruned_to ="
+    "                greatest(records_pruned_to, to_timestamp($2::bigint / 1000.0))"
+    "        WHERE consumer_id = $1::integer AND EXISTS (SELECT FROM gone))"
+    "SELECT count(*) FROM gone";
+
+constexpr const char* kLetters = R"sql(
+  WITH old AS (
+         SELECT dead_letter_id FROM pawl.dead_letters
+          WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
+          ORDER BY resolved_at LIMIT $3::bigint),
+       gone AS (
+         DELETE FROM pawl.dead_letters WHERE dead_letter_id IN (SELECT dead_letter_id FROM old)
+         RETURNING 1),
+)sql";
+
+constexpr const char* kSkipped = R"sql(
+  WITH old AS (
+         SELECT skip_id FROM pawl.skipped_messages
+          WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
+          ORDER BY skipped_at LIMIT $3::bigint),
+       gone AS (
+         DELETE FROM pawl.skipped_messages WHERE skip_id IN (SELECT skip_id FROM old)
+         RETURNING 1),
+)sql";
+
+constexpr const char* kCountLetters = R"sql(
+  SELECT count(*) FROM pawl.dead_letters
+   WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
+)sql";
+
+constexpr const char* kCountSkipped = R"sql(
+  SELECT count(*) FROM pawl.skipped_messages
+   WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
+)sql";
+
+constexpr const char* kPrunedTo = R"sql(
+  SELECT (extract(epoch FROM max(s.pruned_to)) * 1000)::bigint
+    FROM pawl.idempotency_scopes s
+    JOIN pawl.scope_sources u USING (scope_id)
+    JOIN pawl.consumer_topics t USING (source_id)
+   WHERE t.consumer_id = $1::integer AND t.topic = $2
+)sql";
+
+std::int64_t to_ms(Instant time) {
+  return time.time_since_epoch().count();
+}
+
+/// A PostgreSQL array of what needs no quotes.
+template <typename Items, typename Value>
+std::string array(const Items& items, Value value) {
+  std::string text;
+  for (const auto& item : items)
+    text += fmt::format("{}{}", text.empty() ? "{" : ",", value(item));
+  return text.empty() ? "{}" : text + "}";
+}
+
+void add_cutoffs(postgres::Parameters& parameters, const std::map<ScopeId, Instant>& cutoffs) {
+  parameters.add_text(
+      array(cutoffs, [](const auto& item) { return static_cast<std::int32_t>(item.first); }));
+  parameters.add_text(array(cutoffs, [](const auto& item) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(item.second);
+    return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(seconds), (item.second - seconds).count());
+  }));
+}
+
+}  // namespace
+
+Retention::Retention(std::string schema, ConsumerId consumer)
+    : schema_(std::move(schema)),
+      consumer_(consumer),
+      lease_("retention", "pawl.retention_state", Lease::Durability::kRelaxed, schema_, consumer),
+      sweep_{"pawl_retention_sweep", in_schema(fmt::format(fmt::runtime(kSweep), kMayGo), schema_)},
+      cutoff_{"pawl_retention_cutoff", in_schema(kCutoff, schema_)},
+      finish_scope_{"pawl_retention_finish_scope", in_schema(kFinishScope, schema_)},
+      finish_{"pawl_retention_finish", in_schema(kFinish, schema_)},
+      letters_{"pawl_retention_letters", in_schema(std::string(kLetters) + kMarkRecords, schema_)},
+      skipped_{"pawl_retention_skipped", in_schema(std::string(kSkipped) + kMarkRecords, schema_)} {
+}
+
+Instant Retention::now(postgres::Session& session) const {
+  const auto found = session.exec({"", kNow});
+  return Instant{std::chrono::milliseconds{integer(found.get(), 0, 0)}};
+}
+
+bool Retention::register_use(postgres::Session& session, const std::string& scope,
+                             const std::string& topic) const {
+  postgres::Parameters parameters;
+  parameters.add_text(scope);
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topic);
+  const auto found = session.exec({"", in_schema(kFindUse, schema_)}, parameters);
+  if (!boolean(found.get(), 0, 0))
+    return true;
+  if (!boolean(found.get(), 0, 1))
+    return false;
+  if (!boolean(found.get(), 0, 2)) {
+    const postgres::Statement insert{"", in_schema(kInsertUse, schema_)};
+    postgres::run_transaction(session, {{&insert, parameters}});
+  }
+  return true;
+}
+
+std::vector<PrunableScope> Retention::scopes(postgres::Session& session) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  const auto found = session.exec({"", in_schema(kScopes, schema_)}, parameters);
+  const auto* rows = found.get();
+  std::vector<PrunableScope> scopes;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    scopes.push_back({ScopeId{static_cast<std::int32_t>(integer(rows, row, 0))}, text(rows, row, 1),
+                      optional_instant(rows, row, 2), optional_instant(rows, row, 3)});
+  }
+  return scopes;
+}
+
+std::vector<ScopeSource> Retention::sources(postgres::Session& session) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  const auto found = session.exec({"", in_schema(kSources, schema_)}, parameters);
+  const auto* rows = found.get();
+  std::vector<ScopeSource> sources;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    sources.push_back(
+        {SourceId{static_cast<std::int32_t>(integer(rows, row, 0))}, text(rows, row, 1)});
+  }
+  return sources;
+}
+
+Cutoff Retention::cutoff(postgres::Session& session, ScopeId scope,
+                         std::chrono::milliseconds retention, Instant asked_at,
+                         const std::vector<KnownEnd>& ends, bool store) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_integer(retention.count());
+  parameters.add_integer(to_ms(asked_at));
+  parameters.add_text(store ? "true" : "false");
+  parameters.add_text(
+      array(ends, [](const auto& end) { return static_cast<std::int32_t>(end.source); }));
+  parameters.add_text(array(ends, [](const auto& end) { return end.partition; }));
+  parameters.add_text(array(ends, [](const auto& end) { return end.end; }));
+  // Base64: it needs quotes only where it is empty.
+  parameters.add_text(array(ends, [](const auto& end) { return '"' + end.topic_id + '"'; }));
+  const auto answers = postgres::run_transaction(session, {{&cutoff_, std::move(parameters)}});
+  const auto* rows = answers.front().get();
+  return {optional_instant(rows, 0, 0), text(rows, 0, 1), text(rows, 0, 2)};
+}
+
+std::int64_t Retention::blocks(postgres::Session& session) const {
+  const auto found = session.exec({"", in_schema(kBlocks, schema_)});
+  return integer(found.get(), 0, 0);
+}
+
+Swept Retention::sweep(postgres::Session& session, const BlockRange& blocks,
+                       const std::map<ScopeId, Instant>& cutoffs, std::int64_t most) const {
+  postgres::Parameters parameters;
+  add_cutoffs(parameters, cutoffs);
+  parameters.add_text(fmt::format("({},0)", blocks.begin));
+  parameters.add_text(fmt::format("({},0)", blocks.end));
+  parameters.add_integer(most);
+  const auto answers =
+      postgres::run_relaxed_transaction(session, {{&sweep_, std::move(parameters)}});
+  const auto* rows = answers.front().get();
+  const auto keys = integer(rows, 0, 0);
+  // A full portion may have left some in the block that it ended in.
+  return {keys, keys < most ? blocks.end : integer(rows, 0, 1)};
+}
+
+void Retention::finish_sweep(postgres::Session& session, const std::map<ScopeId, Instant>& cutoffs,
+                             std::int64_t removed) const {
+  std::vector<postgres::Request> steps;
+  for (const auto& [scope, cutoff] : cutoffs) {
+    auto& step = steps.emplace_back(postgres::Request{&finish_scope_, {}});
+    step.parameters.add_integer(static_cast<std::int64_t>(scope));
+    step.parameters.add_integer(to_ms(cutoff));
+  }
+  auto& last = steps.emplace_back(postgres::Request{&finish_, {}});
+  last.parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  last.parameters.add_integer(removed);
+  postgres::run_transaction(session, std::move(steps));
+}
+
+std::int64_t Retention::remove(postgres::Session& session, const postgres::Statement& statement,
+                               Instant before, std::int64_t most) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_integer(to_ms(before));
+  parameters.add_integer(most);
+  const auto answers =
+      postgres::run_relaxed_transaction(session, {{&statement, std::move(parameters)}});
+  return integer(answers.front().get(), 0, 0);
+}
+
+std::int64_t Retention::remove_letters(postgres::Session& session, Instant before,
+                                       std::int64_t most) const {
+  return remove(session, letters_, before, most);
+}
+
+std::int64_t Retention::remove_skipped(postgres::Session& session, Instant before,
+                                       std::int64_t most) const {
+  return remove(session, skipped_, before, most);
+}
+
+std::int64_t Retention::count_keys(postgres::Session& session,
+                                   const std::map<ScopeId, Instant>& cutoffs) const {
+  postgres::Parameters parameters;
+  add_cutoffs(parameters, cutoffs);
+  const auto found = session.exec(
+      {"", in_schema(fmt::format(fmt::runtime(kCountKeys), kMayGo), schema_)}, parameters);
+  return integer(found.get(), 0, 0);
+}
+
+std::int64_t Retention::count(postgres::Session& session, const char* text, Instant before) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_integer(to_ms(before));
+  const auto found = session.exec({"", in_schema(text, schema_)}, parameters);
+  return integer(found.get(), 0, 0);
+}
+
+std::int64_t Retention::count_letters(postgres::Session& session, Instant before) const {
+  return count(session, kCountLetters, before);
+}
+
+std::int64_t Retention::count_skipped(postgres::Session& session, Instant before) const {
+  return count(session, kCountSkipped, before);
+}
+
+std::optional<Instant> pruned_to(postgres::Session& session, const std::string& schema,
+                                 ConsumerId consumer, const std::string& topic) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(topic);
+  const auto found = session.exec({"", in_schema(kPrunedTo, schema)}, parameters);
+  return optional_instant(found.get(), 0, 0);
+}
+
+}  // namespace pawl::ledger

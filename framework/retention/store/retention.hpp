@@ -1,0 +1,131 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/instant.hpp"
+#include "ledger/lease.hpp"
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// A scope in which topics of this consumer claim keys.
+struct PrunableScope {
+  ScopeId id{};
+  std::string name;
+  std::optional<Instant> pruned_to;  ///< keys created before may be gone
+  std::optional<Instant> swept_to;   ///< keys that might go before are gone
+};
+
+/// A topic whose messages claim keys in such a scope: this consumer's, or one of another consumer
+/// of the same Kafka cluster.
+struct ScopeSource {
+  SourceId id{};
+  std::string topic;
+};
+
+/// The end of one partition's log, as Kafka told it.
+struct KnownEnd {
+  SourceId source{};
+  std::int32_t partition = 0;
+  std::int64_t end = 0;  ///< the high watermark
+  std::string topic_id;  ///< empty where the broker has none
+};
+
+/// Up to when keys of a scope may go.
+struct Cutoff {
+  std::optional<Instant> keys;  ///< nullopt: none may
+  std::string held_by;          ///< what waits and keeps younger ones; empty: nothing does
+  /// A partition whose last record says a time that cannot be, so that the time of its processing
+  /// counts instead; empty: none.
+  std::string unusable_time;
+};
+
+/// Blocks of pawl.idempotency_keys, from `begin` to before `end`.
+struct BlockRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+struct Swept {
+  std::int64_t keys = 0;
+  std::int64_t next = 0;  ///< the block to go on at
+};
+
+/// Removal of what is no longer needed (migrations/0001_schema.sql). What may go, and that it
+/// goes in small transactions; when and how fast is engine::RetentionPass's. All statements throw
+/// postgres::Error or postgres::InDoubt; all may be repeated. Any thread.
+class Retention {
+ public:
+  Retention(std::string schema, ConsumerId consumer);
+
+  [[nodiscard]] Instant now(postgres::Session& session) const;
+
+  /// The right to remove for this consumer.
+  [[nodiscard]] const Lease& lease() const { return lease_; }
+
+  /// Stores that a topic of this consumer claims keys in a scope, if both are known. False: the
+  /// scope is there, but the topic has not met first contact.
+  [[nodiscard]] bool register_use(postgres::Session& session, const std::string& scope,
+                                  const std::string& topic) const;
+  [[nodiscard]] std::vector<PrunableScope> scopes(postgres::Session& session) const;
+  [[nodiscard]] std::vector<ScopeSource> sources(postgres::Session& session) const;
+
+  /// `asked_at` must have been now() before the ends were asked for. `store`: pruned_to is stored
+  /// (and durable) when this returns; without it nothing changes.
+  [[nodiscard]] Cutoff cutoff(postgres::Session& session, ScopeId scope,
+                              std::chrono::milliseconds retention, Instant asked_at,
+                              const std::vector<KnownEnd>& ends, bool store) const;
+
+  /// Blocks of the table now.
+  [[nodiscard]] std::int64_t blocks(postgres::Session& session) const;
+  /// Removes up to `most` keys of these scopes, created before their cutoffs, from some blocks: one
+  /// transaction whose COMMIT does not wait for the disk. Keys that a dead letter may need stay.
+  [[nodiscard]] Swept sweep(postgres::Session& session, const BlockRange& blocks,
+                            const std::map<ScopeId, Instant>& cutoffs, std::int64_t most) const;
+  void finish_sweep(postgres::Session& session, const std::map<ScopeId, Instant>& cutoffs,
+                    std::int64_t removed) const;
+
+  /// Removes up to `most` dead letters that were resolved before, or skipped messages of before.
+  [[nodiscard]] std::int64_t remove_letters(postgres::Session& session, Instant before,
+                                            std::int64_t most) const;
+  [[nodiscard]] std::int64_t remove_skipped(postgres::Session& session, Instant before,
+                                            std::int64_t most) const;
+
+  // What the above would remove; each reads all there is.
+  [[nodiscard]] std::int64_t count_keys(postgres::Session& session,
+                                        const std::map<ScopeId, Instant>& cutoffs) const;
+  [[nodiscard]] std::int64_t count_letters(postgres::Session& session, Instant before) const;
+  [[nodiscard]] std::int64_t count_skipped(postgres::Session& session, Instant before) const;
+
+ private:
+  [[nodiscard]] std::int64_t count(postgres::Session& session, const char* text,
+                                   Instant before) const;
+  [[nodiscard]] std::int64_t remove(postgres::Session& session,
+                                    const postgres::Statement& statement, Instant before,
+                                    std::int64_t most) const;
+
+  std::string schema_;
+  ConsumerId consumer_;
+  Lease lease_;
+  postgres::Statement sweep_;
+  postgres::Statement cutoff_;
+  postgres::Statement finish_scope_;
+  postgres::Statement finish_;
+  postgres::Statement letters_;
+  postgres::Statement skipped_;
+};
+
+/// The latest pruned_to of the scopes in which a consumer's topic claims keys: of messages that are
+/// older, duplicates may not be recognised any more. Nullopt: nothing was removed yet.
+[[nodiscard]] std::optional<Instant> pruned_to(postgres::Session& session,
+                                               const std::string& schema, ConsumerId consumer,
+                                               const std::string& topic);
+
+}  // namespace pawl::ledger

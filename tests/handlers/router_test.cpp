@@ -1,0 +1,47 @@
+// What a handler has of its own, and what it takes from the sections, in options made in code.
+#include "handlers/router.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using pawl::FailurePolicy;
+using pawl::handlers::Router;
+
+namespace {
+
+pawl::Options two_handlers() {
+  pawl::Options options;
+  options.idempotency.key = "{key}";
+  for (const auto* topic : {"t", "u"}) {
+    pawl::HandlerOptions handler;
+    handler.topics = {topic};
+    handler.sql = {{"SELECT 1"}};
+    options.handlers.push_back(handler);
+  }
+  return options;
+}
+
+}  // namespace
+
+// HandlerOptions.failures was a whole policy, "halt" unless the handler said otherwise, so that
+// options.failures reached no handler of options that did not come from a file.
+TEST_CASE("options.failures is the policy of each handler that has none of its own") {
+  auto options = two_handlers();
+  options.failures.then = FailurePolicy::kPark;
+  options.failures.max_attempts = 7;
+  options.failures.breaker = 3;
+  const pawl::Registry registry;
+  const Router router(options, registry);
+  REQUIRE(router.bindings().size() == 2);
+  for (const auto& binding : router.bindings())
+    CHECK(binding->failures == options.failures);
+}
+
+TEST_CASE("a handler's own policy stands instead of options.failures as a whole") {
+  auto options = two_handlers();
+  options.failures.then = FailurePolicy::kPark;
+  options.handlers[1].failures.emplace().then = FailurePolicy::kSkip;
+  const pawl::Registry registry;
+  const Router router(options, registry);
+  CHECK(router.bindings()[0]->failures == options.failures);
+  CHECK(router.bindings()[1]->failures == options.handlers[1].failures);
+}

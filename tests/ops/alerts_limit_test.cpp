@@ -1,0 +1,174 @@
+#include "ops/alerts_limit.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "ops/alerts_message.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::ops;
+
+namespace {
+
+using Clock = AlertLimit::Clock;
+using Server = AlertLimit::Server;
+
+const Clock::time_point kStart = Clock::time_point() + 1000h;
+
+Alert dead_letter(const std::string& handler, const std::string& detail) {
+  Alert alert;
+  alert.kind = alert_kind::kDeadLetter;
+  alert.topic = "payments";
+  alert.partition = 0;
+  alert.handler = handler;
+  alert.detail = detail;
+  return alert;
+}
+
+Alert halt(int partition, const std::string& detail) {
+  Alert alert;
+  alert.kind = alert_kind::kHalt;
+  alert.topic = "payments";
+  alert.partition = partition;
+  alert.detail = detail;
+  return alert;
+}
+
+}  // namespace
+
+TEST_CASE("an alert is sent at once, its like only when the interval is over, with their number") {
+  AlertLimit limit(60s, 60s);
+  CHECK(limit.next_due() == Clock::time_point::max());
+  limit.add(dead_letter("pay", "first"), kStart);
+  CHECK(limit.next_due() <= kStart);
+  CHECK(limit.take(0, kStart)->detail == "first");
+
+  for (int i = 0; i < 5; ++i)
+    limit.add(dead_letter("pay", "later " + std::to_string(i)), kStart + 1s);
+  CHECK_FALSE(limit.take(0, kStart + 59s));
+  CHECK(limit.next_due() == kStart + 60s);
+  const auto next = limit.take(0, kStart + 60s);
+  REQUIRE(next);
+  CHECK(next->detail == "later 0");
+  CHECK(next->suppressed == 4);
+  CHECK_FALSE(limit.take(0, kStart + 600s));
+}
+
+TEST_CASE("alerts of other handlers, partitions and kinds do not wait for each other") {
+  AlertLimit limit(60s, 60s);
+  limit.add(dead_letter("pay", "a"), kStart);
+  limit.add(dead_letter("refund", "b"), kStart);
+  limit.add_halt(halt(0, "c"), kStart);
+  limit.add_halt(halt(1, "d"), kStart);
+  std::string order;
+  while (const auto alert = limit.take(0, kStart))
+    order += alert->detail;
+  CHECK(order == "abcd");
+}
+
+TEST_CASE("a halt that is found again is no new halt, until the partition has run") {
+  AlertLimit limit(0s, 60s);
+  limit.add_halt(halt(0, "why"), kStart);
+  CHECK(limit.take(0, kStart));
+  limit.add_halt(halt(0, "why"), kStart + 1h);
+  CHECK_FALSE(limit.take(0, kStart + 1h));
+  limit.add_halt(halt(0, "another why"), kStart + 1h);
+  CHECK(limit.take(0, kStart + 1h));
+  limit.runs({"payments", 0});
+  limit.add_halt(halt(0, "another why"), kStart + 2h);
+  CHECK(limit.take(0, kStart + 2h));
+}
+
+TEST_CASE("a thousand halts at once are one alert that counts the others") {
+  AlertLimit limit(60s, 60s);
+  for (int p = 0; p < 1000; ++p)
+    limit.add_halt(halt(p, "why " + std::to_string(p)), kStart);
+  const auto alert = limit.take(0, kStart);
+  REQUIRE(alert);
+  CHECK(alert->partition == 0);
+  CHECK(alert->suppressed == 999);
+  CHECK_FALSE(limit.take(0, kStart));
+}
+
+TEST_CASE("more places than are remembered are still counted") {
+  AlertLimit limit(60s, 60s);
+  for (int p = 0; p < 10100; ++p)
+    limit.add_halt(halt(p, "why"), kStart);
+  CHECK(limit.take(0, kStart)->suppressed == 10099);
+}
+
+TEST_CASE("an outage is an alert when it lasts, and its end another; a short one is neither") {
+  AlertLimit limit(60s, 30s);
+  limit.lost(Server::kDatabase, "refused", kStart);
+  CHECK(limit.next_due() == kStart + 30s);
+  limit.back(Server::kDatabase, 0, kStart + 29s);
+  CHECK_FALSE(limit.take(0, kStart + 31s));
+
+  limit.lost(Server::kDatabase, "refused", kStart + 40s);
+  limit.lost(Server::kDatabase, "still refused", kStart + 50s);
+  CHECK_FALSE(limit.take(0, kStart + 69s));
+  const auto away = limit.take(0, kStart + 70s);
+  REQUIRE(away);
+  CHECK(away->kind == alert_kind::kDatabaseUnreachable);
+  CHECK(away->detail == "refused");
+  CHECK(away->seconds == 30);
+  CHECK_FALSE(limit.take(0, kStart + 500s));
+
+  limit.back(Server::kDatabase, 0, kStart + 540s);
+  const auto back = limit.take(0, kStart + 540s);
+  REQUIRE(back);
+  CHECK(back->kind == alert_kind::kDatabaseBack);
+  CHECK(back->seconds == 500);
+}
+
+TEST_CASE("an outage of one server says nothing about the other") {
+  AlertLimit limit(60s, 30s);
+  limit.lost(Server::kKafka, "no broker", kStart);
+  limit.back(Server::kDatabase, 0, kStart + 1s);
+  const auto away = limit.take(0, kStart + 30s);
+  REQUIRE(away);
+  CHECK(away->kind == alert_kind::kKafkaUnreachable);
+}
+
+TEST_CASE("an outage soon after another that is over before the interval is only counted") {
+  AlertLimit limit(300s, 10s);
+  limit.lost(Server::kKafka, "a", kStart);
+  CHECK(limit.take(0, kStart + 10s)->detail == "a");
+  limit.back(Server::kKafka, 0, kStart + 20s);
+  CHECK(limit.take(0, kStart + 20s)->kind == alert_kind::kKafkaBack);
+  limit.lost(Server::kKafka, "b", kStart + 30s);
+  CHECK_FALSE(limit.take(0, kStart + 50s));
+  limit.back(Server::kKafka, 0, kStart + 60s);
+  CHECK_FALSE(limit.take(0, kStart + 400s));
+  limit.lost(Server::kKafka, "c", kStart + 400s);
+  const auto third = limit.take(0, kStart + 410s);
+  REQUIRE(third);
+  CHECK(third->detail == "c");
+  CHECK(third->suppressed == 1);
+}
+
+TEST_CASE("an alert in JSON keeps to its bound, whatever its detail needs to be escaped") {
+  const AlertSender sender{"default", "payments", "host:1"};
+  auto alert = halt(3, "");
+  alert.message_offset = 41;
+  for (int i = 0; i < 5000; ++i)
+    alert.detail += i % 2 == 0 ? "\"" : "ü";
+  const auto text = alert_json(sender, alert, 999);
+  CHECK(text.size() <= 999);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json.at("kind") == "halt");
+  CHECK(json.at("partition") == 3);
+  CHECK(json.at("offset") == 41);
+  CHECK(json.at("detail").get<std::string>().size() > 300);
+  CHECK_FALSE(json.contains("handler"));
+}
+
+TEST_CASE("an alert's fields are environment variables, and no text breaks out of one") {
+  auto alert = halt(3, std::string("two\nlines and a \0 byte", 22));
+  const auto variables = alert_environment({"default", "payments", "host:1"}, alert);
+  std::map<std::string, std::string> found(variables.begin(), variables.end());
+  CHECK(found.at("PAWL_ALERT_KIND") == "halt");
+  CHECK(found.at("PAWL_ALERT_TOPIC") == "payments");
+  CHECK(found.at("PAWL_ALERT_PARTITION") == "3");
+  CHECK(found.at("PAWL_ALERT_SUPPRESSED") == "0");
+  CHECK(found.at("PAWL_ALERT_DETAIL") == "two\nlines and a   byte");
+}

@@ -1,0 +1,81 @@
+#include "ops/progress.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+using namespace std::chrono_literals;
+using pawl::PartitionSnapshot;
+using pawl::Step;
+using namespace pawl::ops;
+
+namespace {
+
+PartitionSnapshot partition(std::optional<std::int64_t> next, std::optional<std::int64_t> end) {
+  PartitionSnapshot snapshot{{"payments", 3}};
+  snapshot.next = next;
+  snapshot.log_end = end;
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("what is told of a message counts once, and steps on its way do not") {
+  Counters counters;
+  for (const auto step : {Step::kFetched, Step::kClaimed, Step::kCommitted, Step::kCommitted,
+                          Step::kDuplicate, Step::kSkipped, Step::kDeadLettered, Step::kParked,
+                          Step::kFailed, Step::kHalted, Step::kWarning})
+    counters.count(step);
+  CHECK(counters.read() == Counts{6, 1, 1, 1, 1, 1});
+}
+
+TEST_CASE("the lag is known when each partition's is, and of no partition it is not") {
+  CHECK(standing({}) == Standing{0, 0, 0, std::nullopt});
+  CHECK(standing({partition(3, 10), partition(7, 7)}) == Standing{2, 0, 0, 7});
+  CHECK(standing({partition(3, 10), partition(7, std::nullopt)}) ==
+        Standing{2, 0, 0, std::nullopt});
+  CHECK(standing({partition(std::nullopt, 5), partition(3, 10)}) ==
+        Standing{2, 0, 0, std::nullopt});
+  // A log that was cut behind us does not take from the others' lag.
+  CHECK(standing({partition(12, 10), partition(3, 10)}) == Standing{2, 0, 0, 7});
+  auto halted = partition(3, 10);
+  halted.halted = true;
+  auto paused = partition(3, 10);
+  paused.paused = true;
+  CHECK(standing({halted, paused}) == Standing{2, 1, 1, 14});
+}
+
+TEST_CASE("the progress line says what was done since the last one, and how long it will take") {
+  Progress before;
+  before.counts.processed = 100;
+  before.at = {2, 0, 0, 300};
+  auto now = before;
+  now.assigned_once = true;
+  now.counts = {200, 10, 0, 0, 0, 3};
+  now.at.lag = 200;
+  const auto line = progress_line(before, now, 10s);
+  CHECK(
+      line.text ==
+      "200 messages processed (10/s), 10 duplicates, 0 skipped, 3 failed tries; 2 partitions, lag "
+      "200, caught up in 20 s");
+  CHECK(line.lag == 200);
+  CHECK(std::ranges::count(line.figures,
+                           std::pair<std::string_view, std::int64_t>("eta_seconds", 20)) == 1);
+}
+
+TEST_CASE("the progress line names what stands, what was set aside, and what is not known") {
+  Progress now;
+  CHECK(progress_line({}, now, 1s).text ==
+        "0 messages processed (0/s), 0 duplicates, 0 skipped, 0 failed tries; no partition is "
+        "assigned yet, lag not known");
+  CHECK(progress_line({}, now, 1s).lag == -1);
+  now.assigned_once = true;
+  now.counts.dead = 2;
+  now.counts.parked = 1;
+  now.at = {4, 1, 2, std::nullopt};
+  CHECK(
+      progress_line({}, now, 1s).text ==
+      "0 messages processed (0/s), 0 duplicates, 0 skipped, 2 DEAD LETTERS, 1 parked behind them, "
+      "0 failed tries; 4 partitions (1 HALTED, 2 paused), lag not known");
+  now.at = {};
+  CHECK(progress_line({}, now, 1s).text.find("no partition is assigned, ") != std::string::npos);
+}

@@ -1,0 +1,66 @@
+#include "ops/step_lines.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+using pawl::Event;
+using pawl::Step;
+using pawl::ops::line_of;
+using spdlog::level::level_enum;
+
+namespace {
+
+Event event(Step step, std::int64_t offset, std::string_view detail) {
+  Event event{step};
+  event.topic = "payments";
+  event.partition = 3;
+  event.offset = offset;
+  event.detail = detail;
+  return event;
+}
+
+struct Row {
+  Event event;
+  level_enum level;
+  bool limited;
+  std::string text;
+};
+
+}  // namespace
+
+TEST_CASE("each step is said in its way") {
+  const std::vector<Row> rows{
+      {event(Step::kAcquired, -1, ""), level_enum::info, false,
+       "assigned, nothing is processed yet: begins at offset 0"},
+      {event(Step::kAcquired, 7, ""), level_enum::info, false,
+       "assigned, goes on behind stored offset 7"},
+      {event(Step::kAcquired, 7, "the cause of its halt is gone"), level_enum::info, false,
+       "the cause of its halt is gone: goes on behind stored offset 7"},
+      {event(Step::kRevoked, 7, ""), level_enum::info, false, "taken away behind offset 7"},
+      {event(Step::kPaused, 7, ""), level_enum::info, false, "paused by an operator"},
+      {event(Step::kPaused, 7, "maintenance"), level_enum::info, false,
+       "paused by an operator: maintenance"},
+      {event(Step::kHalted, 7, "why"), level_enum::err, false, "HALTED: why"},
+      {event(Step::kDeadLettered, 7, "error: why"), level_enum::warn, true,
+       "dead letter: error: why"},
+      {event(Step::kFailed, 7, "why"), level_enum::warn, true, "one try failed: why"},
+      {event(Step::kWarning, -1, "why"), level_enum::warn, true, "why"},
+      {event(Step::kTopicRefused, -1, "why"), level_enum::err, false, "why"},
+      {event(Step::kRelayed, -1, "how many"), level_enum::debug, false, "how many"},
+      {event(Step::kClaimed, 7, ""), level_enum::debug, false, "claimed 7 "},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(pawl::to_string(row.event.step));
+    const auto line = line_of(row.event);
+    REQUIRE(line);
+    CHECK(line->level == row.level);
+    CHECK(line->limited == row.limited);
+    CHECK(line->text == row.text);
+  }
+}
+
+TEST_CASE("what is counted or said otherwise has no line of its own") {
+  for (const auto step : {Step::kCommitted, Step::kDuplicate, Step::kSkipped, Step::kParked,
+                          Step::kConnected, Step::kDisconnected, Step::kLogEnd, Step::kDrained})
+    CHECK_FALSE(line_of(event(step, 7, "detail")));
+}

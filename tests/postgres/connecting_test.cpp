@@ -1,0 +1,81 @@
+// Connecting to PostgreSQL: that silent servers are passed over, and nothing waits without end.
+#include "postgres/connecting.hpp"
+
+#include <atomic>
+#include <future>
+
+#include "loopback_listener.hpp"
+#include "postgres/error.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::postgres;
+
+namespace {
+
+using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+
+Connection open(const ConnectRequest& request) {
+  return {pawl::postgres::connect(request), &PQfinish};
+}
+
+/// A server that is stopped: the kernel takes connections in its place, and nobody answers.
+class SilentServer {
+ public:
+  [[nodiscard]] std::string port() const { return std::to_string(listener_.port()); }
+
+ private:
+  LoopbackListener listener_{16};
+};
+
+ConnectRequest request(const std::string& hosts, const std::string& ports) {
+  return {"host=" + hosts + " port=" + ports + " user=postgres dbname=postgres", "test", 200ms};
+}
+
+std::string real_port() {
+  return std::to_string(PostgresServer::shared().port());
+}
+
+}  // namespace
+
+TEST_CASE("a server that is silent is passed over") {
+  const SilentServer silent;
+  // The same twice, so that each of two is given up.
+  const auto hosts = std::string("127.0.0.1,127.0.0.1,127.0.0.1");
+  const auto connection =
+      open(request(hosts, silent.port() + "," + silent.port() + "," + real_port()));
+  CHECK(PQstatus(connection.get()) == CONNECTION_OK);
+  CHECK(PQport(connection.get()) == real_port());
+}
+
+TEST_CASE("all addresses of a name are tried, and what became of each is told") {
+  const SilentServer silent;
+  CHECK_THROWS_WITH(
+      open(request("127.0.0.1", silent.port())),
+      ContainsSubstring("127.0.0.1 port " + silent.port() + " did not answer within 0.2 s"));
+  CHECK_THROWS_WITH(
+      open(request("127.0.0.1,/nowhere", silent.port() + ",1")),
+      ContainsSubstring("did not answer within 0.2 s; ") && ContainsSubstring("/nowhere"));
+  const auto connection = open(request("127.0.0.1,localhost", silent.port() + "," + real_port()));
+  CHECK(PQstatus(connection.get()) == CONNECTION_OK);
+}
+
+TEST_CASE("a connect_timeout in the URL counts instead of postgres.connect_timeout") {
+  const SilentServer silent;
+  auto asked = request("127.0.0.1", silent.port());
+  asked.url += " connect_timeout=1";  // which libpq takes for 2
+  CHECK_THROWS_WITH(open(asked), ContainsSubstring("did not answer within 2 s"));
+}
+
+TEST_CASE("connecting ends once nobody wants the connection") {
+  const SilentServer silent;
+  const bool before = GENERATE(true, false);
+  CAPTURE(before);
+  std::atomic<bool> unwanted{before};
+  auto asked = request("127.0.0.1", silent.port());
+  asked.timeout = 24h;
+  asked.unwanted = &unwanted;
+  auto ended = std::async(std::launch::async, [&asked] { return open(asked); });
+  unwanted = true;
+  REQUIRE(ended.wait_for(60s) == std::future_status::ready);
+  CHECK_THROWS_WITH(ended.get(), ContainsSubstring("not needed any more"));
+}
