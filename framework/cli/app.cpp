@@ -105,6 +105,7 @@ int App::main(int argc, char** argv) {
     root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
     cli::Command program(root);
     cli::add_run(program, commands);
+    cli::add_relay(program, commands);
     cli::add_check(program, commands);
     cli::add_config(program, commands);
     cli::add_status(program, commands);

@@ -45,6 +45,8 @@ constexpr std::array<Word, 4> kPolicies{
      {"skip", "it is left out, and recorded whole in pawl.skipped_messages"}}};
 constexpr std::array<Word, 2> kUnmatched{
     {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
+constexpr std::array<Word, 3> kOutboxRelays{
+    {{"auto", "where the SQL of a handler calls `pawl.publish`"}, {"on"}, {"off"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -374,6 +376,29 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "partitions halt instead of setting more aside, and their messages are tried again "
                 "every `program_error_retry`. 0: never.",
      .own = &kOwnFailures},
+
+    // [outbox]
+    {.section = "outbox",
+     .name = "relay",
+     .field = choice<&Options::outbox, &OutboxOptions::relay>(kOutboxRelays),
+     .meaning =
+         "Whether `run` publishes to Kafka what `pawl.publish` has written, from any program. "
+         "`pawl relay` does nothing else ([outbox.md](outbox.md))."},
+
+    {.section = "outbox",
+     .name = "state_topic",
+     .field = TextField{field<&Options::outbox, &OutboxOptions::state_topic>},
+     .values = "the name of a topic",
+     .meaning = "A topic with one partition that stays empty: Kafka commits the numbers of the "
+                "outbox's batches for it. It is created where that is allowed."},
+
+    {.section = "outbox",
+     .name = "max_message",
+     .field = SizeField{field<&Options::outbox, &OutboxOptions::max_message>, kKiB, 100 * kMiB},
+     .meaning =
+         "What key, value and headers of a message may have together; `pawl.publish` refuses "
+         "more. Whoever relays tells the database, so give it the same everywhere. A topic has "
+         "a limit of its own, `max.message.bytes`."},
 
     // [dead_letters]
     {.section = "dead_letters",

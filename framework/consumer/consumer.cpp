@@ -3,6 +3,7 @@
 #include "config/validate.hpp"
 #include "dead_letters/relay.hpp"
 #include "engine/supervisor.hpp"
+#include "outbox/task.hpp"
 #include "retention/task.hpp"
 
 namespace pawl {
@@ -17,6 +18,10 @@ std::vector<engine::MakeTask> background_tasks() {
       [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
         const bool wanted = !context.options.dead_letters.topic.empty();
         return wanted ? std::make_unique<engine::DeadLetterRelay>(context) : nullptr;
+      },
+      [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
+        const bool wanted = engine::relays_outbox(context.options);
+        return wanted ? std::make_unique<engine::OutboxTask>(context) : nullptr;
       },
   };
 }

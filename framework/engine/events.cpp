@@ -62,6 +62,11 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kPruned, "pruned"},
     {Step::kHandlersDiffer, "handlers_differ"},
     {Step::kRelayed, "relayed"},
+    {Step::kOutboxAcquired, "outbox_acquired"},
+    {Step::kOutboxBegun, "outbox_begun"},
+    {Step::kOutboxSent, "outbox_sent"},
+    {Step::kOutboxCommitted, "outbox_committed"},
+    {Step::kOutboxEnded, "outbox_ended"},
     {Step::kDrained, "drained"},
     {Step::kWarning, "warning"},
 });
@@ -94,6 +99,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kDeadLetterTopic, "dead_letter_topic"},
     {Warning::kRetentionFailed, "retention_failed"},
     {Warning::kRetentionUncertain, "retention_uncertain"},
+    {Warning::kOutbox, "outbox"},
     {Warning::kKeysHeld, "keys_held"},
 });
 static_assert(is_in_order(kWarnings) && kWarnings.back().first == Warning::kKeysHeld);

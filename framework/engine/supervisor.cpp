@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <random>
 #include <thread>
 
+#include "engine/owner.hpp"
 #include "engine/shutdown_watch.hpp"
 #include "pawl/errors.hpp"
 
@@ -20,13 +19,6 @@ constexpr milliseconds kPoll{100};
 constexpr milliseconds kGroupPatience{5000};
 /// For what background tasks have in hand; what they do not finish, the next process does again.
 constexpr milliseconds kTasksEnd{2000};
-
-std::string make_owner() {
-  char host[256] = "unknown-host";
-  ::gethostname(host, sizeof host - 1);
-  std::random_device random;
-  return fmt::format("{}:{}:{:08x}", host, ::getpid(), random());
-}
 
 }  // namespace
 

@@ -109,6 +109,9 @@ class Client {
   /// What the group committed to Kafka.
   std::map<TopicPartition, CommittedOffset> committed(const std::vector<TopicPartition>& partitions,
                                                       std::chrono::milliseconds timeout) const;
+  /// With the broker's own defaults, of replication as well. Well where it exists already.
+  void create_topic(const std::string& topic, std::int32_t partitions,
+                    std::chrono::milliseconds timeout) const;
 
  private:
   /// Throws unless a broker answers in time. librdkafka (2.14.2) connects again without a pause, a

@@ -3,85 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace pawl::kafka {
 namespace {
 
-Delivery::Outcome outcome_of(rd_kafka_resp_err_t error) {
-  switch (error) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
-      return Delivery::Outcome::kStored;
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
-      return Delivery::Outcome::kTooLarge;
-    case RD_KAFKA_RESP_ERR_INVALID_MSG:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
-    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
-    case RD_KAFKA_RESP_ERR__INVALID_ARG:
-      return Delivery::Outcome::kRefused;
-    default:
-      return Delivery::Outcome::kFailed;
-  }
-}
-
-/// librdkafka's own limit of message.max.bytes.
-constexpr std::size_t kLargestMessage = 1'000'000'000;
-constexpr std::size_t kDefaultMessage = 1'000'000;
-
-// What the promise rests on, and what would contradict it; the consumer does not mind them.
-constexpr std::array<std::string_view, 19> kOurs{"transactional.id",
-                                                 "acks",
-                                                 "request.required.acks",
-                                                 "enable.idempotence",
-                                                 "enable.gapless.guarantee",
-                                                 "max.in.flight",
-                                                 "max.in.flight.requests.per.connection",
-                                                 "retries",
-                                                 "message.send.max.retries",
-                                                 "message.timeout.ms",
-                                                 "delivery.timeout.ms",
-                                                 "delivery.report.only.error",
-                                                 "batch.num.messages",
-                                                 "linger.ms",
-                                                 "queue.buffering.max.ms",
-                                                 "queue.buffering.max.messages",
-                                                 "queue.buffering.max.kbytes",
-                                                 "queuing.strategy",
-                                                 "allow.auto.create.topics"};
-
 ConfHandle make_conf(const KafkaOptions& options, std::size_t largest) {
-  auto handle = common_conf(options);
-  auto* conf = handle.get();
-  set_property(conf, "message.max.bytes",
-               std::to_string(std::clamp(largest, kDefaultMessage, kLargestMessage)));
-  for (const auto& [name, value] : options.librdkafka) {
-    if (std::find(kOurs.begin(), kOurs.end(), name) == kOurs.end())
-      set_property(conf, name, value);
-  }
-  set_property(conf, "acks", "all");
-  set_property(conf, "enable.idempotence", "true");
-  set_property(conf, "batch.num.messages", "1");
-  set_property(conf, "linger.ms", "0");
+  auto conf = producer_conf(options, largest);
+  set_property(conf.get(), "batch.num.messages", "1");
+  set_property(conf.get(), "linger.ms", "0");
   // Who gives up on a message and sends it again may store it twice.
-  set_property(conf, "message.timeout.ms", "0");
-  // A topic that the broker makes by itself has one partition and keeps things for a week.
-  set_property(conf, "allow.auto.create.topics", "false");
-  return handle;
-}
-
-rd_kafka_vu_t field(rd_kafka_vtype_t type, const std::optional<std::string_view>& bytes) {
-  rd_kafka_vu_t result{};
-  result.vtype = type;
-  // librdkafka copies (RD_KAFKA_MSG_F_COPY) and never writes through the pointer. An empty view may
-  // have no pointer, but null is no value at all.
-  static constexpr char kEmpty = '\0';
-  const char* data = !bytes ? nullptr : bytes->empty() ? &kEmpty : bytes->data();
-  result.u.mem.ptr = const_cast<char*>(data);
-  result.u.mem.size = bytes ? bytes->size() : 0;
-  return result;
+  set_property(conf.get(), "message.timeout.ms", "0");
+  return conf;
 }
 
 }  // namespace
@@ -108,36 +41,14 @@ Producer::~Producer() {
 }
 
 void Producer::send(const std::string& topic, const Outgoing& message, std::int64_t tag) {
-  std::vector<rd_kafka_vu_t> fields{field(RD_KAFKA_VTYPE_KEY, message.key),
-                                    field(RD_KAFKA_VTYPE_VALUE, message.value)};
-  rd_kafka_vu_t one{};
-  one.vtype = RD_KAFKA_VTYPE_TOPIC;
-  one.u.cstr = topic.c_str();
-  fields.push_back(one);
-  one.vtype = RD_KAFKA_VTYPE_MSGFLAGS;
-  one.u.i = RD_KAFKA_MSG_F_COPY;
-  fields.push_back(one);
-  // librdkafka wants names that end with a NUL.
-  std::vector<std::string> names;
-  names.reserve(message.headers.size());
-  for (const auto& header : message.headers) {
-    const auto value = field(RD_KAFKA_VTYPE_HEADER, header.value);
-    one.vtype = RD_KAFKA_VTYPE_HEADER;
-    one.u.header.name = names.emplace_back(header.name).c_str();
-    one.u.header.val = value.u.mem.ptr;
-    one.u.header.size = static_cast<ssize_t>(value.u.mem.size);
-    fields.push_back(one);
-  }
   const auto* place = &*undecided_.insert(tag).first;
-  one.vtype = RD_KAFKA_VTYPE_OPAQUE;
-  one.u.ptr = const_cast<std::int64_t*>(place);
-  fields.push_back(one);
-  if (const ErrorHandle error{rd_kafka_produceva(client_, fields.data(), fields.size())})
-    decide(place, rd_kafka_error_code(error.get()));
+  const auto error = produce(client_, topic, message, const_cast<std::int64_t*>(place));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    decide(place, error);
 }
 
 void Producer::decide(const std::int64_t* tag, rd_kafka_resp_err_t error) {
-  decided_.push_back({*tag, outcome_of(error),
+  decided_.push_back({*tag, delivery_outcome(error),
                       error == RD_KAFKA_RESP_ERR_NO_ERROR ? "" : rd_kafka_err2str(error)});
   undecided_.erase(undecided_.find(*tag));
 }

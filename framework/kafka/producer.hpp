@@ -3,39 +3,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kafka/bootstrap.hpp"
 #include "kafka/client.hpp"
 #include "kafka/handles.hpp"
-#include "pawl/message.hpp"
+#include "kafka/produce.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::kafka {
-
-/// What is to be stored in a topic. Views, read during the call only; absent is Kafka's null.
-struct Outgoing {
-  std::optional<std::string_view> key;
-  std::optional<std::string_view> value;
-  std::vector<Header> headers;
-};
-
-/// What became of a message, as far as librdkafka knows.
-struct Delivery {
-  enum class Outcome {
-    kStored,    ///< confirmed by all in-sync replicas
-    kTooLarge,  ///< for the topic or a broker
-    kRefused,   ///< for another property of its own, as without a key in a compacted topic
-    kFailed,    ///< not stored for a reason that is not its own
-  };
-  std::int64_t tag = 0;
-  Outcome outcome = Outcome::kStored;
-  std::string why = {};  ///< librdkafka's text; empty where it is stored
-};
 
 /// One idempotent librdkafka producer with the connection properties of the consumer. Each message
 /// is a batch of its own, so that one which Kafka refuses takes no other with it. While brokers are

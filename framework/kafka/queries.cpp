@@ -36,7 +36,8 @@ EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout,
 }
 
 /// As rd_kafka_committed(). A broker that has just become the group's coordinator, or no longer is
-/// it, says so for a moment.
+/// it, says so for a moment; so does one whose group has a transaction that has not ended
+/// (KIP-447).
 rd_kafka_resp_err_t read_committed(rd_kafka_t* client, rd_kafka_topic_partition_list_t* list,
                                    std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
@@ -47,7 +48,8 @@ rd_kafka_resp_err_t read_committed(rd_kafka_t* client, rd_kafka_topic_partition_
     const auto code = rd_kafka_committed(client, list, std::max(to_int(left), 1));
     const bool passes = code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
                         code == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
-                        code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS;
+                        code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+                        code == RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT;
     if (!passes || Clock::now() + kPause >= deadline)
       return code;
     std::this_thread::sleep_for(kPause);
@@ -249,6 +251,32 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
     offsets[{entry.topic, entry.partition}] = std::move(committed);
   }
   return offsets;
+}
+
+void Client::create_topic(const std::string& topic, std::int32_t partitions,
+                          std::chrono::milliseconds timeout) const {
+  require_broker(timeout);
+  char error[256] = "";
+  const NewTopicHandle wanted(
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, -1, error, sizeof error));
+  if (!wanted)
+    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, fmt::format("topic {}: {}", topic, error));
+  rd_kafka_NewTopic_t* topics[] = {wanted.get()};
+  const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout);
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  rd_kafka_CreateTopics(client_, topics, 1, options.get(), queue.get());
+  const auto event = wait_for(queue.get(), timeout, "creating a topic");
+  std::size_t count = 0;
+  const auto* const* results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto code = rd_kafka_topic_result_error(results[i]);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+      continue;
+    const char* why = rd_kafka_topic_result_error_string(results[i]);
+    throw KafkaError(code, fmt::format("creating topic {}: {}", topic,
+                                       why != nullptr ? why : rd_kafka_err2str(code)));
+  }
 }
 
 }  // namespace pawl::kafka

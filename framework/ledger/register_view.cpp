@@ -57,6 +57,13 @@ constexpr const char* kMissingRights = R"sql(
             ('retention_state', 'UPDATE'),
             ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),
             ('dead_letter_feed', 'UPDATE'),
+            ('outbox_settings', 'SELECT'), ('outbox_settings', 'UPDATE'),
+            ('outbox_lanes', 'SELECT'), ('outbox_lanes', 'UPDATE'),
+            ('outbox', 'SELECT'), ('outbox', 'INSERT'), ('outbox', 'DELETE'),
+            ('outbox_failed', 'SELECT'), ('outbox_failed', 'INSERT'),
+            ('outbox_failed', 'DELETE'),
+            ('outbox_relays', 'SELECT'), ('outbox_relays', 'INSERT'),
+            ('outbox_relays', 'UPDATE'), ('outbox_relays', 'DELETE'),
             ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),
             ('idempotency_keys', 'DELETE')
          ) AS needed (name, privilege)

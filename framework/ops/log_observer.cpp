@@ -112,6 +112,13 @@ void LogObserver::starting(const std::string& program, const Options& options,
   ticker_.start(kTick, [this] { tick(); });
 }
 
+void LogObserver::relaying(const std::string& program, const Options& options) {
+  say(spdlog::level::info, "starting",
+      fmt::format("{}: publishes the outbox of {} (schema {}) to {}", program,
+                  config::redact_url(options.postgres.url), options.postgres.schema,
+                  options.kafka.bootstrap_servers));
+}
+
 void LogObserver::stopping(const std::string& signal) {
   say(spdlog::level::info, "stopping",
       fmt::format("{}: finishing what is in hand; a second signal ends at once", signal));

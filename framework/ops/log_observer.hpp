@@ -37,6 +37,8 @@ class LogObserver final : public Observer {
   /// until ended() or failed() has returned: the progress is its.
   void starting(const std::string& program, const Options& options, const Registry& registry,
                 const Consumer& consumer);
+  /// The same of a process that publishes the outbox, and has no consumer.
+  void relaying(const std::string& program, const Options& options);
   void stopping(const std::string& signal);
   void ended(RunResult result);
   void failed(const std::string& reason);

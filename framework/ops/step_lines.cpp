@@ -84,6 +84,11 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kGroupAwaited:
       return said(level_enum::info);
     case Step::kRelayed:
+    case Step::kOutboxAcquired:
+    case Step::kOutboxBegun:
+    case Step::kOutboxSent:
+    case Step::kOutboxCommitted:
+    case Step::kOutboxEnded:
       return said(level_enum::debug);
     default:
       return StepLine{level_enum::debug, false,

@@ -13,6 +13,7 @@ declare -A room_may_include=(
     [dead_letters/store]='ledger message postgres'
     [retention/store]='ledger message postgres'
     [audit/store]='ledger message postgres'
+    [outbox/store]='ledger message postgres'
     [handlers]='message postgres'
     [config]='handlers message postgres'
     [engine]='config dead_letters/store handlers kafka ledger message postgres'
@@ -22,9 +23,10 @@ declare -A room_may_include=(
                     retention/store'
     [retention]='config console engine kafka ledger message postgres retention/store'
     [audit]='audit/store config console engine handlers kafka ledger message postgres'
-    [consumer]='config dead_letters engine kafka retention'
+    [outbox]='config console engine kafka ledger message ops outbox/store postgres'
+    [consumer]='config dead_letters engine kafka outbox retention'
     [cli]='audit config console dead_letters dead_letters/store engine handlers kafka ledger message
-           ops postgres retention retention/store'
+           ops outbox outbox/store postgres retention retention/store'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "batch_world.hpp"
@@ -14,6 +15,9 @@ const std::vector<std::string> kSteps{"fetched",    "claimed",   "handled",  "ad
                                       "committing", "committed", "duplicate"};
 // Of messages that travel together: the others are behind each other's.
 const std::vector<std::string> kFlightSteps{"fetched", "committing", "committed", "duplicate"};
+
+/// Of the modes with batches (modes.cpp).
+constexpr int kLargestBatch = 8;
 
 /// Kills at each step of each mode: PAWL_CRASH_ROUNDS, else few enough for every day.
 int rounds() {
@@ -41,11 +45,12 @@ TEST_CASE("a process killed at any step of any message leaves balanced books") {
   world.produce(2000);
   for (int round = 0; round < rounds(); ++round) {
     for (const auto& step : steps) {
-      world.produce(150);
       const int nth = step == "duplicate" ? 1 : first + round * 7;
+      // A batch takes each step once: there must be enough messages for so many.
+      world.produce(mode.batches ? std::max(150, nth * kLargestBatch) : 150);
       const auto process = world.start({{"--events", "--kill", fmt::format("{}:{}", step, nth)}});
+      const ShowOnFailure show(fmt::format("{} {}", step, nth), *process);
       const auto status = process->wait(60s);
-      INFO(step << " " << nth << "\n" << process->output());
       REQUIRE(status.signal == SIGKILL);
       ++kills;
       in_flights += longest_flight(*process) > 1 ? 1 : 0;

@@ -46,7 +46,13 @@ enum class Step {
   kPruned,        ///< retention removed something; detail says what (topic empty)
   kHandlersDiffer,  ///< another live process handles the topic in another way; detail says which
   kRelayed,         ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
-  kDrained,         ///< draining ends; detail names the partitions that stand before their end
+  // Of the outbox; partition = lane, offset = number of the batch, topic empty:
+  kOutboxAcquired,   ///< a lane is this process's, and what Kafka has of it is known
+  kOutboxBegun,      ///< PostgreSQL has stored which messages come next
+  kOutboxSent,       ///< they are handed over to the Kafka client, in an open transaction
+  kOutboxCommitted,  ///< Kafka has committed them
+  kOutboxEnded,      ///< they are removed from the outbox
+  kDrained,          ///< draining ends; detail names the partitions that stand before their end
   kWarning,  ///< something an operator should know; Event::warning is its code, detail says more
 };
 
@@ -81,6 +87,7 @@ enum class Warning {
   kDeadLetterTopic,     ///< letters wait for dead_letters.topic
   kRetentionFailed,     ///< retention removes nothing for now
   kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
+  kOutbox,              ///< messages wait in the outbox, or are set apart
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
 };
 

@@ -157,6 +157,24 @@ struct DeadLetterOptions {
   friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
 };
 
+/// Whether `run` publishes what stands in the outbox.
+enum class RelayOutbox {
+  kAuto,  ///< where a handler's SQL calls pawl.publish
+  kOn,
+  kOff,
+};
+
+/// Messages that pawl.publish() has written (docs/outbox.md).
+struct OutboxOptions {
+  RelayOutbox relay = RelayOutbox::kAuto;
+  /// A topic with one partition that stays empty: it carries the numbers of the batches.
+  std::string state_topic = "pawl-outbox-state";
+  /// Bytes of key, value and headers together that pawl.publish() takes, 1 KiB..100 MiB.
+  std::size_t max_message = 1'000'000;
+
+  friend bool operator==(const OutboxOptions&, const OutboxOptions&) = default;
+};
+
 /// A query of the application's: a row that it returns is something wrong.
 struct AuditCheck {
   std::string name;  ///< empty: named by its place
@@ -309,6 +327,7 @@ struct Options {
   IdempotencyOptions idempotency;
   FailureOptions failures;
   DeadLetterOptions dead_letters;
+  OutboxOptions outbox;
   AuditOptions audit;
   RetentionOptions retention;
   EngineOptions consumer;

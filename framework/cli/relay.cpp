@@ -1,0 +1,49 @@
+// `relay`: publishes what stands in the outbox, and does nothing else.
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+
+#include "cli/commands.hpp"
+#include "cli/stop_signals.hpp"
+#include "cli/version.hpp"
+#include "console/config_arguments.hpp"
+#include "engine/owner.hpp"
+#include "ops/log_observer.hpp"
+#include "outbox/relay.hpp"
+
+namespace pawl::cli {
+namespace {
+
+int relay(const Program& program, const Options& options) {
+  StopSignals::block();
+  const auto log = std::make_shared<ops::LogObserver>(options);
+  const engine::Observers observers({log});
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopped = false;
+  const StopSignals signals([&](int signal) {
+    log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
+    const std::scoped_lock lock(mutex);
+    stopped = true;
+    changed.notify_all();
+  });
+  log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
+  const engine::OutboxRelay outbox(options, observers, engine::make_owner());
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return stopped; });
+  return kDone;
+}
+
+}  // namespace
+
+void add_relay(Command& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "relay", "Publish the outbox to Kafka until SIGTERM or SIGINT, and do nothing else");
+  const auto config = add_config_arguments(*command);
+  commands.set_action(command,
+                      [&commands, config] { return relay(commands.program(), config->load()); });
+}
+
+}  // namespace pawl::cli

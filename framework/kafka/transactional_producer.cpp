@@ -1,0 +1,195 @@
+#include "kafka/transactional_producer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace pawl::kafka {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{100};
+
+using GroupMetadataHandle = std::unique_ptr<rd_kafka_consumer_group_metadata_t,
+                                            Deleter<rd_kafka_consumer_group_metadata_destroy>>;
+
+int left(std::chrono::steady_clock::time_point deadline) {
+  const auto time = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max(time, milliseconds(1)).count());
+}
+
+ConfHandle make_conf(const KafkaOptions& options, const TransactionalProducer::Settings& settings) {
+  auto handle = producer_conf(options, settings.largest);
+  auto* conf = handle.get();
+  set_property(conf, "transactional.id", settings.id);
+  set_property(conf, "transaction.timeout.ms", std::to_string(settings.timeout.count()));
+  // With several under way librdkafka (2.14.2) cannot abort behind a refused one: it waits for
+  // sequence numbers that never come.
+  set_property(conf, "max.in.flight", "1");
+  set_property(conf, "batch.num.messages", settings.one_by_one ? "1" : "10000");
+  set_property(conf, "linger.ms", "1");
+  // As the clients in Java do, so that a key is where their readers expect it.
+  if (!options.librdkafka.contains("partitioner"))
+    set_property(conf, "partitioner", "murmur2_random");
+  return handle;
+}
+
+[[noreturn]] void fail(const char* what, const rd_kafka_error_t* error) {
+  throw KafkaError(rd_kafka_error_code(error),
+                   fmt::format("{}: {}", what, rd_kafka_error_string(error)));
+}
+
+/// Calls until it goes well; what may be tried again is, until the deadline.
+void require(const char* what, std::chrono::steady_clock::time_point deadline,
+             const std::function<rd_kafka_error_t*(int)>& call) {
+  while (true) {
+    const ErrorHandle error{call(left(deadline))};
+    if (!error)
+      return;
+    if (rd_kafka_error_is_retriable(error.get()) == 0 ||
+        std::chrono::steady_clock::now() >= deadline) {
+      fail(what, error.get());
+    }
+  }
+}
+
+/// The topic is not there, or not for us: the record's own fault as much as its size.
+bool of_topic(rd_kafka_resp_err_t error) {
+  const auto kind = kind_of_error(error);
+  return kind == ErrorKind::kTopicRefused || kind == ErrorKind::kTopicUnknown;
+}
+
+}  // namespace
+
+TransactionalProducer::TransactionalProducer(const KafkaOptions& options, const Settings& settings,
+                                             LogFunction log)
+    : log_(std::move(log)), bootstrap_(options.bootstrap_servers) {
+  auto conf = make_conf(options, settings);
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_log_cb(conf.get(), &TransactionalProducer::on_log);
+  rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+  char error[512];
+  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
+  if (client_ == nullptr)
+    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka producer: {}", error));
+  static_cast<void>(conf.release());  // rd_kafka_new took it
+  events_.reset(rd_kafka_queue_get_main(client_));
+}
+
+TransactionalProducer::~TransactionalProducer() {
+  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  events_.reset();
+  rd_kafka_destroy(client_);
+}
+
+void TransactionalProducer::init(milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  try {
+    require("beginning as the only producer of the lane", deadline,
+            [&](int time) { return rd_kafka_init_transactions(client_, time); });
+  } catch (const KafkaError&) {
+    bootstrap_.name_again(client_);
+    throw;
+  }
+}
+
+void TransactionalProducer::begin() {
+  refused_.clear();
+  failed_.clear();
+  if (const ErrorHandle error{rd_kafka_begin_transaction(client_)})
+    fail("beginning a Kafka transaction", error.get());
+}
+
+void TransactionalProducer::send(const std::string& topic, const Outgoing& message,
+                                 std::int64_t tag) {
+  // A pointer is as wide as the tag (static_assert below), and never followed.
+  static_assert(sizeof(void*) == sizeof tag);
+  auto* opaque = reinterpret_cast<void*>(tag);  // NOLINT(performance-no-int-to-ptr)
+  const auto error = produce(client_, topic, message, opaque);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    ++undecided_;
+  } else if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
+    refused_.push_back({tag, Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
+  } else if (failed_.empty()) {
+    failed_ = rd_kafka_err2str(error);
+  }
+}
+
+std::vector<Delivery> TransactionalProducer::settle(Clock::time_point deadline) {
+  while (undecided_ > 0) {
+    const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(kPoll.count()))};
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
+      problem_ = rd_kafka_event_error_string(event.get());
+      if (rd_kafka_event_error(event.get()) == RD_KAFKA_RESP_ERR__FATAL)
+        throw KafkaError(RD_KAFKA_RESP_ERR__FATAL, problem_);
+    } else if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_DR) {
+      while (const auto* message = rd_kafka_event_message_next(event.get())) {
+        --undecided_;
+        const auto error = message->err;
+        if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
+          continue;
+        if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
+          refused_.push_back({reinterpret_cast<std::int64_t>(message->_private),
+                              Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
+        } else if (failed_.empty()) {
+          failed_ = rd_kafka_err2str(error);
+        }
+      }
+    } else if (!event) {
+      bootstrap_.name_again(client_);
+    }
+    if (undecided_ > 0 && Clock::now() >= deadline) {
+      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
+                       fmt::format("Kafka has not confirmed {} messages in time{}{}", undecided_,
+                                   problem_.empty() ? "" : ": ", problem_));
+    }
+  }
+  return std::exchange(refused_, {});
+}
+
+void TransactionalProducer::abort(Clock::time_point deadline) {
+  require("aborting a Kafka transaction", deadline,
+          [&](int time) { return rd_kafka_abort_transaction(client_, time); });
+}
+
+std::vector<Delivery> TransactionalProducer::commit(const GroupOffset& offset,
+                                                    milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  auto refused = settle(deadline);
+  if (!refused.empty()) {
+    abort(deadline);
+    return refused;
+  }
+  if (!failed_.empty())
+    throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, failed_);
+  const auto list = new_list();
+  auto* entry = rd_kafka_topic_partition_list_add(list.get(), offset.partition.topic.c_str(),
+                                                  offset.partition.partition);
+  entry->offset = offset.committed.next;
+  entry->metadata = ::strdup(offset.committed.metadata.c_str());  // the list frees it
+  entry->metadata_size = offset.committed.metadata.size();
+  const GroupMetadataHandle group(rd_kafka_consumer_group_metadata_new(offset.group.c_str()));
+  require("sending the batch's number", deadline, [&](int time) {
+    return rd_kafka_send_offsets_to_transaction(client_, list.get(), group.get(), time);
+  });
+  require("committing a Kafka transaction", deadline,
+          [&](int time) { return rd_kafka_commit_transaction(client_, time); });
+  problem_.clear();
+  return {};
+}
+
+void TransactionalProducer::on_log(const rd_kafka_t* client, int level, const char* facility,
+                                   const char* text) {
+  const auto* self = static_cast<const TransactionalProducer*>(rd_kafka_opaque(client));
+  const std::string_view about(facility);
+  // As in Producer.
+  if (self != nullptr && self->log_ && about != "CONFWARN" && about != "TERMINATE")
+    self->log_(level, facility, text);
+}
+
+}  // namespace pawl::kafka

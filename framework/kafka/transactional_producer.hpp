@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kafka/bootstrap.hpp"
+#include "kafka/client.hpp"
+#include "kafka/produce.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::kafka {
+
+/// One librdkafka producer whose messages reach read_committed readers together or not at all
+/// (KIP-98), with an offset that a group commits in the same transaction. Messages keep their
+/// order. Whatever throws leaves the transaction's fate unknown: destroy the object, and find out
+/// by a new one of the same id what Kafka has (init(), and then the group's committed offset). One
+/// thread.
+class TransactionalProducer {
+ public:
+  struct Settings {
+    std::string id;  ///< transactional.id: of producers with one id only the newest may write
+    /// After which the broker aborts a transaction that nobody ends (transaction.timeout.ms).
+    std::chrono::milliseconds timeout{15000};
+    std::size_t largest = 0;  ///< as in producer_conf()
+    /// Each message is a request of its own, so that Kafka names the one that it refuses.
+    bool one_by_one = false;
+  };
+
+  /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
+  TransactionalProducer(const KafkaOptions& options, const Settings& settings, LogFunction log);
+  /// An open transaction is aborted by the next producer of this id, or by its timeout.
+  ~TransactionalProducer();
+  TransactionalProducer(const TransactionalProducer&) = delete;
+  TransactionalProducer& operator=(const TransactionalProducer&) = delete;
+
+  /// Shuts out all earlier producers of this id, and waits until what they had open has ended.
+  /// Once, before all else. Throws KafkaError.
+  void init(std::chrono::milliseconds timeout);
+
+  /// Begins a transaction; throws KafkaError.
+  void begin();
+  /// Queues a copy; commit() tells of it. `tag` names it.
+  void send(const std::string& topic, const Outgoing& message, std::int64_t tag);
+
+  /// An offset that a group without members commits, with a text beside it.
+  struct GroupOffset {
+    std::string group;
+    TopicPartition partition;
+    CommittedOffset committed;
+  };
+  /// Empty: everything that was sent is committed, with the offset. Else nothing is, because Kafka
+  /// has refused these; without `one_by_one` their neighbours in a request may be among them.
+  /// Throws KafkaError: unknown.
+  std::vector<Delivery> commit(const GroupOffset& offset, std::chrono::milliseconds timeout);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Until each message has its delivery report; returns those that Kafka refused.
+  std::vector<Delivery> settle(Clock::time_point deadline);
+  void abort(Clock::time_point deadline);
+  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
+
+  LogFunction log_;
+  Bootstrap bootstrap_;
+  rd_kafka_t* client_ = nullptr;
+  QueueHandle events_;
+  std::size_t undecided_ = 0;
+  std::vector<Delivery> refused_;  ///< since begin()
+  std::string failed_;             ///< why a message was not stored, for a reason not its own
+  std::string problem_;            ///< what librdkafka said last of brokers
+};
+
+}  // namespace pawl::kafka

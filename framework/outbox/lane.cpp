@@ -1,0 +1,334 @@
+#include "outbox/lane.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "engine/context.hpp"
+#include "ledger/payload.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kRowsAtOnce = 2000;
+/// Of keys and values; read as text, and copied by librdkafka, they take a few times that.
+constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20U;
+/// Headers and the record's own fields, beside what outbox.max_message counts.
+constexpr std::size_t kRoomBesideMessage = std::size_t{64} << 10U;
+
+/// Of outbox.state_topic, whose only partition it is.
+constexpr std::int32_t kStatePartition = 0;
+
+/// After it the broker aborts what a dead relay left open; until then that hides what comes behind
+/// it from read_committed readers.
+constexpr milliseconds kTransactionTimeout{15000};
+/// Less than that, so that an answer may still come.
+constexpr milliseconds kCommitTimeout{12000};
+constexpr milliseconds kInitTimeout{10000};
+
+/// Rows of other programs ring no bell.
+constexpr milliseconds kPollSoon{5};
+constexpr milliseconds kPollLate{100};
+/// A net under the snapshots: whatever is in the lane is found by its place.
+constexpr milliseconds kSweepInterval{60000};
+constexpr milliseconds kLockTimeout{5000};
+
+constexpr const char* kIdHeader = "pawl-outbox-id";
+
+std::string new_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+ledger::Outbox::Ids ids_of(const std::vector<ledger::OutboxRow>& rows) {
+  ledger::Outbox::Ids ids;
+  for (const auto& row : rows)
+    ids.push_back(row.id);
+  return ids;
+}
+
+std::optional<std::string_view> view(const std::optional<std::string>& bytes) {
+  return bytes ? std::optional<std::string_view>(*bytes) : std::nullopt;
+}
+
+void send(kafka::TransactionalProducer& producer, const ledger::OutboxRow& row) {
+  const auto stored = row.headers.empty() ? std::vector<ledger::StoredHeader>()
+                                          : ledger::parse_headers_json(row.headers);
+  kafka::Outgoing message{view(row.key), view(row.value), {}};
+  for (const auto& header : stored)
+    message.headers.push_back({header.name, view(header.value)});
+  message.headers.push_back({kIdHeader, std::string_view(row.event_id)});
+  producer.send(row.topic, message, row.id);
+}
+
+}  // namespace
+
+postgres::SessionSettings OutboxSite::session_settings() const {
+  auto settings = engine::session_settings(options);
+  settings.application_name = "pawl outbox";
+  settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
+  settings.statement_timeout = milliseconds(30000);
+  return settings;
+}
+
+std::string OutboxSite::name_in_kafka(std::int32_t lane) const {
+  return fmt::format("pawl-outbox-{}-{}", database_id, lane);
+}
+
+OutboxLane::OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,
+                       std::function<void()> on_end)
+    : site_(site),
+      grant_(grant),
+      lane_{grant.lane, grant.epoch},
+      on_end_(std::move(on_end)),
+      thread_([this] { run(); }) {}
+
+OutboxLane::~OutboxLane() {
+  stop();
+  thread_.join();
+}
+
+void OutboxLane::stop() {
+  bell_.stop(Clock::now(), false);
+}
+
+void OutboxLane::emit(Step step, std::size_t rows) const {
+  const auto detail =
+      fmt::format("outbox lane {}, batch {}: {} messages", lane_.lane, number_, rows);
+  Event event{step};
+  event.partition = lane_.lane;
+  event.offset = number_;
+  event.detail = detail;
+  site_.observers.emit(event);
+}
+
+void OutboxLane::warn(const std::string& text) const {
+  const auto detail = fmt::format("outbox lane {}: {}", lane_.lane, text);
+  site_.observers.emit(warning_event(Warning::kOutbox, detail));
+}
+
+void OutboxLane::run() {
+  try {
+    relay();
+  } catch (const postgres::InDoubt& error) {
+    failed_ = true;
+    warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
+  } catch (const postgres::Error& error) {
+    failed_ = true;
+    // Somebody else has it, who goes on where we were.
+    if (error.failure() != postgres::FailureClass::kFenced && !bell_.stopping())
+      warn(fmt::format("{}{}; tried again, the messages wait in pawl.outbox", error.what(),
+                       error.sqlstate().empty() ? "" : " (SQLSTATE " + error.sqlstate() + ")"));
+  } catch (const std::exception& error) {
+    failed_ = true;
+    warn(fmt::format("{}; tried again, the messages wait in pawl.outbox", error.what()));
+  }
+  producer_.reset();
+  kafka_.reset();
+  session_.reset();
+  ended_ = true;
+  on_end_();
+}
+
+void OutboxLane::relay() {
+  auto settings = site_.session_settings();
+  settings.unwanted = bell_.stop_flag();
+  session_ = std::make_unique<postgres::Session>(settings);
+  session_->established();
+  recover();
+  begin_at_the_top();
+  auto pause = kPollSoon;
+  while (!bell_.stopping()) {
+    if (Clock::now() >= next_sweep_)
+      begin_at_the_top();
+    if (publish_next()) {
+      pause = kPollSoon;
+      continue;
+    }
+    bell_.wait(milliseconds(0), pause);
+    pause = std::min(pause * 2, kPollLate);
+  }
+}
+
+void OutboxLane::make_producer(bool one_by_one) {
+  producer_.reset();
+  const auto& options = site_.options;
+  const kafka::TransactionalProducer::Settings settings{
+      site_.name_in_kafka(lane_.lane), kTransactionTimeout,
+      options.outbox.max_message + kRoomBesideMessage, one_by_one};
+  producer_ = std::make_unique<kafka::TransactionalProducer>(
+      options.kafka, settings,
+      [this](int level, const std::string& facility, const std::string& text) {
+        if (level <= 3)
+          warn(fmt::format("librdkafka {}: {}", facility, text));
+      });
+  producer_->init(kInitTimeout);
+}
+
+// In this order: our epoch is in the lane; no earlier producer can commit any more; so what the
+// group has committed is the last word, and the next change of the lane looks at our epoch again.
+void OutboxLane::recover() {
+  make_producer(false);
+  auto options = site_.options.kafka;
+  options.group = site_.name_in_kafka(lane_.lane);
+  options.group_instance_id.clear();
+  kafka_ = std::make_unique<kafka::Client>(options, kafka::LogFunction());
+  const TopicPartition state{site_.options.outbox.state_topic, kStatePartition};
+  const auto committed = kafka_->committed({state}, kafka::kAnswerTimeout).at(state);
+  number_ = std::max(grant_.batch_number, committed.next);
+  emit(Step::kOutboxAcquired, static_cast<std::size_t>(grant_.batch_rows));
+  if (committed.next > grant_.batch_number) {
+    warn(fmt::format(
+        "Kafka has batch {} of it, and this database only knows of {}: the database has lost "
+        "commits, or is a copy. What it holds is published, under ids by which copies are known",
+        committed.next, grant_.batch_number));
+  }
+  if (grant_.batch_rows == 0)
+    return;
+  if (committed.metadata == grant_.batch_token) {
+    site_.store.end_batch(*session_, lane_, grant_.batch_token);
+    emit(Step::kOutboxEnded, static_cast<std::size_t>(grant_.batch_rows));
+    return;
+  }
+  publish(site_.store.batch(*session_, lane_.lane));
+}
+
+void OutboxLane::begin_at_the_top() {
+  since_ = site_.store.snapshot(*session_);
+  after_ = 0;
+  next_sweep_ = Clock::now() + kSweepInterval;
+}
+
+/// False: there is nothing to publish now.
+bool OutboxLane::publish_next() {
+  auto page = site_.store.next(*session_, lane_.lane, after_, since_, kRowsAtOnce, kBytesAtOnce);
+  const bool paging = after_.has_value();
+  if (!paging)
+    since_ = page.seen;
+  after_.reset();
+  if (page.more)
+    after_ = page.rows.back().id;
+  if (page.rows.empty())
+    return paging;
+  auto rows = without_unknown_topics(without_held(std::move(page.rows)));
+  publish(std::move(rows));
+  return true;
+}
+
+OutboxLane::Rows OutboxLane::without_held(Rows rows) {
+  ledger::Outbox::Ids held;
+  for (const auto& row : rows) {
+    if (row.held)
+      held.push_back(row.id);
+  }
+  if (held.empty())
+    return rows;
+  set_apart(held, "waiting", "an earlier message of its topic and key was refused");
+  std::erase_if(rows, [](const auto& row) { return row.held; });
+  return rows;
+}
+
+// librdkafka would wait for a topic that is not there for longer than a transaction may last.
+OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
+  std::set<std::string> unknown;
+  for (const auto& row : rows) {
+    if (!known_topics_.contains(row.topic))
+      unknown.insert(row.topic);
+  }
+  if (unknown.empty())
+    return rows;
+  const auto answers =
+      kafka_->describe_each({unknown.begin(), unknown.end()}, kafka::kAnswerTimeout);
+  for (const auto& [topic, description] : answers.described)
+    known_topics_.insert(topic);
+  std::vector<kafka::Delivery> refused;
+  for (const auto& row : rows) {
+    if (known_topics_.contains(row.topic))
+      continue;
+    const auto why = answers.refused.find(row.topic);
+    refused.push_back({row.id, kafka::Delivery::Outcome::kRefused,
+                       why != answers.refused.end()
+                           ? why->second.what()
+                           : fmt::format("topic {} does not exist in Kafka", row.topic)});
+  }
+  return refused.empty() ? rows : set_refused_apart(std::move(rows), refused);
+}
+
+void OutboxLane::publish(Rows rows) {
+  bool one_by_one = false;
+  while (!rows.empty()) {
+    const auto refused = transact(rows);
+    if (refused.empty()) {
+      site_.store.end_batch(*session_, lane_, token_);
+      emit(Step::kOutboxEnded, rows.size());
+      break;
+    }
+    // Kafka refuses a request as a whole; which record it is shows when each is one.
+    if (one_by_one)
+      rows = set_refused_apart(std::move(rows), refused);
+    one_by_one = !one_by_one;
+    make_producer(one_by_one);
+  }
+  if (one_by_one)
+    make_producer(false);
+}
+
+std::vector<kafka::Delivery> OutboxLane::transact(const Rows& rows) {
+  token_ = new_token();
+  ++number_;
+  site_.store.begin_batch(*session_, lane_, number_, token_, ids_of(rows));
+  emit(Step::kOutboxBegun, rows.size());
+  producer_->begin();
+  for (const auto& row : rows)
+    send(*producer_, row);
+  emit(Step::kOutboxSent, rows.size());
+  const kafka::TransactionalProducer::GroupOffset offset{
+      site_.name_in_kafka(lane_.lane),
+      {site_.options.outbox.state_topic, kStatePartition},
+      {number_, token_}};
+  auto refused = producer_->commit(offset, kCommitTimeout);
+  if (refused.empty())
+    emit(Step::kOutboxCommitted, rows.size());
+  return refused;
+}
+
+/// The refused ones, and those of the same topic and key behind each.
+OutboxLane::Rows OutboxLane::set_refused_apart(Rows rows,
+                                               const std::vector<kafka::Delivery>& refused) {
+  std::set<std::pair<std::string, std::string>> blocked;
+  ledger::Outbox::Ids waiting;
+  std::set<std::int64_t> gone;
+  for (const auto& row : rows) {
+    const auto found = std::find_if(refused.begin(), refused.end(),
+                                    [&](const auto& one) { return one.tag == row.id; });
+    if (row.key && blocked.contains({row.topic, *row.key})) {
+      waiting.push_back(row.id);
+    } else if (found != refused.end()) {
+      warn(fmt::format(
+          "Kafka refuses message {} of topic {}: {}; it and what comes behind it of its "
+          "key is set apart, the others go on (`pawl outbox list`)",
+          row.id, row.topic, found->why));
+      set_apart({row.id}, "failed", found->why);
+      if (row.key)
+        blocked.insert({row.topic, *row.key});
+    } else {
+      continue;
+    }
+    gone.insert(row.id);
+  }
+  if (!waiting.empty())
+    set_apart(waiting, "waiting", "an earlier message of its topic and key was refused");
+  std::erase_if(rows, [&](const auto& row) { return gone.contains(row.id); });
+  return rows;
+}
+
+void OutboxLane::set_apart(const ledger::Outbox::Ids& ids, const std::string& status,
+                           const std::string& reason) {
+  site_.store.fail(*session_, lane_, ids, status, reason);
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "engine/bell.hpp"
+#include "engine/observers.hpp"
+#include "kafka/client.hpp"
+#include "kafka/transactional_producer.hpp"
+#include "outbox/store/outbox.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::engine {
+
+/// What all lanes of a process share; outlives them. Immutable.
+struct OutboxSite {
+  const Options& options;
+  ledger::Outbox store;
+  const Observers& observers;
+  std::string owner;
+  std::string database_id;
+  std::string kafka_cluster_id;
+
+  /// The sessions of whoever publishes.
+  [[nodiscard]] postgres::SessionSettings session_settings() const;
+  /// What Kafka knows a lane by: transactional.id, and the group that commits its batch numbers.
+  /// Named by database and lane alone, so that whoever has the lane shuts out whoever had it.
+  [[nodiscard]] std::string name_in_kafka(std::int32_t lane) const;
+};
+
+/// Publishes the rows of one lane for as long as it is this process's, batch by batch, on a thread,
+/// a session and a producer of its own. One batch at most is in doubt:
+///
+///   1. PostgreSQL stores the batch's rows, number and token in the lane (on disk), if the epoch is
+///      still ours;
+///   2. one Kafka transaction sends the rows and commits the number, with the token beside it;
+///   3. PostgreSQL removes the rows.
+///
+/// Whoever takes the lane raises its epoch, shuts the earlier producer out of Kafka, reads the
+/// committed token, and so knows whether Kafka has the batch that it finds in the lane. Whatever
+/// goes wrong ends the object: the lane is taken anew.
+class OutboxLane {
+ public:
+  /// `on_end` is called once, from the lane's thread.
+  OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant, std::function<void()> on_end);
+  /// Waits for its thread.
+  ~OutboxLane();
+  OutboxLane(const OutboxLane&) = delete;
+  OutboxLane& operator=(const OutboxLane&) = delete;
+
+  /// Ends behind the batch in hand. From any thread.
+  void stop();
+  /// There may be something to publish. From any thread.
+  void ring() { bell_.ring(); }
+
+  [[nodiscard]] const ledger::HeldLane& lane() const { return lane_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// It ended by an error, so the lane is better left alone for a moment.
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Rows = std::vector<ledger::OutboxRow>;
+
+  void run();
+  void relay();
+  void recover();
+  void begin_at_the_top();
+  [[nodiscard]] bool publish_next();
+  Rows without_held(Rows rows);
+  Rows without_unknown_topics(Rows rows);
+  void publish(Rows rows);
+  [[nodiscard]] std::vector<kafka::Delivery> transact(const Rows& rows);
+  Rows set_refused_apart(Rows rows, const std::vector<kafka::Delivery>& refused);
+  void set_apart(const ledger::Outbox::Ids& ids, const std::string& status,
+                 const std::string& reason);
+  void make_producer(bool one_by_one);
+  void emit(Step step, std::size_t rows) const;
+  void warn(const std::string& text) const;
+
+  const OutboxSite& site_;
+  const ledger::LaneGrant grant_;
+  const ledger::HeldLane lane_;
+  std::function<void()> on_end_;
+  Bell bell_;
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> failed_{false};
+
+  // Of the lane's thread:
+  std::unique_ptr<postgres::Session> session_;
+  std::unique_ptr<kafka::Client> kafka_;
+  std::unique_ptr<kafka::TransactionalProducer> producer_;
+  std::int64_t number_ = 0;  ///< of the last batch
+  std::string token_;
+  std::string since_;                  ///< the snapshot behind which there is more
+  std::optional<std::int64_t> after_;  ///< pages of `since_` are read behind this row
+  Clock::time_point next_sweep_{};
+  std::set<std::string, std::less<>> known_topics_;
+  std::thread thread_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,162 @@
+#include "outbox/relay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/context.hpp"
+#include "ledger/consumers.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Whoever dies is replaced after this. A lane works on for longer where its process cannot reach
+/// the database to extend it; then another one may take it, and its epoch fences.
+constexpr milliseconds kLease{10000};
+constexpr milliseconds kTick{2000};
+constexpr milliseconds kRetryInitial{200};
+constexpr milliseconds kRetryMax{10000};
+/// A lane that fails after so long begins with short waits again.
+constexpr milliseconds kCalm{60000};
+
+}  // namespace
+
+OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std::string owner)
+    : options_(options),
+      observers_(observers),
+      owner_(std::move(owner)),
+      backoff_(kRetryInitial, kRetryMax),
+      thread_([this] { run(); }) {}
+
+OutboxRelay::~OutboxRelay() {
+  stop();
+  thread_.join();
+}
+
+void OutboxRelay::stop() {
+  bell_.stop(Clock::now(), false);
+}
+
+void OutboxRelay::warn_once(const std::string& text) {
+  if (std::exchange(last_warning_, text) != text)
+    observers_.emit(warning_event(Warning::kOutbox, text));
+}
+
+void OutboxRelay::run() {
+  while (!bell_.stopping()) {
+    auto pause = kTick;
+    try {
+      tick();
+      last_warning_.clear();
+    } catch (const postgres::InDoubt&) {
+      session_.reset();
+      pause = backoff_.next();
+    } catch (const std::exception& error) {
+      if (!bell_.stopping())
+        warn_once(
+            fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
+      session_.reset();
+      pause = backoff_.next();
+    }
+    bell_.wait(milliseconds(0), pause);
+  }
+  leave();
+}
+
+void OutboxRelay::connect() {
+  if (session_ && session_->alive())
+    return;
+  auto settings = session_settings(options_);
+  settings.application_name = "pawl outbox";
+  settings.unwanted = bell_.stop_flag();
+  auto session = std::make_unique<postgres::Session>(settings);
+  // Until it has given the lanes back.
+  session->established();
+  ledger::Outbox store(options_.postgres.schema);
+  const auto database = store.database_id(*session);
+  if (site_ && site_->database_id != database) {
+    throw FatalError(
+        fmt::format("this is not database {} whose outbox this process publishes; restart it to "
+                    "publish this one",
+                    site_->database_id));
+  }
+  if (!site_) {
+    if (const auto version = ledger::schema_version(*session, options_.postgres.schema);
+        version < 2) {
+      throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
+    }
+    const kafka::Client kafka(options_.kafka, kafka::LogFunction());
+    auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
+    const auto& topic = options_.outbox.state_topic;
+    if (!kafka.describe({topic}, kafka::kAnswerTimeout).contains(topic))
+      kafka.create_topic(topic, 1, kafka::kAnswerTimeout);
+    store.set_max_message(*session, options_.outbox.max_message);
+    site_.emplace(OutboxSite{options_, store, observers_, owner_, database, std::move(cluster)});
+  }
+  session_ = std::move(session);
+}
+
+void OutboxRelay::reap() {
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    if (!(*lane)->ended()) {
+      ++lane;
+      continue;
+    }
+    if ((*lane)->failed()) {
+      if (Clock::now() > take_not_before_ + kCalm)
+        backoff_.reset();
+      take_not_before_ = Clock::now() + backoff_.next();
+    }
+    const auto held = (*lane)->lane();
+    lane = lanes_.erase(lane);
+    site_->store.release(*session_, held);
+  }
+}
+
+void OutboxRelay::tick() {
+  connect();
+  reap();
+  while (!bell_.stopping()) {
+    std::vector<ledger::HeldLane> mine;
+    for (const auto& lane : lanes_)
+      mine.push_back(lane->lane());
+    const auto kept = site_->store.keep(*session_, owner_, mine, kLease);
+    for (const auto& lane : lanes_) {
+      if (std::find(kept.held.begin(), kept.held.end(), lane->lane().lane) == kept.held.end())
+        lane->stop();
+    }
+    if (kept.room < 0 && !lanes_.empty())
+      lanes_.back()->stop();
+    if (kept.room <= 0 || Clock::now() < take_not_before_)
+      return;
+    const auto grant = site_->store.take(*session_, owner_, kLease, site_->kafka_cluster_id);
+    if (!grant)
+      return;
+    lanes_.push_back(std::make_unique<OutboxLane>(*site_, *grant, [this] { bell_.ring(); }));
+  }
+}
+
+void OutboxRelay::leave() {
+  for (const auto& lane : lanes_)
+    lane->stop();
+  std::vector<ledger::HeldLane> held;
+  for (const auto& lane : lanes_)
+    held.push_back(lane->lane());
+  lanes_.clear();
+  try {
+    for (const auto& lane : held) {
+      if (session_ && session_->alive())
+        site_->store.release(*session_, lane);
+    }
+  } catch (const postgres::Error&) {
+    // Its lease ends by itself.
+    session_.reset();
+  } catch (const postgres::InDoubt&) {
+    session_.reset();
+  }
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "engine/backoff.hpp"
+#include "engine/bell.hpp"
+#include "outbox/lane.hpp"
+
+namespace pawl::engine {
+
+/// Publishes this process's share of the outbox: takes lanes, extends them while they work, gives
+/// some back where there are others to take them. Its thread begins with the object.
+class OutboxRelay {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// All outlive it. `owner`: this process, as elsewhere in the database.
+  OutboxRelay(const Options& options, const Observers& observers, std::string owner);
+  /// Ends behind the batches in hand, and gives the lanes back.
+  ~OutboxRelay();
+  OutboxRelay(const OutboxRelay&) = delete;
+  OutboxRelay& operator=(const OutboxRelay&) = delete;
+
+  /// Begins to end. From any thread.
+  void stop();
+
+ private:
+  void run();
+  void tick();
+  void connect();
+  void reap();
+  void leave();
+  void warn_once(const std::string& text);
+
+  const Options& options_;
+  const Observers& observers_;
+  const std::string owner_;
+  Bell bell_;
+  std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
+  std::unique_ptr<postgres::Session> session_;
+  std::list<std::unique_ptr<OutboxLane>> lanes_;
+  Backoff backoff_;
+  Clock::time_point take_not_before_{};  ///< a lane failed: another try comes later
+  std::string last_warning_;
+  std::thread thread_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+#include "pawl/message.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// A lane of the outbox that was taken, and what its last batch was.
+struct LaneGrant {
+  std::int32_t lane = 0;
+  std::int64_t epoch = 0;
+  std::int64_t batch_number = 0;
+  std::string batch_token;
+  std::int64_t batch_rows = 0;  ///< 0: the batch has ended
+};
+
+/// A lane and the epoch under which it is held.
+struct HeldLane {
+  std::int32_t lane = 0;
+  std::int64_t epoch = 0;
+
+  friend bool operator==(const HeldLane&, const HeldLane&) = default;
+};
+
+struct KeptLanes {
+  std::vector<std::int32_t> held;
+  /// How many more this owner may take; below zero, so many it should give back.
+  std::int64_t room = 0;
+};
+
+/// A message of the outbox as it is to stand in Kafka.
+struct OutboxRow {
+  std::int64_t id = 0;
+  std::string topic;
+  std::optional<std::string> key;
+  std::optional<std::string> value;
+  std::string headers;  ///< JSON, as stored; empty: none
+  std::string event_id;
+  bool held = false;  ///< an earlier message of its key is set apart
+};
+
+struct OutboxPage {
+  std::string seen;   ///< the snapshot in which the rows were read
+  bool more = false;  ///< there are others than these
+  std::vector<OutboxRow> rows;
+};
+
+/// The tables of the outbox (migrations/0002_outbox.sql), for whoever publishes from them. Every
+/// change of a lane throws postgres::Error PW001 once another owner has it. Any thread; all throw
+/// postgres::Error, and those that change something postgres::InDoubt.
+class Outbox {
+ public:
+  using Ids = std::vector<std::int64_t>;
+
+  explicit Outbox(const std::string& schema);
+
+  /// The database's id, which is part of the names that its lanes have in Kafka.
+  std::string database_id(postgres::Session& session) const;
+  /// Stores what pawl.publish may take.
+  void set_max_message(postgres::Session& session, std::size_t bytes) const;
+
+  KeptLanes keep(postgres::Session& session, const std::string& owner,
+                 const std::vector<HeldLane>& lanes, std::chrono::milliseconds lease) const;
+  std::optional<LaneGrant> take(postgres::Session& session, const std::string& owner,
+                                std::chrono::milliseconds lease,
+                                const std::string& kafka_cluster_id) const;
+  void release(postgres::Session& session, const HeldLane& lane) const;
+
+  /// What transactions a statement sees now.
+  std::string snapshot(postgres::Session& session) const;
+  /// `after`: pages of what `since` saw, by their ids; without it what came after `since`.
+  OutboxPage next(postgres::Session& session, std::int32_t lane, std::optional<std::int64_t> after,
+                  const std::string& since, std::int64_t most, std::size_t bytes) const;
+  /// The rows of the lane's batch.
+  std::vector<OutboxRow> batch(postgres::Session& session, std::int32_t lane) const;
+
+  /// On disk when it returns: rows are published only behind it.
+  void begin_batch(postgres::Session& session, const HeldLane& lane, std::int64_t number,
+                   const std::string& token, const Ids& ids) const;
+  /// Kafka has them. May be lost with the database's last commits; the token tells it then again.
+  void end_batch(postgres::Session& session, const HeldLane& lane, const std::string& token) const;
+  /// Sets rows apart, with `status` "failed" or "waiting".
+  void fail(postgres::Session& session, const HeldLane& lane, const Ids& ids,
+            const std::string& status, const std::string& reason) const;
+
+ private:
+  postgres::Statement database_id_;
+  postgres::Statement set_max_message_;
+  postgres::Statement keep_;
+  postgres::Statement take_;
+  postgres::Statement release_;
+  postgres::Statement snapshot_;
+  postgres::Statement next_;
+  postgres::Statement batch_;
+  postgres::Statement begin_;
+  postgres::Statement end_;
+  postgres::Statement fail_;
+};
+
+}  // namespace pawl::ledger

@@ -1,0 +1,163 @@
+// The way from the outbox to Kafka, where processes, servers and messages fail.
+#include <csignal>
+
+#include "outbox_world.hpp"
+
+namespace {
+
+const std::vector<std::string> kSteps{"outbox_acquired", "outbox_begun", "outbox_sent",
+                                      "outbox_committed", "outbox_ended"};
+
+}  // namespace
+
+TEST_CASE("a process killed at any step of the relay leaves each message once") {
+  OutboxWorld outbox;
+  int kills = 0;
+  for (int round = 0; round < crash_rounds(); ++round) {
+    for (const auto& step : kSteps) {
+      outbox.publish(200);
+      // Four lanes take it at once, so that others are in the middle of something.
+      const int nth = step == "outbox_acquired" ? 1 + round % 4 : 1 + round % 7;
+      const auto process = outbox.start({"--events", "--kill", fmt::format("{}:{}", step, nth)});
+      const ShowOnFailure show(fmt::format("{} {}", step, nth), *process);
+      // Until it dies: there must be enough batches for the step.
+      wait_until(
+          [&] {
+            if (!process->running())
+              return true;
+            outbox.publish(20);
+            return false;
+          },
+          60s, "the process to kill itself");
+      REQUIRE(process->wait(1s).signal == SIGKILL);
+      ++kills;
+      outbox.forget_the_dead();
+    }
+  }
+  REQUIRE(kills == crash_rounds() * static_cast<int>(kSteps.size()));
+  const auto process = outbox.start();
+  const ShowOnFailure show("the last", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}
+
+TEST_CASE("a frozen process that wakes after its lanes have moved publishes nothing twice") {
+  const auto step = GENERATE(from_range(kSteps));
+  CAPTURE(step);
+  OutboxWorld outbox;
+  outbox.publish(400);
+  const auto frozen = outbox.start({"--events", "--freeze", step + ":2"});
+  const ShowOnFailure show_frozen("frozen", *frozen);
+  frozen->wait_for_output(fmt::format("EVENT {} ", step), 60s);
+  wait_until_stopped(*frozen, 60s);
+  outbox.forget_the_dead();
+  outbox.publish(100);
+  const auto second = outbox.start();
+  const ShowOnFailure show_second("second", *second);
+  outbox.wait_until_published();
+  CHECK(outbox.wrong() == "");
+  frozen->kill(SIGCONT);
+  outbox.publish(400);
+  outbox.wait_until_published();
+  stop_cleanly(*second);
+  outbox.publish(10);
+  outbox.forget_the_dead();
+  outbox.wait_until_published();
+  stop_cleanly(*frozen);
+  CHECK(outbox.wrong() == "");
+}
+
+TEST_CASE("what Kafka refuses is set apart with what is behind it of its key; the rest goes on") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto narrow = world.broker().new_topic("narrow", 1, {{"max.message.bytes", "2000"}});
+  const auto small = [&](const std::string& key, const std::string& value) {
+    world.execute(fmt::format("SELECT pawl.publish('{}', '{}', '{}')", narrow, key, value));
+  };
+  pqxx::connection connection(world.url());
+  {
+    pqxx::work tx(connection);
+    tx.exec(fmt::format("SELECT pawl.publish('{}', 'a', '1')", narrow));
+    tx.exec(fmt::format("SELECT pawl.publish('{}', 'a', repeat('x', 5000))", narrow));
+    tx.exec(fmt::format("SELECT pawl.publish('{}', 'a', '3')", narrow));
+    tx.exec(
+        fmt::format("SELECT count(pawl.publish('{}', 'b' || n, n::text))"
+                    "  FROM generate_series(1, 100) n",
+                    narrow));
+    tx.exec("SELECT pawl.publish('no-such-topic', 'a', '1')");
+    tx.commit();
+  }
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  small("a", "4");
+  small("b1", "5");
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  std::string of_a;
+  std::size_t others = 0;
+  for (const auto& record : read_topic(world.broker().bootstrap(), narrow)) {
+    if (record.key == "a")
+      of_a += *record.value + " ";
+    else
+      ++others;
+  }
+  CHECK(of_a == "1 ");
+  CHECK(others == 101);
+  CHECK(
+      world.value("SELECT string_agg(status || ' ' || octet_length(record_value), ', '"
+                  " ORDER BY outbox_id) FROM pawl.outbox_failed WHERE topic <> 'no-such-topic'") ==
+      "failed 5000, waiting 1, waiting 1");
+  CHECK_THAT(world.value("SELECT reason FROM pawl.outbox_failed WHERE topic = 'no-such-topic'"),
+             ContainsSubstring("does not exist"));
+}
+
+TEST_CASE("a broker that restarts, and a database that crashes, lose and repeat nothing") {
+  PostgresServer server;
+  KafkaBroker broker;
+  OutboxWorld outbox(&server, &broker);
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.publish(500);
+  broker.restart();
+  outbox.publish(500);
+  outbox.wait_until_published();
+  server.restart(StopMode::kImmediate);
+  outbox.publish(500);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}
+
+TEST_CASE(
+    "a database that comes back behind Kafka says so, and publishes again under the same ids") {
+  PostgresServer server;
+  OutboxWorld outbox(&server);
+  auto& world = outbox.world();
+  outbox.publish(100);
+  server.save_copy();
+  {
+    const auto process = outbox.start();
+    const ShowOnFailure show("relay", *process);
+    outbox.wait_until_published();
+    stop_cleanly(*process);
+  }
+  server.restore_copy();
+  REQUIRE(outbox.waiting() == 100);
+  {
+    const auto process = outbox.start();
+    const ShowOnFailure show("relay", *process);
+    process->wait_for_output("the database has lost commits", 60s);
+    outbox.wait_until_published();
+    stop_cleanly(*process);
+  }
+  std::map<std::string, std::set<std::string>> values;
+  const auto records = read_topic(world.broker().bootstrap(), outbox.topic());
+  for (const auto& record : records)
+    values[record.header("pawl-outbox-id")].insert(*record.value);
+  CHECK(records.size() == 200);
+  CHECK(values.size() == 100);
+  for (const auto& [id, of_id] : values)
+    CHECK(of_id.size() == 1);
+}
