@@ -50,11 +50,16 @@ CREATE TABLE pawl.outbox_failed (
     event_id     text COLLATE "C" NOT NULL,
     created_at   timestamptz NOT NULL,
     failed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- failed: Kafka refused it; waiting: it stands behind such a one of its key.
-    status       text NOT NULL CHECK (status IN ('failed', 'waiting')),
-    reason       text NOT NULL
+    -- failed: Kafka refused it; waiting: it stands behind such a one of its key; discarded: somebody gave
+    -- it up, and nothing waits for it.
+    status       text NOT NULL CHECK (status IN ('failed', 'waiting', 'discarded')),
+    reason       text NOT NULL,
+    resolved_at  timestamptz,
+    resolved_by  text,
+    CHECK ((status = 'discarded') = (resolved_at IS NOT NULL))
 );
-CREATE INDEX outbox_failed_by_key ON pawl.outbox_failed (topic, sha256(record_key));
+CREATE INDEX outbox_failed_by_key ON pawl.outbox_failed (topic, sha256(record_key))
+    WHERE status <> 'discarded';
 
 -- ---- who publishes it -------------------------------------------------------------------------------
 
@@ -114,8 +119,8 @@ BEGIN
                                        OR coalesce(jsonb_typeof(h.item -> 'base64'), 'string') <> 'string'
                                        OR (h.item -> 'base64') IS NOT NULL AND (h.item -> 'value') IS NOT NULL)::text,
                jsonb_agg(jsonb_build_object('name', h.item ->> 'name', 'value',
-                         CASE WHEN h.item ? 'base64' THEN h.item ->> 'base64'
-                              ELSE translate(encode(convert_to(h.item ->> 'value', 'UTF8'), 'base64'), E'\n', '') END)
+                         translate(encode(CASE WHEN h.item ? 'base64' THEN decode(h.item ->> 'base64', 'base64')
+                                               ELSE convert_to(h.item ->> 'value', 'UTF8') END, 'base64'), E'\n', ''))
                          ORDER BY h.place)
           INTO wrong, stored FROM jsonb_array_elements(p_headers) WITH ORDINALITY AS h (item, place);
         IF wrong IS NOT NULL THEN
@@ -123,7 +128,6 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value',
                       HINT = 'An array of headers keeps their order; each has a name, and a value or base64.';
         END IF;
-        PERFORM decode(h.item ->> 'base64', 'base64') FROM jsonb_array_elements(p_headers) AS h (item);
     ELSE
         RAISE EXCEPTION 'headers are neither an object nor an array'
             USING ERRCODE = 'invalid_parameter_value',
@@ -346,6 +350,51 @@ BEGIN
 END
 $$;
 
+-- Puts a row that was set apart, and all of its topic and key, back into the outbox, under their numbers
+-- and so in their order; with p_discard the row itself is given up, for that reason, and the others go back
+-- unless another one of them has failed. Returns how many go back; NULL: there is no such row, or it is given
+-- up already.
+CREATE FUNCTION pawl.retry_outbox_row(p_outbox_id bigint, p_discard text)
+RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    apart pawl.outbox_failed%ROWTYPE;
+    moved bigint;
+BEGIN
+    -- The lane first: its owner sets no row of the key apart meanwhile.
+    PERFORM FROM pawl.outbox_lanes l JOIN pawl.outbox_failed f USING (lane)
+      WHERE f.outbox_id = p_outbox_id
+        FOR NO KEY UPDATE OF l;
+    SELECT * INTO apart FROM pawl.outbox_failed f
+     WHERE f.outbox_id = p_outbox_id AND f.status <> 'discarded'
+       FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF p_discard IS NOT NULL THEN
+        UPDATE pawl.outbox_failed f
+           SET status = 'discarded', reason = p_discard, resolved_at = clock_timestamp(), resolved_by = session_user
+         WHERE f.outbox_id = p_outbox_id;
+        PERFORM FROM pawl.outbox_failed f
+          WHERE f.topic = apart.topic AND sha256(f.record_key) = sha256(apart.record_key) AND f.status = 'failed';
+        IF FOUND THEN
+            RETURN 0;
+        END IF;
+    END IF;
+    WITH back AS (
+        DELETE FROM pawl.outbox_failed f
+         WHERE f.status <> 'discarded'
+           AND (f.outbox_id = p_outbox_id
+                OR f.topic = apart.topic AND sha256(f.record_key) = sha256(apart.record_key))
+        RETURNING f.*)
+    INSERT INTO pawl.outbox (outbox_id, lane, topic, record_key, record_value, headers, event_id, created_at)
+    SELECT b.outbox_id, b.lane, b.topic, b.record_key, b.record_value, b.headers, b.event_id, b.created_at
+      FROM back b;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    RETURN moved;
+END
+$$;
+
 -- A lane's rows of one statement's snapshot (`seen`, also without rows), by their numbers, up to p_most
 -- rows and p_bytes of keys and values (one row at least). `more`: there are others. Which:
 --   p_after NULL: what has become visible since the snapshot p_since, whatever its number;
@@ -403,7 +452,8 @@ BEGIN
                o.headers, o.event_id,
                o.record_key IS NOT NULL AND EXISTS (
                    SELECT FROM pawl.outbox_failed f
-                    WHERE f.topic = o.topic AND sha256(f.record_key) = sha256(o.record_key))
+                    WHERE f.topic = o.topic AND sha256(f.record_key) = sha256(o.record_key)
+                      AND f.status <> 'discarded')
           FROM pawl.outbox o
          WHERE o.lane = p_lane AND o.outbox_id = ANY (wanted)
          ORDER BY o.outbox_id;

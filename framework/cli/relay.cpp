@@ -1,6 +1,7 @@
 // `relay`: publishes what stands in the outbox, and does nothing else.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -9,14 +10,18 @@
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/config_arguments.hpp"
+#include "console/connections.hpp"
 #include "engine/owner.hpp"
 #include "ops/log_observer.hpp"
 #include "outbox/relay.hpp"
+#include "outbox/store/view.hpp"
 
 namespace pawl::cli {
 namespace {
 
-int relay(const Program& program, const Options& options) {
+constexpr std::chrono::milliseconds kDrainPoll{200};
+
+int relay(const Program& program, const Options& options, bool drain) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
   const engine::Observers observers({log});
@@ -30,9 +35,19 @@ int relay(const Program& program, const Options& options) {
     changed.notify_all();
   });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
+  const auto session = drain ? connect_database(options) : nullptr;
   const engine::OutboxRelay outbox(options, observers, engine::make_owner());
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return stopped; });
+  if (!drain) {
+    changed.wait(lock, [&] { return stopped; });
+    return kDone;
+  }
+  const ledger::OutboxView view(options.postgres.schema);
+  while (!changed.wait_for(lock, kDrainPoll, [&] { return stopped; })) {
+    const auto lanes = view.lanes(*session);
+    if (std::ranges::all_of(lanes, [](const auto& lane) { return lane.waiting == 0; }))
+      break;
+  }
   return kDone;
 }
 
@@ -42,8 +57,11 @@ void add_relay(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
       "relay", "Publish the outbox to Kafka until SIGTERM or SIGINT, and do nothing else");
   const auto config = add_config_arguments(*command);
-  commands.set_action(command,
-                      [&commands, config] { return relay(commands.program(), config->load()); });
+  const auto drain = std::make_shared<bool>(false);
+  command->add_flag("--drain", *drain, "End once nothing waits");
+  commands.set_action(command, [&commands, config, drain] {
+    return relay(commands.program(), config->load(), *drain);
+  });
 }
 
 }  // namespace pawl::cli

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "console/printable.hpp"
-#include "ledger/payload.hpp"
+#include "message/base64.hpp"
 #include "message/hexadecimal.hpp"
 
 namespace pawl::cli {
@@ -60,7 +60,7 @@ Json readable(std::optional<std::string_view> bytes, std::size_t most) {
   if (is_text) {
     json["text"] = text;
   } else {
-    json["base64"] = ledger::base64(bytes->substr(0, most));
+    json["base64"] = message::base64(bytes->substr(0, most));
   }
   if (!whole)
     json["cut"] = true;

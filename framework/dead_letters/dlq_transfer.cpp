@@ -12,7 +12,7 @@
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/changes.hpp"
-#include "ledger/payload.hpp"
+#include "message/base64.hpp"
 #include "message/timestamp.hpp"
 #include "pawl/errors.hpp"
 
@@ -24,7 +24,7 @@ using ledger::DeadLetter;
 constexpr std::size_t kBatch = 200;
 
 Json encoded(const std::optional<std::string>& bytes) {
-  return bytes ? Json(ledger::base64(*bytes)) : Json(nullptr);
+  return bytes ? Json(message::base64(*bytes)) : Json(nullptr);
 }
 
 Json to_json(const DeadLetter& letter) {
@@ -63,7 +63,7 @@ Json to_json(const DeadLetter& letter) {
 std::optional<std::string> decoded(const Json& value) {
   if (value.is_null())
     return std::nullopt;
-  return ledger::from_base64(value.get<std::string>());
+  return message::from_base64(value.get<std::string>());
 }
 
 template <typename Number>

@@ -22,8 +22,4 @@ struct StoredHeader {
 /// The reverse. Throws std::invalid_argument when the text is something else.
 [[nodiscard]] std::vector<StoredHeader> parse_headers_json(std::string_view text);
 
-[[nodiscard]] std::string base64(std::string_view bytes);
-/// Throws std::invalid_argument when it is no base64.
-[[nodiscard]] std::string from_base64(std::string_view text);
-
 }  // namespace pawl::ledger

@@ -61,7 +61,7 @@ constexpr const char* kMissingRights = R"sql(
             ('outbox_lanes', 'SELECT'), ('outbox_lanes', 'UPDATE'),
             ('outbox', 'SELECT'), ('outbox', 'INSERT'), ('outbox', 'DELETE'),
             ('outbox_failed', 'SELECT'), ('outbox_failed', 'INSERT'),
-            ('outbox_failed', 'DELETE'),
+            ('outbox_failed', 'UPDATE'), ('outbox_failed', 'DELETE'),
             ('outbox_relays', 'SELECT'), ('outbox_relays', 'INSERT'),
             ('outbox_relays', 'UPDATE'), ('outbox_relays', 'DELETE'),
             ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),

@@ -121,6 +121,10 @@ wait "$consumer" || code=$?
 consumer=''
 require "exit code after SIGTERM" 0 "$code"
 
+run_blocks "$root/docs/outbox.md"
+grep -q 'does not exist in Kafka' "$work/output" || fail "docs/outbox.md: no message was set apart"
+require "messages that are given up" 1 "$(query "SELECT count(*) FROM pawl.outbox_failed WHERE status = 'discarded'")"
+
 run_blocks "$root/docs/failures.md"
 require "payments in the ledger after replay" 2000 "$(query 'SELECT count(*) FROM ledger')"
 require "letters that are not replayed" 0 "$(query "SELECT count(*) FROM pawl.dead_letters WHERE status <> 'replayed'")"

@@ -53,7 +53,7 @@ TEST_CASE("pawl.publish stores what is given: bytes, nulls, headers in their ord
   CHECK(site.value("SELECT headers FROM pawl.outbox WHERE event_id = 'object'") ==
         R"([{"name": "a", "value": null}, {"name": "b", "value": "MQ=="}])");
 
-  site.run(R"(SELECT pawl.publish('t', 'k', 'v', '[{"name": "x", "base64": "AP8="},
+  site.run(R"(SELECT pawl.publish('t', 'k', 'v', '[{"name": "x", "base64": "AP\n8="},
                 {"name": "a", "value": ""}, {"name": "x", "value": null}, {"name": "y"}]', 'array'))");
   CHECK(site.value("SELECT headers FROM pawl.outbox WHERE event_id = 'array'") ==
         R"([{"name": "x", "value": "AP8="}, {"name": "a", "value": ""}, )"

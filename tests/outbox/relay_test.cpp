@@ -55,6 +55,38 @@ TEST_CASE("a handler's message is published with its effects, where its SQL says
   CHECK(std::to_string(ids.size()) == world.value("SELECT count(*) FROM ledger"));
 }
 
+TEST_CASE("C++ publishes from a handler, from a subtransaction, and by its statements") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto topic = world.broker().new_topic("by-code", 1);
+  const auto run = [&](const std::string& handler, const std::string& id) {
+    world.use_handler(fmt::format("name = \"{}\"", handler));
+    Record record;
+    record.key = "k\0"s;
+    record.value = "to " + topic;
+    record.headers = {{"event-id", id}};
+    record.partition = 0;
+    world.produce_record(record);
+    world.drain();
+  };
+  run("publishes", "one");
+  run("publishes_by_statements", "two");
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  std::map<std::string, StoredRecord> by_id;
+  for (const auto& record : read_topic(world.broker().bootstrap(), topic))
+    by_id[record.header("pawl-outbox-id")] = record;
+  REQUIRE(by_id.size() == 3);
+  CHECK(by_id["one"].key == "k\0"s);
+  CHECK(by_id["one"].value == "one");
+  CHECK(by_id["one"].headers.at(0).second == std::nullopt);
+  CHECK(by_id["one"].headers.at(1) == std::pair{"bytes"s, std::optional("\xff"s)});
+  CHECK(!by_id["of a subtransaction"].key);
+  CHECK(by_id["two"].value == "two");
+}
+
 TEST_CASE("a lower number that is committed later is not left out") {
   OutboxWorld outbox;
   auto& world = outbox.world();

@@ -10,4 +10,5 @@
 #include "pawl/message.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
+#include "pawl/publish.hpp"
 #include "pawl/statements.hpp"

@@ -281,6 +281,20 @@ pawl::Registry handlers(bool prepare) {
     pawl::defer(tx, "SELECT " + std::to_string(message.offset()), {});
     pawl::defer(tx, "SELECT -" + std::to_string(message.offset()), {});
   });
+  // What it publishes names the topic in its value: "to TOPIC".
+  registry.handler("publishes", [](pqxx::dbtransaction& tx, const Message& message) {
+    const auto id = message.header("event-id").value();
+    const auto topic = message.value().substr(3);
+    pawl::publish(tx, {topic, message.key(), id, {{"none", {}}, {"bytes", "\xff"}}, id});
+    pqxx::subtransaction inner(tx);
+    pawl::publish(inner, {.topic = topic, .event_id = "of a subtransaction"});
+    inner.commit();
+  });
+  registry.statement_handler(
+      "publishes_by_statements", [](pawl::Statements& statements, const Message& message) {
+        const auto id = message.header("event-id").value();
+        pawl::publish(statements, {message.value().substr(3), id, id, {}, id});
+      });
   registry.handler("defers_failing", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
     pawl::defer(tx, "INSERT INTO ledger VALUES ($1, $2, $3)",

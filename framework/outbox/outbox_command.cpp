@@ -1,0 +1,258 @@
+// `outbox`: what waits for Kafka, and what Kafka refused.
+#include "outbox/outbox_command.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <limits>
+
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/json.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/payload.hpp"
+#include "outbox/store/view.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::size_t kLongestKey = 24;
+constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+
+struct Arguments {
+  std::vector<std::int64_t> ids;
+  std::int64_t id = 0;
+  std::int64_t limit = 50;
+  std::string because;
+  bool all = false;
+  bool discarded = false;
+  bool json = false;
+};
+
+struct Site {
+  std::unique_ptr<postgres::Session> session;
+  ledger::OutboxView view;
+};
+
+Site open(const Options& options) {
+  auto session = connect_database(options);
+  if (ledger::schema_version(*session, options.postgres.schema) < 2)
+    throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
+  return {std::move(session), ledger::OutboxView(options.postgres.schema)};
+}
+
+std::string key_text(const std::optional<std::string>& key) {
+  if (!key)
+    return "-";
+  const std::string text(head(*key, kLongestKey));
+  return text.size() < key->size() ? text + "..." : text;
+}
+
+std::optional<double> age(const std::optional<ledger::Instant>& since, ledger::Instant now) {
+  if (!since)
+    return std::nullopt;
+  return std::chrono::duration<double>(now - *since).count();
+}
+
+Json describe(const ledger::SetApart& message) {
+  Json json;
+  json["id"] = message.id;
+  json["topic"] = message.topic;
+  json["key"] = readable(message.key);
+  json["event_id"] = message.event_id;
+  json["status"] = message.status;
+  json["reason"] = message.reason;
+  json["created_at"] = ledger::to_string(message.created);
+  json["failed_at"] = ledger::to_string(message.failed);
+  return json;
+}
+
+int status(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  const auto lanes = site.view.lanes(*site.session);
+  const auto now = site.view.now(*site.session);
+  const auto apart = site.view.count_set_apart(*site.session);
+  std::int64_t waiting = 0;
+  std::optional<ledger::Instant> oldest;
+  for (const auto& lane : lanes) {
+    waiting += lane.waiting;
+    if (lane.oldest && (!oldest || *lane.oldest < *oldest))
+      oldest = lane.oldest;
+  }
+  if (arguments.json) {
+    Json json;
+    json["waiting"] = waiting;
+    json["oldest_age_seconds"] = or_null(age(oldest, now));
+    json["set_apart"] = apart;
+    auto& entries = json["lanes"] = Json::array();
+    for (const auto& lane : lanes) {
+      entries.push_back(
+          {{"lane", lane.lane},
+           {"owner", or_null(lane.owner)},
+           {"owner_late", lane.owner_late},
+           {"waiting", lane.waiting},
+           {"oldest_age_seconds", or_null(age(lane.oldest, now))},
+           {"published", lane.published},
+           {"last_published_at",
+            lane.last_published ? Json(ledger::to_string(*lane.last_published)) : Json(nullptr)}});
+    }
+    std::cout << indented(json) << '\n';
+    return kDone;
+  }
+  using Align = Table::Align;
+  Table table({{"LANE", Align::kRight},
+               {"OWNER"},
+               {"WAITING", Align::kRight},
+               {"OLDEST", Align::kRight},
+               {"PUBLISHED", Align::kRight},
+               {"LAST PUBLISHED"}});
+  const auto age_text = [&](const auto& since) {
+    const auto seconds = age(since, now);
+    return seconds ? fmt::format("{:.1f} s", *seconds) : "-";
+  };
+  for (const auto& lane : lanes) {
+    const auto owner =
+        lane.owner.empty() ? "nobody" : lane.owner + (lane.owner_late ? " (late)" : "");
+    table.add({std::to_string(lane.lane), owner, std::to_string(lane.waiting),
+               age_text(lane.oldest), std::to_string(lane.published),
+               lane.last_published ? ledger::to_string(*lane.last_published) : "-"});
+  }
+  std::cout << table.text()
+            << fmt::format("\n{} messages wait, the oldest for {}; {} are set apart{}\n", waiting,
+                           age_text(oldest), apart, apart > 0 ? " (`outbox list`)" : "");
+  return kDone;
+}
+
+int list(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  const auto found =
+      site.view.set_apart(*site.session, 0, arguments.discarded, arguments.limit, false);
+  if (arguments.json) {
+    auto json = Json::array();
+    for (const auto& message : found)
+      json.push_back(describe(message));
+    std::cout << indented(json) << '\n';
+    return kDone;
+  }
+  if (found.empty()) {
+    std::cout << "no message is set apart\n";
+    return kDone;
+  }
+  Table table(
+      {{"ID", Table::Align::kRight}, {"STATUS"}, {"TOPIC"}, {"KEY"}, {"SINCE"}, {"REASON"}});
+  for (const auto& message : found) {
+    table.add({std::to_string(message.id), message.status, message.topic, key_text(message.key),
+               ledger::to_string(message.failed), message.reason});
+  }
+  std::cout << table.text();
+  return kDone;
+}
+
+int show(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  const auto found = site.view.set_apart(*site.session, arguments.id, true, 1, true);
+  if (found.empty()) {
+    throw BadCall(fmt::format("no message {} is set apart; `outbox list --discarded` lists them",
+                              arguments.id));
+  }
+  auto json = describe(found.front());
+  auto& headers = json["headers"] = Json::array();
+  if (!found.front().headers.empty()) {
+    for (const auto& header : ledger::parse_headers_json(found.front().headers))
+      headers.push_back({{"name", header.name}, {"value", readable(header.value)}});
+  }
+  json["value"] = readable(found.front().value);
+  std::cout << (arguments.json ? indented(json) : printable_lines(indented(json))) << '\n';
+  return kDone;
+}
+
+std::vector<std::int64_t> chosen(const Site& site, const Arguments& arguments) {
+  if (arguments.all == !arguments.ids.empty())
+    throw BadCall("give ids, as `outbox list` prints them, or --all");
+  if (!arguments.all)
+    return arguments.ids;
+  std::vector<std::int64_t> ids;
+  for (const auto& message : site.view.set_apart(*site.session, 0, false, kAll, false))
+    ids.push_back(message.id);
+  return ids;
+}
+
+int resolve(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  std::int64_t done = 0;
+  std::int64_t back = 0;
+  bool missing = false;
+  for (const auto id : chosen(site, arguments)) {
+    if (const auto moved = site.view.retry(*site.session, id, arguments.because)) {
+      ++done;
+      back += *moved;
+    } else if (!arguments.all) {
+      // With --all it went back with another one of its key.
+      std::cerr << fmt::format("no message {} is set apart\n", id);
+      missing = true;
+    }
+  }
+  if (!arguments.because.empty())
+    std::cout << fmt::format("discarded {}; ", done);
+  std::cout << fmt::format("{} messages are in the outbox again\n", back);
+  return missing ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_outbox(Command& parser, Commands& commands) {
+  auto* outbox = parser.add_subcommand("outbox", "Messages on their way to Kafka (pawl.publish)");
+  const auto add = [&](const std::string& name, const std::string& description) {
+    auto* command = outbox->add_subcommand(name, description);
+    return std::tuple{command, add_config_arguments(*command), std::make_shared<Arguments>()};
+  };
+  const auto act = [&](Command* command, const auto& config, const auto& arguments, auto function) {
+    commands.set_action(
+        command, [config, arguments, function] { return function(config->load(), *arguments); });
+  };
+  {
+    const auto [command, config, arguments] =
+        add("status", "What waits, since when, and who publishes");
+    command->add_flag("--json", arguments->json, "For machines");
+    act(command, config, arguments, status);
+  }
+  {
+    const auto [command, config, arguments] =
+        add("list", "Messages that Kafka refused, and those that wait behind them");
+    command->add_option("--limit", arguments->limit, "At most so many")
+        ->shows_default()
+        ->positive();
+    command->add_flag("--discarded", arguments->discarded, "Also those that were given up");
+    command->add_flag("--json", arguments->json, "For machines");
+    act(command, config, arguments, list);
+  }
+  {
+    const auto [command, config, arguments] = add("show", "One of them, with what it carries");
+    command->add_option("ID", arguments->id, "Its number, as `outbox list` prints it")->required();
+    command->add_flag("--json", arguments->json, "For machines");
+    act(command, config, arguments, show);
+  }
+  {
+    const auto [command, config, arguments] =
+        add("retry", "Publish them after all, each with all of its topic and key, in order");
+    command->add_option("ID", arguments->ids, "Numbers, as `outbox list` prints them");
+    command->add_flag("--all", arguments->all, "All of them");
+    act(command, config, arguments, resolve);
+  }
+  {
+    const auto [command, config, arguments] =
+        add("discard", "Give messages up; those behind them of their key are published");
+    command->add_option("ID", arguments->ids, "Numbers, as `outbox list` prints them")->required();
+    command->add_option("--because", arguments->because, "Why; kept with the message")
+        ->required()
+        ->type_name("TEXT");
+    act(command, config, arguments, resolve);
+  }
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,96 @@
+#include "outbox/store/view.hpp"
+
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kLanes = R"sql(
+  SELECT l.lane, coalesce(l.owner, ''), coalesce(l.lease_until < clock_timestamp(), false),
+         coalesce(w.rows, 0), floor(extract(epoch FROM w.oldest) * 1000)::bigint,
+         l.published_count, floor(extract(epoch FROM l.published_at) * 1000)::bigint
+    FROM pawl.outbox_lanes l
+    LEFT JOIN (SELECT o.lane, count(*) AS rows, min(o.created_at) AS oldest
+                 FROM pawl.outbox o GROUP BY o.lane) w USING (lane)
+   ORDER BY l.lane
+)sql";
+
+constexpr const char* kNow = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+constexpr const char* kSetApart = R"sql(
+  SELECT f.outbox_id, f.topic, f.record_key, CASE WHEN $4::boolean THEN f.record_value END,
+         f.headers, f.event_id, f.status, f.reason,
+         floor(extract(epoch FROM f.created_at) * 1000)::bigint,
+         floor(extract(epoch FROM f.failed_at) * 1000)::bigint
+    FROM pawl.outbox_failed f
+   WHERE ($1::bigint = 0 OR f.outbox_id = $1::bigint)
+     AND ($2::boolean OR f.status <> 'discarded')
+   ORDER BY f.outbox_id
+   LIMIT $3::bigint
+)sql";
+
+constexpr const char* kCount =
+    "SELECT count(*) FROM pawl.outbox_failed f WHERE f.status <> 'discarded'";
+
+constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
+
+}  // namespace
+
+OutboxView::OutboxView(const std::string& schema)
+    : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
+      now_{"pawl_outbox_now", kNow},
+      set_apart_{"pawl_outbox_set_apart", in_schema(kSetApart, schema)},
+      count_{"pawl_outbox_count_apart", in_schema(kCount, schema)},
+      retry_{"pawl_outbox_retry", in_schema(kRetry, schema)} {}
+
+std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
+  const auto found = session.exec(lanes_);
+  std::vector<LaneStatus> lanes;
+  for (int row = 0; row < PQntuples(found.get()); ++row) {
+    const auto* rows = found.get();
+    lanes.push_back({static_cast<std::int32_t>(integer(rows, row, 0)), text(rows, row, 1),
+                     boolean(rows, row, 2), integer(rows, row, 3), optional_instant(rows, row, 4),
+                     integer(rows, row, 5), optional_instant(rows, row, 6)});
+  }
+  return lanes;
+}
+
+Instant OutboxView::now(postgres::Session& session) const {
+  return instant(session.exec(now_).get(), 0, 0);
+}
+
+std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int64_t id,
+                                            bool discarded, std::int64_t most,
+                                            bool with_values) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(id);
+  parameters.add_text(discarded ? "true" : "false");
+  parameters.add_integer(most);
+  parameters.add_text(with_values ? "true" : "false");
+  const auto found = session.exec(set_apart_, parameters);
+  std::vector<SetApart> result;
+  for (int row = 0; row < PQntuples(found.get()); ++row) {
+    const auto* rows = found.get();
+    result.push_back({integer(rows, row, 0), text(rows, row, 1), bytes(rows, row, 2),
+                      bytes(rows, row, 3), is_null(rows, row, 4) ? "" : text(rows, row, 4),
+                      text(rows, row, 5), text(rows, row, 6), text(rows, row, 7),
+                      instant(rows, row, 8), instant(rows, row, 9)});
+  }
+  return result;
+}
+
+std::int64_t OutboxView::count_set_apart(postgres::Session& session) const {
+  return integer(session.exec(count_).get(), 0, 0);
+}
+
+std::optional<std::int64_t> OutboxView::retry(postgres::Session& session, std::int64_t id,
+                                              const std::string& discard) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(id);
+  parameters.add_text_or_null(discard);
+  const auto answers = postgres::run_transaction(session, {{&retry_, std::move(parameters)}});
+  return optional_integer(answers.front().get(), 0, 0);
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/instant.hpp"
+#include "postgres/session.hpp"
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// Where a lane of the outbox stands.
+struct LaneStatus {
+  std::int32_t lane = 0;
+  std::string owner;        ///< empty: nobody has it
+  bool owner_late = false;  ///< it has not been extended in time
+  std::int64_t waiting = 0;
+  std::optional<Instant> oldest;  ///< since when the oldest message waits
+  std::int64_t published = 0;     ///< since the lane was made
+  std::optional<Instant> last_published;
+};
+
+/// A message that was set apart.
+struct SetApart {
+  std::int64_t id = 0;
+  std::string topic;
+  std::optional<std::string> key;
+  std::optional<std::string> value;  ///< only where it was asked for
+  std::string headers;               ///< JSON, as stored; empty: none
+  std::string event_id;
+  std::string status;
+  std::string reason;
+  Instant created;
+  Instant failed;
+};
+
+/// The outbox as operators see it. All throw postgres::Error.
+class OutboxView {
+ public:
+  explicit OutboxView(const std::string& schema);
+
+  std::vector<LaneStatus> lanes(postgres::Session& session) const;
+  /// Of the database's clock.
+  Instant now(postgres::Session& session) const;
+  /// By their ids; `id` 0: all. Those that were given up only with `discarded`.
+  std::vector<SetApart> set_apart(postgres::Session& session, std::int64_t id, bool discarded,
+                                  std::int64_t most, bool with_values) const;
+  std::int64_t count_set_apart(postgres::Session& session) const;
+  /// Puts a message and those behind it back into the outbox. `discard` non-empty: gives the
+  /// message itself up, for that reason. How many go back; nullopt: no such message waits. May also
+  /// throw postgres::InDoubt.
+  std::optional<std::int64_t> retry(postgres::Session& session, std::int64_t id,
+                                    const std::string& discard) const;
+
+ private:
+  postgres::Statement lanes_;
+  postgres::Statement now_;
+  postgres::Statement set_apart_;
+  postgres::Statement count_;
+  postgres::Statement retry_;
+};
+
+}  // namespace pawl::ledger
