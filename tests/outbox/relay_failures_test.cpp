@@ -88,13 +88,15 @@ TEST_CASE("what Kafka refuses is set apart with what is behind it of its key; th
     tx.exec("SELECT pawl.publish('no-such-topic', 'a', '1')");
     tx.commit();
   }
-  const auto process = outbox.start();
-  const ShowOnFailure show("relay", *process);
-  outbox.wait_until_published();
-  small("a", "4");
-  small("b1", "5");
-  outbox.wait_until_published();
-  stop_cleanly(*process);
+  {
+    const auto process = outbox.start();
+    const ShowOnFailure show("relay", *process);
+    outbox.wait_until_published();
+    small("a", "4");
+    small("b1", "5");
+    outbox.wait_until_published();
+    stop_cleanly(*process);
+  }
   std::string of_a;
   std::size_t others = 0;
   for (const auto& record : read_topic(world.broker().bootstrap(), narrow)) {
@@ -111,6 +113,51 @@ TEST_CASE("what Kafka refuses is set apart with what is behind it of its key; th
       "failed 5000, waiting 1, waiting 1");
   CHECK_THAT(world.value("SELECT reason FROM pawl.outbox_failed WHERE topic = 'no-such-topic'"),
              ContainsSubstring("does not exist"));
+
+  // Given up: what waited behind it goes on.
+  const auto put_back = [&](const std::string& which, const std::string& reason) {
+    return world.value(
+        fmt::format("SELECT coalesce(pawl.retry_outbox_row(outbox_id, {})::text, 'none')"
+                    "  FROM pawl.outbox_failed WHERE {}",
+                    reason, which));
+  };
+  CHECK(put_back("topic = 'no-such-topic'", "'a mistake'") == "0");
+  CHECK(put_back("topic = 'no-such-topic'", "'a mistake'") == "none");
+  // Kafka takes it now: all of the key come in their order, before what is written behind them.
+  world.broker().set_topic_config(narrow, {{"max.message.bytes", "1000000"}});
+  CHECK(put_back("octet_length(record_value) = 5000", "NULL") == "3");
+  small("a", "6");
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  of_a.clear();
+  for (const auto& record : read_topic(world.broker().bootstrap(), narrow)) {
+    if (record.key == "a")
+      of_a += record.value->substr(0, 1) + " ";
+  }
+  CHECK(of_a == "1 x 3 4 6 ");
+}
+
+TEST_CASE("giving up a refused message lets those behind it go") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto topic = world.broker().new_topic("narrow", 1, {{"max.message.bytes", "2000"}});
+  world.execute(
+      fmt::format("SELECT pawl.publish('{0}', 'a', repeat('x', 5000)),"
+                  "       pawl.publish('{0}', 'a', '2'), pawl.publish('{0}', 'a', '3')",
+                  topic));
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  CHECK(world.value("SELECT pawl.retry_outbox_row(outbox_id, 'too large')"
+                    "  FROM pawl.outbox_failed WHERE status = 'failed'") == "2");
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  const auto records = read_topic(world.broker().bootstrap(), topic);
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].value == "2");
+  CHECK(records[1].value == "3");
 }
 
 TEST_CASE("a broker that restarts, and a database that crashes, lose and repeat nothing") {
