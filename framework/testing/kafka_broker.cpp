@@ -3,7 +3,9 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <pawl/testing/kafka_broker.hpp>
 #include <pawl/testing/wait.hpp>
 #include <stdexcept>
@@ -15,6 +17,28 @@ namespace pawl::testing {
 namespace {
 
 constexpr std::chrono::seconds kChangeDeadline{20};
+
+pid_t pid_of(const std::filesystem::path& service) {
+  pid_t pid = 0;
+  std::ifstream file(service / "service.pid");
+  if (!(file >> pid))
+    throw std::runtime_error{"the broker does not run"};
+  return pid;
+}
+
+/// By proc(5): the state stands behind the name, which is in parentheses.
+bool all_threads_stopped(pid_t pid) {
+  std::error_code ended;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ended)) {
+    std::ifstream file(thread.path() / "stat");
+    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    const auto name_end = stat.rfind(')');
+    if (name_end != std::string::npos && stat.substr(name_end + 2, 1) != "T")
+      return false;
+  }
+  return true;
+}
 
 void require_topic_results(const rd_kafka_topic_result_t* const* results, std::size_t count,
                            const std::string& what) {
@@ -176,8 +200,11 @@ void KafkaBroker::kill() {
   }
 }
 
+// A signal stops a process when its threads next run; until then they answer.
 void KafkaBroker::freeze() {
   signal(SIGSTOP);
+  wait_until([&] { return all_threads_stopped(pid_of(folder())); }, kChangeDeadline,
+             "the broker's threads to be stopped");
 }
 
 void KafkaBroker::thaw() {
@@ -185,9 +212,7 @@ void KafkaBroker::thaw() {
 }
 
 void KafkaBroker::signal(int number) {
-  pid_t pid = 0;
-  std::ifstream file(folder() / "service.pid");
-  if (!(file >> pid) || ::kill(pid, number) != 0)
+  if (::kill(pid_of(folder()), number) != 0)
     throw std::runtime_error{"the broker does not run"};
 }
 
