@@ -19,6 +19,7 @@
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "ops/alerts_command.hpp"
+#include "outbox/task.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
 
@@ -76,6 +77,7 @@ class Check {
   void check_kafka();
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
+  void check_outbox_topic(const kafka::Client& client);
   void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
   bool check_committed(const kafka::Client& client, const std::string& topic,
                        const std::vector<TopicPartition>& partitions);
@@ -174,7 +176,8 @@ void Check::check_server(postgres::Session& session) {
 
 bool Check::check_schema(postgres::Session& session) {
   const auto& schema = options_.postgres.schema;
-  for (const auto& right : ledger::missing_rights(session, schema)) {
+  for (const auto& right :
+       ledger::missing_rights(session, schema, engine::relays_outbox(options_))) {
     findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants --role {}",
                                 PQuser(session.raw()), right, PQuser(session.raw())));
   }
@@ -239,6 +242,7 @@ void Check::check_kafka() {
       require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
     check_topics(*client);
     check_dead_letter_topic(*client);
+    check_outbox_topic(*client);
     check_first_contacts(*client, cluster);
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
@@ -293,6 +297,21 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
   } else {
     findings_.good(
         fmt::format("dead_letters.topic {}, {} partitions", topic, found->second.partitions));
+  }
+}
+
+void Check::check_outbox_topic(const kafka::Client& client) {
+  const auto& topic = options_.outbox.state_topic;
+  if (!engine::relays_outbox(options_))
+    return;
+  if (client.describe({topic}, kKafkaTimeout).contains(topic)) {
+    findings_.good(fmt::format("outbox.state_topic {}", topic));
+  } else {
+    findings_.note(
+        fmt::format("outbox.state_topic {} does not exist in Kafka: `run` creates it where it may, "
+                    "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
+                    "--partitions 1",
+                    topic, options_.kafka.bootstrap_servers, topic));
   }
 }
 

@@ -70,6 +70,7 @@ constexpr const char* kMissingRights = R"sql(
     JOIN pg_class t ON t.relname = needed.name
     JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
    WHERE NOT has_table_privilege(t.oid, needed.privilege)
+     AND ($2::boolean OR needed.name NOT LIKE 'outbox%')
    UNION ALL
   SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)
     FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),
@@ -83,6 +84,7 @@ constexpr const char* kMissingRights = R"sql(
   SELECT format('EXECUTE on function pawl.%s', p.proname)
     FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1
    WHERE NOT has_function_privilege(p.oid, 'EXECUTE')
+     AND ($2::boolean OR p.proname <> 'publish')
    UNION ALL
   SELECT 'USAGE on schema ' || s.nspname
     FROM pg_namespace s
@@ -147,10 +149,12 @@ std::string database_id(postgres::Session& session, const std::string& schema) {
   return PQntuples(found.get()) == 0 ? std::string{} : text(found.get(), 0, 0);
 }
 
-std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema) {
+std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema,
+                                        bool with_outbox) {
   const postgres::Statement ask{"", in_schema(kMissingRights, schema)};
   postgres::Parameters parameters;
   parameters.add_text(schema);
+  parameters.add_text(with_outbox ? "true" : "false");
   const auto found = session.exec(ask, parameters);
   std::vector<std::string> missing;
   for (int i = 0; i < PQntuples(found.get()); ++i)

@@ -66,6 +66,7 @@ std::string database_id(postgres::Session& session, const std::string& schema);
 
 /// The rights on pawl's own tables that this session's role lacks, as GRANT would name them:
 /// "INSERT on pawl.offset_history". Missing tables are not listed.
-std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema);
+std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema,
+                                        bool with_outbox);
 
 }  // namespace pawl::ledger

@@ -90,13 +90,26 @@ void OutboxRelay::connect() {
     }
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
     auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
-    const auto& topic = options_.outbox.state_topic;
-    if (!kafka.describe({topic}, kafka::kAnswerTimeout).contains(topic))
-      kafka.create_topic(topic, 1, kafka::kAnswerTimeout);
+    require_state_topic(kafka);
     store.set_max_message(*session, options_.outbox.max_message);
     site_.emplace(OutboxSite{options_, store, observers_, owner_, database, std::move(cluster)});
   }
   session_ = std::move(session);
+}
+
+void OutboxRelay::require_state_topic(const kafka::Client& kafka) const {
+  const auto& topic = options_.outbox.state_topic;
+  if (kafka.describe({topic}, kafka::kAnswerTimeout).contains(topic))
+    return;
+  try {
+    kafka.create_topic(topic, 1, kafka::kAnswerTimeout);
+  } catch (const kafka::KafkaError& error) {
+    throw kafka::KafkaError(
+        error.kind(),
+        fmt::format("{}; create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
+                    "--partitions 1",
+                    error.what(), options_.kafka.bootstrap_servers, topic));
+  }
 }
 
 void OutboxRelay::reap() {

@@ -34,6 +34,7 @@ class OutboxRelay {
   void run();
   void tick();
   void connect();
+  void require_state_topic(const kafka::Client& kafka) const;
   void reap();
   void leave();
   void warn_once(const std::string& text);
