@@ -354,6 +354,9 @@ $$;
 -- and so in their order; with p_discard the row itself is given up, for that reason, and the others go back
 -- unless another one of them has failed. Returns how many go back; NULL: there is no such row, or it is given
 -- up already.
+--
+-- It takes the lane away from its owner, as an operator's change of a partition does: whoever reads pages of
+-- an older snapshot would publish later rows of the key first.
 CREATE FUNCTION pawl.retry_outbox_row(p_outbox_id bigint, p_discard text)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -391,6 +394,7 @@ BEGIN
     SELECT b.outbox_id, b.lane, b.topic, b.record_key, b.record_value, b.headers, b.event_id, b.created_at
       FROM back b;
     GET DIAGNOSTICS moved = ROW_COUNT;
+    UPDATE pawl.outbox_lanes l SET epoch = l.epoch + 1, owner = NULL, lease_until = NULL WHERE l.lane = apart.lane;
     RETURN moved;
 END
 $$;

@@ -14,14 +14,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
+/// librdkafka's own calls are taken up again after so long, to look whether somebody stops us.
+constexpr milliseconds kSlice{500};
+/// For what is under way when somebody does; the next owner of the lane finds out the rest.
+constexpr milliseconds kStopGrace{2000};
 
 using GroupMetadataHandle = std::unique_ptr<rd_kafka_consumer_group_metadata_t,
                                             Deleter<rd_kafka_consumer_group_metadata_destroy>>;
-
-int left(std::chrono::steady_clock::time_point deadline) {
-  const auto time = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::max(time, milliseconds(1)).count());
-}
 
 ConfHandle make_conf(const KafkaOptions& options, const TransactionalProducer::Settings& settings) {
   auto handle = producer_conf(options, settings.largest);
@@ -44,20 +43,6 @@ ConfHandle make_conf(const KafkaOptions& options, const TransactionalProducer::S
                    fmt::format("{}: {}", what, rd_kafka_error_string(error)));
 }
 
-/// Calls until it goes well; what may be tried again is, until the deadline.
-void require(const char* what, std::chrono::steady_clock::time_point deadline,
-             const std::function<rd_kafka_error_t*(int)>& call) {
-  while (true) {
-    const ErrorHandle error{call(left(deadline))};
-    if (!error)
-      return;
-    if (rd_kafka_error_is_retriable(error.get()) == 0 ||
-        std::chrono::steady_clock::now() >= deadline) {
-      fail(what, error.get());
-    }
-  }
-}
-
 /// The topic is not there, or not for us: the record's own fault as much as its size.
 bool of_topic(rd_kafka_resp_err_t error) {
   const auto kind = kind_of_error(error);
@@ -66,9 +51,38 @@ bool of_topic(rd_kafka_resp_err_t error) {
 
 }  // namespace
 
+class TransactionalProducer::Deadline {
+ public:
+  Deadline(milliseconds timeout, const std::atomic<bool>* stopping)
+      : end_(Clock::now() + timeout), stopping_(stopping) {}
+
+  [[nodiscard]] bool passed() {
+    if (stopping_ != nullptr && *stopping_) {
+      end_ = std::min(end_, Clock::now() + kStopGrace);
+      stopping_ = nullptr;
+    }
+    return Clock::now() >= end_;
+  }
+
+  /// Calls until it goes well; what may be tried again is, in its time. Throws KafkaError.
+  void require(const char* what, const std::function<rd_kafka_error_t*(int)>& call) {
+    while (true) {
+      const ErrorHandle error{call(static_cast<int>(kSlice.count()))};
+      if (!error)
+        return;
+      if (rd_kafka_error_is_retriable(error.get()) == 0 || passed())
+        fail(what, error.get());
+    }
+  }
+
+ private:
+  Clock::time_point end_;
+  const std::atomic<bool>* stopping_;
+};
+
 TransactionalProducer::TransactionalProducer(const KafkaOptions& options, const Settings& settings,
                                              LogFunction log)
-    : log_(std::move(log)), bootstrap_(options.bootstrap_servers) {
+    : log_(std::move(log)), bootstrap_(options.bootstrap_servers), stopping_(settings.stopping) {
   auto conf = make_conf(options, settings);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &TransactionalProducer::on_log);
@@ -88,10 +102,10 @@ TransactionalProducer::~TransactionalProducer() {
 }
 
 void TransactionalProducer::init(milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
   try {
-    require("beginning as the only producer of the lane", deadline,
-            [&](int time) { return rd_kafka_init_transactions(client_, time); });
+    Deadline(timeout, stopping_)
+        .require("beginning as the only producer of the lane",
+                 [&](int time) { return rd_kafka_init_transactions(client_, time); });
   } catch (const KafkaError&) {
     bootstrap_.name_again(client_);
     throw;
@@ -120,7 +134,7 @@ void TransactionalProducer::send(const std::string& topic, const Outgoing& messa
   }
 }
 
-std::vector<Delivery> TransactionalProducer::settle(Clock::time_point deadline) {
+std::vector<Delivery> TransactionalProducer::settle(Deadline& deadline) {
   while (undecided_ > 0) {
     const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(kPoll.count()))};
     if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
@@ -143,7 +157,7 @@ std::vector<Delivery> TransactionalProducer::settle(Clock::time_point deadline) 
     } else if (!event) {
       bootstrap_.name_again(client_);
     }
-    if (undecided_ > 0 && Clock::now() >= deadline) {
+    if (undecided_ > 0 && deadline.passed()) {
       throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
                        fmt::format("Kafka has not confirmed {} messages in time{}{}", undecided_,
                                    problem_.empty() ? "" : ": ", problem_));
@@ -152,17 +166,13 @@ std::vector<Delivery> TransactionalProducer::settle(Clock::time_point deadline) 
   return std::exchange(refused_, {});
 }
 
-void TransactionalProducer::abort(Clock::time_point deadline) {
-  require("aborting a Kafka transaction", deadline,
-          [&](int time) { return rd_kafka_abort_transaction(client_, time); });
-}
-
 std::vector<Delivery> TransactionalProducer::commit(const GroupOffset& offset,
                                                     milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+  Deadline deadline(timeout, stopping_);
   auto refused = settle(deadline);
   if (!refused.empty()) {
-    abort(deadline);
+    deadline.require("aborting a Kafka transaction",
+                     [&](int time) { return rd_kafka_abort_transaction(client_, time); });
     return refused;
   }
   if (!failed_.empty())
@@ -174,11 +184,11 @@ std::vector<Delivery> TransactionalProducer::commit(const GroupOffset& offset,
   entry->metadata = ::strdup(offset.committed.metadata.c_str());  // the list frees it
   entry->metadata_size = offset.committed.metadata.size();
   const GroupMetadataHandle group(rd_kafka_consumer_group_metadata_new(offset.group.c_str()));
-  require("sending the batch's number", deadline, [&](int time) {
+  deadline.require("sending the batch's number", [&](int time) {
     return rd_kafka_send_offsets_to_transaction(client_, list.get(), group.get(), time);
   });
-  require("committing a Kafka transaction", deadline,
-          [&](int time) { return rd_kafka_commit_transaction(client_, time); });
+  deadline.require("committing a Kafka transaction",
+                   [&](int time) { return rd_kafka_commit_transaction(client_, time); });
   problem_.clear();
   return {};
 }

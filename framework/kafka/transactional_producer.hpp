@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,9 @@ class TransactionalProducer {
     std::size_t largest = 0;  ///< as in producer_conf()
     /// Each message is a request of its own, so that Kafka names the one that it refuses.
     bool one_by_one = false;
+    /// Set by another thread when nobody waits for long any more: then each call ends within
+    /// seconds. May be null.
+    const std::atomic<bool>* stopping = nullptr;
   };
 
   /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
@@ -59,13 +63,16 @@ class TransactionalProducer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// The end of a call's time, which comes sooner once `stopping` is set.
+  class Deadline;
+
   /// Until each message has its delivery report; returns those that Kafka refused.
-  std::vector<Delivery> settle(Clock::time_point deadline);
-  void abort(Clock::time_point deadline);
+  std::vector<Delivery> settle(Deadline& deadline);
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;
   Bootstrap bootstrap_;
+  const std::atomic<bool>* stopping_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
   std::size_t undecided_ = 0;

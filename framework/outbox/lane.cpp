@@ -139,6 +139,9 @@ void OutboxLane::relay() {
   settings.unwanted = bell_.stop_flag();
   session_ = std::make_unique<postgres::Session>(settings);
   session_->established();
+  // An address may lead to another server now, on which another process has a lane of this epoch.
+  if (!site_.store.holds(*session_, lane_, site_.owner))
+    throw postgres::Error("PW001", "fenced: the lane is not ours in this database");
   recover();
   begin_at_the_top();
   auto pause = kPollSoon;
@@ -159,7 +162,7 @@ void OutboxLane::make_producer(bool one_by_one) {
   const auto& options = site_.options;
   const kafka::TransactionalProducer::Settings settings{
       site_.name_in_kafka(lane_.lane), kTransactionTimeout,
-      options.outbox.max_message + kRoomBesideMessage, one_by_one};
+      options.outbox.max_message + kRoomBesideMessage, one_by_one, bell_.stop_flag()};
   producer_ = std::make_unique<kafka::TransactionalProducer>(
       options.kafka, settings,
       [this](int level, const std::string& facility, const std::string& text) {

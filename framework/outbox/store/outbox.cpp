@@ -27,6 +27,11 @@ constexpr const char* kTake = R"sql(
 
 constexpr const char* kRelease = "SELECT pawl.release_outbox_lane($1::integer, $2::bigint)";
 
+constexpr const char* kHolds = R"sql(
+  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l
+                  WHERE l.lane = $1::integer AND l.epoch = $2::bigint AND l.owner = $3)
+)sql";
+
 constexpr const char* kSnapshot = "SELECT pg_current_snapshot()";
 
 constexpr const char* kNext = R"sql(
@@ -89,6 +94,7 @@ Outbox::Outbox(const std::string& schema)
       keep_{"pawl_outbox_keep", in_schema(kKeep, schema)},
       take_{"pawl_outbox_take", in_schema(kTake, schema)},
       release_{"pawl_outbox_release", in_schema(kRelease, schema)},
+      holds_{"pawl_outbox_holds", in_schema(kHolds, schema)},
       snapshot_{"pawl_outbox_snapshot", kSnapshot},
       next_{"pawl_outbox_next", in_schema(kNext, schema)},
       batch_{"pawl_outbox_batch", in_schema(kBatch, schema)},
@@ -145,6 +151,14 @@ void Outbox::release(postgres::Session& session, const HeldLane& lane) const {
   postgres::Parameters parameters;
   add(parameters, lane);
   postgres::run_relaxed_transaction(session, {{&release_, std::move(parameters)}});
+}
+
+bool Outbox::holds(postgres::Session& session, const HeldLane& lane,
+                   const std::string& owner) const {
+  postgres::Parameters parameters;
+  add(parameters, lane);
+  parameters.add_text(owner);
+  return boolean(session.exec(holds_, parameters).get(), 0, 0);
 }
 
 std::string Outbox::snapshot(postgres::Session& session) const {

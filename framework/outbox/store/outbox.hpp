@@ -73,6 +73,9 @@ class Outbox {
                                 std::chrono::milliseconds lease,
                                 const std::string& kafka_cluster_id) const;
   void release(postgres::Session& session, const HeldLane& lane) const;
+  /// Whether it is this owner's in the database of this session, which may be another one than that
+  /// in which it was taken.
+  bool holds(postgres::Session& session, const HeldLane& lane, const std::string& owner) const;
 
   /// What transactions a statement sees now.
   std::string snapshot(postgres::Session& session) const;
@@ -97,6 +100,7 @@ class Outbox {
   postgres::Statement keep_;
   postgres::Statement take_;
   postgres::Statement release_;
+  postgres::Statement holds_;
   postgres::Statement snapshot_;
   postgres::Statement next_;
   postgres::Statement batch_;
