@@ -400,7 +400,7 @@ END
 $$;
 
 -- A lane's rows of one statement's snapshot (`seen`, also without rows), by their numbers, up to p_most
--- rows and p_bytes of keys and values (one row at least). `more`: there are others. Which:
+-- rows and p_bytes of keys, values and headers (one row at least). `more`: there are others. Which:
 --   p_after NULL: what has become visible since the snapshot p_since, whatever its number;
 --   else: what p_since saw, above p_after.
 -- So a first page with p_after, and the pages behind it, see one moment of the table, and what comes
@@ -446,7 +446,8 @@ BEGIN
     wanted := ARRAY (
         SELECT w.outbox_id FROM (
             SELECT o.outbox_id, row_number() OVER () AS place,
-                   sum(coalesce(octet_length(o.record_key), 0) + coalesce(octet_length(o.record_value), 0))
+                   sum(coalesce(octet_length(o.record_key), 0) + coalesce(octet_length(o.record_value), 0)
+                       + coalesce(octet_length(o.headers::text), 0))
                        OVER (ORDER BY o.outbox_id) AS bytes
               FROM pawl.outbox o
              WHERE o.lane = p_lane AND o.outbox_id = ANY (chosen[:p_most])) w
@@ -466,13 +467,18 @@ $$;
 
 -- The rows of a batch that an earlier owner of the lane left behind.
 CREATE FUNCTION pawl.outbox_batch(p_lane integer)
-RETURNS TABLE (outbox_id bigint, topic text, record_key bytea, record_value bytea, headers jsonb, event_id text)
+RETURNS TABLE (outbox_id bigint, topic text, record_key bytea, record_value bytea, headers jsonb, event_id text,
+               held boolean)
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-        SELECT o.outbox_id, o.topic, o.record_key, o.record_value, o.headers, o.event_id
+        SELECT o.outbox_id, o.topic, o.record_key, o.record_value, o.headers, o.event_id,
+               o.record_key IS NOT NULL AND EXISTS (
+                   SELECT FROM pawl.outbox_failed f
+                    WHERE f.topic = o.topic AND sha256(f.record_key) = sha256(o.record_key)
+                      AND f.status <> 'discarded')
           FROM pawl.outbox_lanes l
           JOIN pawl.outbox o ON o.lane = l.lane AND o.outbox_id = ANY (l.batch_ids)
          WHERE l.lane = p_lane

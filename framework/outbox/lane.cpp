@@ -28,6 +28,8 @@ constexpr std::int32_t kStatePartition = 0;
 constexpr milliseconds kTransactionTimeout{15000};
 /// Less than that, so that an answer may still come.
 constexpr milliseconds kCommitTimeout{12000};
+/// On top, where each record waits for the answer to the one before.
+constexpr milliseconds kOneByOneTimeout{std::chrono::minutes(5)};
 constexpr milliseconds kInitTimeout{10000};
 
 /// Rows of other programs ring no bell.
@@ -159,9 +161,11 @@ void OutboxLane::relay() {
 
 void OutboxLane::make_producer(bool one_by_one) {
   producer_.reset();
+  one_by_one_ = one_by_one;
   const auto& options = site_.options;
   const kafka::TransactionalProducer::Settings settings{
-      site_.name_in_kafka(lane_.lane), kTransactionTimeout,
+      site_.name_in_kafka(lane_.lane),
+      one_by_one ? kTransactionTimeout + kOneByOneTimeout : kTransactionTimeout,
       options.outbox.max_message + kRoomBesideMessage, one_by_one, bell_.stop_flag()};
   producer_ = std::make_unique<kafka::TransactionalProducer>(
       options.kafka, settings,
@@ -180,6 +184,10 @@ void OutboxLane::recover() {
   options.group = site_.name_in_kafka(lane_.lane);
   options.group_instance_id.clear();
   kafka_ = std::make_unique<kafka::Client>(options, kafka::LogFunction());
+  if (kafka_->cluster_id(kafka::kAnswerTimeout) != site_.kafka_cluster_id)
+    throw kafka::KafkaError(
+        kafka::ErrorKind::kPassing,
+        "kafka.bootstrap_servers lead to another Kafka cluster than at the start");
   const TopicPartition state{site_.options.outbox.state_topic, kStatePartition};
   const auto committed = kafka_->committed({state}, kafka::kAnswerTimeout).at(state);
   number_ = std::max(grant_.batch_number, committed.next);
@@ -197,7 +205,9 @@ void OutboxLane::recover() {
     emit(Step::kOutboxEnded, static_cast<std::size_t>(grant_.batch_rows));
     return;
   }
-  publish(site_.store.batch(*session_, lane_.lane));
+  // Its owner may have set apart a record, and died before those behind it; a topic may be gone
+  // since.
+  publish(without_unknown_topics(without_held(site_.store.batch(*session_, lane_.lane))));
 }
 
 void OutboxLane::begin_at_the_top() {
@@ -293,7 +303,8 @@ std::vector<kafka::Delivery> OutboxLane::transact(const Rows& rows) {
       site_.name_in_kafka(lane_.lane),
       {site_.options.outbox.state_topic, kStatePartition},
       {number_, token_}};
-  auto refused = producer_->commit(offset, kCommitTimeout);
+  auto refused =
+      producer_->commit(offset, one_by_one_ ? kCommitTimeout + kOneByOneTimeout : kCommitTimeout);
   if (refused.empty())
     emit(Step::kOutboxCommitted, rows.size());
   return refused;

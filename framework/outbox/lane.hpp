@@ -100,6 +100,7 @@ class OutboxLane {
   std::unique_ptr<postgres::Session> session_;
   std::unique_ptr<kafka::Client> kafka_;
   std::unique_ptr<kafka::TransactionalProducer> producer_;
+  bool one_by_one_ = false;  ///< how producer_ was made
   std::int64_t number_ = 0;  ///< of the last batch
   std::string token_;
   std::string since_;                  ///< the snapshot behind which there is more

@@ -208,3 +208,31 @@ TEST_CASE(
   for (const auto& [id, of_id] : values)
     CHECK(of_id.size() == 1);
 }
+
+TEST_CASE("a batch that its owner left behind is looked at again before it is published") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto topic = world.broker().new_topic("left-behind", 1);
+  world.execute(fmt::format(
+      "SELECT count(pawl.publish('{}', 'a', n::text)) FROM generate_series(1, 3) n", topic));
+  world.execute("SELECT pawl.publish('gone-since', 'b', '1')");
+  // Its owner died behind the first record that Kafka refused, and before the others of its key.
+  world.execute(
+      "INSERT INTO pawl.outbox_failed (outbox_id, lane, topic, record_key, record_value, headers,"
+      "                                event_id, created_at, status, reason)"
+      " SELECT outbox_id, lane, topic, record_key, record_value, headers, event_id, created_at,"
+      "        'failed', 'refused' FROM pawl.outbox WHERE record_value = '1' AND record_key = 'a'");
+  world.execute(
+      "DELETE FROM pawl.outbox o USING pawl.outbox_failed f WHERE o.outbox_id = f.outbox_id");
+  world.execute(
+      "UPDATE pawl.outbox_lanes l SET batch_number = 1, batch_token = 'left',"
+      " batch_ids = ARRAY(SELECT o.outbox_id FROM pawl.outbox o WHERE o.lane = l.lane ORDER BY 1)");
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(read_topic(world.broker().bootstrap(), topic).empty());
+  CHECK(world.value("SELECT string_agg(status || ' ' || convert_from(record_key, 'UTF8'), ', '"
+                    " ORDER BY outbox_id) FROM pawl.outbox_failed") ==
+        "failed a, waiting a, waiting a, failed b");
+}

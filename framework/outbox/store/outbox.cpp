@@ -42,7 +42,7 @@ constexpr const char* kNext = R"sql(
 )sql";
 
 constexpr const char* kBatch = R"sql(
-  SELECT b.outbox_id, b.topic, b.record_key, b.record_value, b.headers, b.event_id, false
+  SELECT b.outbox_id, b.topic, b.record_key, b.record_value, b.headers, b.event_id, b.held
     FROM pawl.outbox_batch($1::integer) b
 )sql";
 
