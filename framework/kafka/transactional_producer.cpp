@@ -127,7 +127,13 @@ void TransactionalProducer::send(const std::string& topic, const Outgoing& messa
   const auto error = produce(client_, topic, message, opaque);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
     ++undecided_;
-  } else if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
+  } else {
+    note_failure(tag, error);
+  }
+}
+
+void TransactionalProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t error) {
+  if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
     refused_.push_back({tag, Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
   } else if (failed_.empty()) {
     failed_ = rd_kafka_err2str(error);
@@ -144,15 +150,8 @@ std::vector<Delivery> TransactionalProducer::settle(Deadline& deadline) {
     } else if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_DR) {
       while (const auto* message = rd_kafka_event_message_next(event.get())) {
         --undecided_;
-        const auto error = message->err;
-        if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
-          continue;
-        if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
-          refused_.push_back({reinterpret_cast<std::int64_t>(message->_private),
-                              Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
-        } else if (failed_.empty()) {
-          failed_ = rd_kafka_err2str(error);
-        }
+        if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+          note_failure(reinterpret_cast<std::int64_t>(message->_private), message->err);
       }
     } else if (!event) {
       bootstrap_.name_again(client_);

@@ -68,6 +68,8 @@ class TransactionalProducer {
 
   /// Until each message has its delivery report; returns those that Kafka refused.
   std::vector<Delivery> settle(Deadline& deadline);
+  /// A message that is not stored: refused for itself, or for another reason.
+  void note_failure(std::int64_t tag, rd_kafka_resp_err_t error);
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;

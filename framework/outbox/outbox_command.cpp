@@ -13,10 +13,9 @@
 #include "console/json.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
-#include "ledger/consumers.hpp"
 #include "ledger/payload.hpp"
+#include "outbox/store/outbox.hpp"
 #include "outbox/store/view.hpp"
-#include "pawl/errors.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -41,8 +40,7 @@ struct Site {
 
 Site open(const Options& options) {
   auto session = connect_database(options);
-  if (ledger::schema_version(*session, options.postgres.schema) < 2)
-    throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
+  ledger::require_outbox(*session, options.postgres.schema);
   return {std::move(session), ledger::OutboxView(options.postgres.schema)};
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/context.hpp"
-#include "ledger/consumers.hpp"
+#include "ledger/register_view.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -76,7 +76,7 @@ void OutboxRelay::connect() {
   // Until it has given the lanes back.
   session->established();
   ledger::Outbox store(options_.postgres.schema);
-  const auto database = store.database_id(*session);
+  const auto database = ledger::database_id(*session, options_.postgres.schema);
   if (site_ && site_->database_id != database) {
     throw FatalError(
         fmt::format("this is not database {} whose outbox this process publishes; restart it to "
@@ -84,10 +84,7 @@ void OutboxRelay::connect() {
                     site_->database_id));
   }
   if (!site_) {
-    if (const auto version = ledger::schema_version(*session, options_.postgres.schema);
-        version < 2) {
-      throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
-    }
+    ledger::require_outbox(*session, options_.postgres.schema);
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
     auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
     require_state_topic(kafka);

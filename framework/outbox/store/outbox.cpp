@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ledger/consumers.hpp"
 #include "ledger/rows.hpp"
+#include "pawl/errors.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
 namespace {
-
-constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
 
 constexpr const char* kSetMaxMessage = R"sql(
   UPDATE pawl.outbox_settings SET max_message = $1::integer WHERE max_message <> $1::integer
@@ -88,9 +88,14 @@ void add(postgres::Parameters& parameters, const HeldLane& lane) {
 
 }  // namespace
 
+void require_outbox(postgres::Session& session, const std::string& schema) {
+  constexpr int kFirstWithOutbox = 2;
+  if (schema_version(session, schema) < kFirstWithOutbox)
+    throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
+}
+
 Outbox::Outbox(const std::string& schema)
-    : database_id_{"pawl_outbox_database", in_schema(kDatabaseId, schema)},
-      set_max_message_{"pawl_outbox_max_message", in_schema(kSetMaxMessage, schema)},
+    : set_max_message_{"pawl_outbox_max_message", in_schema(kSetMaxMessage, schema)},
       keep_{"pawl_outbox_keep", in_schema(kKeep, schema)},
       take_{"pawl_outbox_take", in_schema(kTake, schema)},
       release_{"pawl_outbox_release", in_schema(kRelease, schema)},
@@ -101,11 +106,6 @@ Outbox::Outbox(const std::string& schema)
       begin_{"pawl_outbox_begin", in_schema(kBegin, schema)},
       end_{"pawl_outbox_end", in_schema(kEnd, schema)},
       fail_{"pawl_outbox_fail", in_schema(kFail, schema)} {}
-
-std::string Outbox::database_id(postgres::Session& session) const {
-  const auto found = session.exec(database_id_);
-  return PQntuples(found.get()) == 1 ? text(found.get(), 0, 0) : std::string();
-}
 
 void Outbox::set_max_message(postgres::Session& session, std::size_t bytes) const {
   postgres::Parameters parameters;

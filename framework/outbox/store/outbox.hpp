@@ -53,6 +53,9 @@ struct OutboxPage {
   std::vector<OutboxRow> rows;
 };
 
+/// Throws FatalError that says what to do where the database has no outbox yet.
+void require_outbox(postgres::Session& session, const std::string& schema);
+
 /// The tables of the outbox (migrations/0002_outbox.sql), for whoever publishes from them. Every
 /// change of a lane throws postgres::Error PW001 once another owner has it. Any thread; all throw
 /// postgres::Error, and those that change something postgres::InDoubt.
@@ -62,8 +65,6 @@ class Outbox {
 
   explicit Outbox(const std::string& schema);
 
-  /// The database's id, which is part of the names that its lanes have in Kafka.
-  std::string database_id(postgres::Session& session) const;
   /// Stores what pawl.publish may take.
   void set_max_message(postgres::Session& session, std::size_t bytes) const;
 
@@ -95,7 +96,6 @@ class Outbox {
             const std::string& status, const std::string& reason) const;
 
  private:
-  postgres::Statement database_id_;
   postgres::Statement set_max_message_;
   postgres::Statement keep_;
   postgres::Statement take_;
