@@ -30,7 +30,9 @@ lint_file() { # BUILD FILE
     if [[ ! $commands -nt $build/compile_commands.json ]]; then
         mkdir -p -- "$build/lint"
         own=$commands.$BASHPID
-        sed -E 's/ -Winvalid-pch//; s/( -Xclang)? -include(-pch -Xclang)? [^ "]*cmake_pch\.hxx[^ "]*//g' \
+        # Its path stands in quotation marks where it has a space.
+        sed -E -e 's/ -Winvalid-pch//' \
+            -e 's/( -Xclang)? -include(-pch -Xclang)? (\\"[^"]*cmake_pch\.hxx[^"]*"|[^ "]*cmake_pch\.hxx[^ "]*)//g' \
             "$build/compile_commands.json" >"$own"
         mv -f -- "$own" "$commands"
     fi
