@@ -7,12 +7,13 @@
 namespace pawl::ledger {
 namespace {
 
+// pawl_message.claimed tells pawl.publish for what it publishes, until the transaction ends.
 constexpr const char* kClaim = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
   VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
   ON CONFLICT (scope_id, key) DO NOTHING
-  RETURNING pg_current_xact_id()
+  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true)
 )sql";
 
 // Claims nothing while the record key is parked; its row stays locked until the transaction ends.
@@ -22,14 +23,16 @@ constexpr const char* kClaimUnlessParked = R"sql(
   SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint
    WHERE NOT pawl.is_parked($7::integer, $8, $9::bytea)
   ON CONFLICT (scope_id, key) DO NOTHING
-  RETURNING pg_current_xact_id()
+  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true)
 )sql";
 
-// An update that cannot happen costs nothing where the key is new: no WITH around the INSERT.
+// An update that cannot happen costs nothing where the key is new: no WITH around the INSERT, and
+// no RETURNING. So pawl_message.claimed is set where the response stays NULL.
 constexpr const char* kClaimOrRaise = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
-        kafka_offset)
-  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
+        kafka_offset, response)
+  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
+          CASE WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea END)
   ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
 )sql";
 
@@ -37,7 +40,8 @@ constexpr const char* kClaimOrRaiseUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
   SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
-         CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim() END
+         CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim()
+              WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea END
   ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
 )sql";
 

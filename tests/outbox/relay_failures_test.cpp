@@ -209,6 +209,52 @@ TEST_CASE(
     CHECK(of_id.size() == 1);
 }
 
+TEST_CASE(
+    "a message that is processed again publishes under the same ids, alone or in a pipeline") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  world.use_handler(fmt::format(R"toml(sql = [
+  "INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, {{/amount}}::bigint)",
+  "SELECT pawl.publish('{0}', {{/account}}, {{header:event-id}})",
+  "SELECT pawl.publish('{0}', {{/account}}, {{header:event-id}})",
+]
+)toml",
+                                outbox.topic()));
+  world.produce(200);
+  const auto process_all = [&] {
+    const auto process = world.start();
+    const ShowOnFailure show("consumer", *process);
+    world.wait_until_all_processed();
+    outbox.wait_until_published();
+    stop_cleanly(*process);
+  };
+  process_all();
+  // What a database knows that is behind by all of it, once an operator has stated its position.
+  world.execute("DELETE FROM ledger");
+  world.execute("DELETE FROM pawl.idempotency_keys");
+  world.execute(
+      "SELECT pawl.operator_change(consumer_id, topic, partition, -1, 'running', 'set', 'test')"
+      "  FROM pawl.processed_kafka_offsets");
+  // Each claims in a way of its own.
+  const auto settings =
+      GENERATE(std::vector<std::string>{"consumer.pipeline=1"}, std::vector<std::string>{},
+               std::vector<std::string>{"failures.then=park"},
+               std::vector<std::string>{"consumer.pipeline=1", "failures.then=park"});
+  for (const auto& setting : settings)
+    world.set(setting);
+  process_all();
+  std::map<std::string, std::multiset<std::string>> values;
+  for (const auto& record : read_topic(world.broker().bootstrap(), outbox.topic()))
+    values[record.header("pawl-outbox-id")].insert(*record.value);
+  const auto messages = world.number("SELECT count(*) FROM ledger");
+  CHECK(messages >= 200);
+  CHECK(static_cast<std::int64_t>(values.size()) == 2 * messages);
+  for (const auto& [id, of_id] : values) {
+    CHECK(of_id.size() == 2);
+    CHECK(std::set(of_id.begin(), of_id.end()).size() == 1);
+  }
+}
+
 TEST_CASE("a batch that its owner left behind is looked at again before it is published") {
   OutboxWorld outbox;
   auto& world = outbox.world();

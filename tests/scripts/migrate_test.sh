@@ -443,14 +443,17 @@ as_migrator() { # COMMAND OPTIONS...: on pawl's own set
 }
 
 case_what_needs_stopped_programs_is_not_applied_beside_them() {
-    local application other=$url
+    local application newest beside alone other=$url
     new_database
     sql 'CREATE ROLE consumer LOGIN; CREATE ROLE migrator LOGIN' 2>/dev/null || true
     sql 'CREATE SCHEMA pawl AUTHORIZATION migrator'
     cp -R -- "$home/migrations" "$work/older"
     cp -R -- "$home/migrations" "$work/newer"
-    printf 'CREATE TABLE pawl.beside (n int);\n' >"$work/newer/0003_beside.sql"
-    printf -- '-- pawl: stop-programs\nCREATE TABLE pawl.alone (n int);\n' >"$work/newer/0004_alone.sql"
+    newest=$(find "$home/migrations" -name '[0-9]*.sql' | wc -l)
+    beside=$(printf '%04d_beside.sql' $((newest + 1)))
+    alone=$(printf '%04d_alone.sql' $((newest + 2)))
+    printf 'CREATE TABLE pawl.beside (n int);\n' >"$work/newer/$beside"
+    printf -- '-- pawl: stop-programs\nCREATE TABLE pawl.alone (n int);\n' >"$work/newer/$alone"
     newer() { # COMMAND OPTIONS...
         as_migrator "$@" --name pawl --dir "$work/newer"
     }
@@ -459,17 +462,17 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     run as_migrator up --name pawl --dir "$work/older" && exits 0
     disconnect_all
 
-    run newer plan && exits 0 && says '0004_alone.sql (stop all programs first)'
-    says_not '0003_beside.sql (stop'
+    run newer plan && exits 0 && says "$alone (stop all programs first)"
+    says_not "$beside (stop"
     run newer plan --sql && exits 0 && says '-- Stop all programs of pawl first'
     for application in 'pawl payments' 'pawl dead letters' 'pawl retention' 'pawl alerts'; do
         connect_as "$application"
         run newer up && exits 6
-        says 0004_alone.sql
+        says "$alone"
         says "\"$application\" of consumer"
         says "$(sql "SELECT pid FROM pg_stat_activity WHERE application_name = '$application'")"
         says 'run this again: scripts/migrate up'
-        is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" 2
+        is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" "$newest"
         disconnect_all
     done
     # A name that the URL of the configuration gives: the register knows whose session it is.
@@ -485,7 +488,7 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     connect_as 'pawl payments' "$other"
     connect_as 'pawl command'
     connect_as pawling
-    run newer up && exits 0 && says 'applied 0004_alone.sql'
+    run newer up && exits 0 && says "applied $alone"
     connect_as 'pawl beside'
     write 0001_a.sql <<<'CREATE TABLE a (n int);'
     run app up && exits 0

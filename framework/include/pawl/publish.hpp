@@ -17,7 +17,7 @@ struct Outgoing {
   std::optional<std::string_view> key = {};
   std::optional<std::string_view> value = {};
   std::vector<Header> headers = {};
-  /// What the record's header pawl-outbox-id says; empty: a random one.
+  /// What the record's header pawl-outbox-id says; empty: it is made (docs/outbox.md).
   std::string_view event_id = {};
 };
 
