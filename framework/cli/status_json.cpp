@@ -38,6 +38,7 @@ Json totals_json(const StatusTotals& totals) {
   json["eta_seconds"] = or_null(totals.eta_seconds);
   json["dead_letters"] = count(&StatusCounts::dead_letters);
   json["parked_messages"] = count(&StatusCounts::parked_messages);
+  json["retry_later"] = count(&StatusCounts::retry_later);
   return json;
 }
 
@@ -113,7 +114,9 @@ std::string status_json(const Status& status, bool indented) {
                          {"reason", count.reason},
                          {"status", count.status},
                          {"letters", count.letters},
-                         {"oldest", count.oldest}});
+                         {"oldest", count.oldest},
+                         {"retried", count.retried},
+                         {"next_due", or_null(count.next_due)}});
     }
     auto& differing = root["handlers_differ"] = Json::array();
     for (const auto& topic : status.differing) {

@@ -182,6 +182,14 @@ std::string letters_text(const Status& status, bool all) {
   auto text = '\n' + table.text();
   if (most < status.letters.size())
     text += fmt::format("... and {} more groups; --all shows them\n", status.letters.size() - most);
+  std::string next;
+  for (const auto& count : status.letters) {
+    if (!count.next_due.empty() && (next.empty() || count.next_due < next))
+      next = count.next_due;
+  }
+  if (!next.empty())
+    text +=
+        fmt::format("The next of those that are tried again by themselves is due at {}.\n", next);
   if (status.server.parked_keys > 0) {
     text += fmt::format("Later messages of {} wait behind a dead letter.\n",
                         counted(status.server.parked_keys, "record key", "record keys"));
@@ -269,6 +277,8 @@ std::string verdict_of(const Status& status) {
   parts.push_back(counts.dead_letters == 0
                       ? "no dead letters"
                       : counted(counts.dead_letters, "dead letter", "dead letters"));
+  if (counts.retry_later > 0)
+    parts.push_back(fmt::format("{} to be tried again later", grouped(counts.retry_later)));
   if (counts.parked_messages > 0)
     parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
   if (!status.refused_topics.empty())

@@ -46,8 +46,14 @@ StatusCounts counts_of(const Status& status) {
     counts.retrying += row && row->retrying() ? 1 : 0;
     counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
   }
-  for (const auto& count : status.letters)
-    (count.status == "parked" ? counts.parked_messages : counts.dead_letters) += count.letters;
+  for (const auto& count : status.letters) {
+    if (count.status == "parked") {
+      counts.parked_messages += count.letters;
+    } else {
+      counts.dead_letters += count.letters - count.retried;
+      counts.retry_later += count.retried;
+    }
+  }
   return counts;
 }
 

@@ -96,23 +96,49 @@ void Reader::flag(const std::string& key, bool& out) const {
                    with_substitution_hint(*found, "write true or false without quotes"));
 }
 
-void Reader::duration(const std::string& key, std::chrono::milliseconds& out) const {
-  const Node* const found = node(key);
-  if (found == nullptr)
-    return;
-  if (found->kind == Node::Kind::kString) {
-    if (const auto parsed = parse_duration(found->value)) {
+bool Reader::is_duration(const Node& found, const std::string& option,
+                         std::chrono::milliseconds& out) const {
+  if (found.kind == Node::Kind::kString) {
+    if (const auto parsed = parse_duration(found.value)) {
       out = *parsed;
-      return;
+      return true;
     }
   }
   std::string fix =
       "write a whole number and ms, s, m, h or d in quotes, such as \"500ms\" or \"30s\"";
-  if (found->kind == Node::Kind::kInteger && found->integer >= 0) {
+  if (found.kind == Node::Kind::kInteger && found.integer >= 0) {
     fix = fmt::format("write the unit: \"{0}s\" for seconds or \"{0}ms\" for milliseconds",
-                      found->integer);
+                      found.integer);
   }
-  findings_.report(*found, option(key), "expected a duration, found " + found->describe(), fix);
+  findings_.report(found, option, "expected a duration, found " + found.describe(), fix);
+  return false;
+}
+
+void Reader::duration(const std::string& key, std::chrono::milliseconds& out) const {
+  if (const Node* const found = node(key))
+    (void)is_duration(*found, option(key), out);
+}
+
+void Reader::durations(const std::string& key, std::vector<std::chrono::milliseconds>& out) const {
+  const Node* const found = node(key);
+  if (found == nullptr)
+    return;
+  if (found->kind != Node::Kind::kArray) {
+    findings_.report(*found, option(key),
+                     "expected an array of durations, found " + found->describe(),
+                     "write durations in quotes between [ and ], such as [\"1m\", \"1h\"]");
+    return;
+  }
+  std::vector<std::chrono::milliseconds> read;
+  for (std::size_t i = 0; i < found->items.size(); ++i) {
+    const std::string name = fmt::format("{}[{}]", option(key), i);
+    findings_.nodes[name] = &found->items[i];
+    std::chrono::milliseconds value{};
+    if (!is_duration(found->items[i], name, value))
+      return;
+    read.push_back(value);
+  }
+  out = std::move(read);
 }
 
 void Reader::size(const std::string& key, std::size_t& out) const {

@@ -42,6 +42,7 @@ class Reader {
   void texts(const std::string& key, std::vector<std::string>& out) const;
   void flag(const std::string& key, bool& out) const;
   void duration(const std::string& key, std::chrono::milliseconds& out) const;
+  void durations(const std::string& key, std::vector<std::chrono::milliseconds>& out) const;
   void size(const std::string& key, std::size_t& out) const;
 
   /// A whole number that is not negative.
@@ -62,6 +63,9 @@ class Reader {
 
   /// The string of a node; else a problem and false.
   [[nodiscard]] bool is_text(const Node& found, const std::string& option, std::string& out) const;
+  /// The duration of a node; else a problem and false.
+  [[nodiscard]] bool is_duration(const Node& found, const std::string& option,
+                                 std::chrono::milliseconds& out) const;
   [[nodiscard]] bool is_count(const Node& found, const std::string& option, std::uint64_t most,
                               std::uint64_t& out) const;
 

@@ -19,6 +19,7 @@ class FieldReader {
   void operator()(const TextsField& field) const { section_.texts(key_, field.of(out_)); }
   void operator()(const FlagField& field) const { section_.flag(key_, field.of(out_)); }
   void operator()(const DurationField& field) const { section_.duration(key_, field.of(out_)); }
+  void operator()(const DurationsField& field) const { section_.durations(key_, field.of(out_)); }
   void operator()(const SizeField& field) const { section_.size(key_, field.of(out_)); }
   void operator()(const CountField& field) const { section_.count(key_, field.of(out_)); }
   void operator()(const OtherField& field) const { field.read(section_, findings_, out_); }
@@ -47,6 +48,12 @@ class FieldValue {
   Node operator()(const FlagField& field) const { return flag_value(field.of(settings_)); }
   Node operator()(const DurationField& field) const {
     return text_value(format_duration(field.of(settings_)));
+  }
+  Node operator()(const DurationsField& field) const {
+    std::vector<std::string> texts;
+    for (const auto duration : field.of(settings_))
+      texts.push_back(format_duration(duration));
+    return texts_value(texts);
   }
   Node operator()(const SizeField& field) const {
     return text_value(format_size(field.of(settings_)));

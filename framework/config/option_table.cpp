@@ -34,7 +34,7 @@ constexpr std::array<Word, 2> kConflicts{
     {{"fail", "the failure policy"},
      {"ignore",
       "a duplicate all the same (for producers that serialise one event in several ways)"}}};
-constexpr std::array<Word, 4> kPolicies{
+constexpr std::array<Word, 5> kPolicies{
     {{"halt",
       "its partition stops at it, the others go on; `pawl partitions resume` or a restart tries "
       "again"},
@@ -42,6 +42,10 @@ constexpr std::array<Word, 4> kPolicies{
       "it is stored whole in pawl.dead_letters and the partition goes on; `pawl dlq` shows, "
       "replays or discards it"},
      {"park", "the same, and later messages with its record key wait behind it, in order"},
+     {"retry-later",
+      "as `park`, and it is tried again by itself after each of `retry_later`, those behind it "
+      "once "
+      "it is their turn"},
      {"skip", "it is left out, and recorded whole in pawl.skipped_messages"}}};
 constexpr std::array<Word, 2> kUnmatched{
     {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
@@ -359,6 +363,17 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::failures, &FailureOptions::retry_max>, milliseconds{1},
                             hours{24}},
      .meaning = "Longest such delay.",
+     .own = &kOwnFailures},
+
+    {.section = "failures",
+     .name = "retry_later",
+     .field = DurationsField{field<&Options::failures, &FailureOptions::retry_later>,
+                             std::chrono::seconds{1}, hours{24 * 30}, 20},
+     .values = "1 to 20 durations, 1s to 30d each",
+     .meaning = "With `then = \"retry-later\"`: the delays before a message that was set aside is "
+                "tried again, by the database's clock; after the last one it is a dead letter. "
+                "Together less than `retention.keys`, and none of them holds its partition: give "
+                "`retry_for` less than the first one.",
      .own = &kOwnFailures},
 
     {.section = "failures",

@@ -59,6 +59,14 @@ struct DurationField {
   bool or_zero = false;  ///< zero is allowed as well, and turns something off
 };
 
+/// Several, each in this range; `most_values`: how many.
+struct DurationsField {
+  FieldOf<std::vector<milliseconds>> of;
+  milliseconds least;
+  milliseconds most;
+  std::size_t most_values;
+};
+
 struct SizeField {
   FieldOf<std::size_t> of;
   std::size_t least;
@@ -85,7 +93,7 @@ struct OtherField {
 };
 
 using OptionField = std::variant<TextField, TextsField, WordField, FlagField, DurationField,
-                                 SizeField, CountField, ChoiceField, OtherField>;
+                                 DurationsField, SizeField, CountField, ChoiceField, OtherField>;
 
 /// How a [[handler]] has an option of a section for itself.
 struct HandlersOwn {

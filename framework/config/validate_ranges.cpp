@@ -38,6 +38,15 @@ class FieldCheck {
     if (!field.or_zero || value != milliseconds{0})
       validation_.range(option_, value, field.least, field.most, also_);
   }
+  void operator()(const DurationsField& field) const {
+    const auto& values = field.of(settings_);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      validation_.range(fmt::format("{}[{}]", option_, i), values[i], field.least, field.most);
+    if (values.empty() || values.size() > field.most_values) {
+      validation_.add(option_, "", fmt::format("has {} values", values.size()),
+                      fmt::format("write 1 to {} of them", field.most_values), also_);
+    }
+  }
   void operator()(const SizeField& field) const {
     validation_.size_range(option_, field.of(settings_), field.least, field.most);
   }
@@ -67,8 +76,7 @@ void validate_plain(const Settings& settings, Validation& validation) {
   }
   validation.backoff("postgres", own.options.postgres.retry_initial,
                      own.options.postgres.retry_max);
-  validation.backoff("failures", own.options.failures.retry_initial,
-                     own.options.failures.retry_max);
+  validation.failures("failures", own.options.failures, own.options.retention.keys);
 }
 
 void validate_own(const Settings& settings, const HandlerOptions& handler, const std::string& name,
@@ -88,10 +96,8 @@ void validate_own(const Settings& settings, const HandlerOptions& handler, const
     std::visit(FieldCheck{dotted(name, option.name), also, own, validation}, option.field);
   }
   const FailureOptions& failures = own.options.failures;
-  if (failures.retry_initial != common.options.failures.retry_initial ||
-      failures.retry_max != common.options.failures.retry_max) {
-    validation.backoff(name, failures.retry_initial, failures.retry_max);
-  }
+  if (failures != common.options.failures)
+    validation.failures(name, failures, common.options.retention.keys);
 }
 
 }  // namespace pawl::config

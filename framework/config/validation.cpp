@@ -57,6 +57,32 @@ void Validation::backoff(const std::string& section, std::chrono::milliseconds i
       "give the first delay in retry_initial and the longest in retry_max", first);
 }
 
+void Validation::failures(const std::string& section, const FailureOptions& options,
+                          std::chrono::milliseconds keys) {
+  backoff(section, options.retry_initial, options.retry_max);
+  if (options.then != FailurePolicy::kRetryLater || options.retry_later.empty())
+    return;
+  const auto option = section + ".retry_later";
+  const auto first = options.retry_later.front();
+  if (options.max_attempts == 0 && options.retry_for > first) {
+    add(section + ".retry_for", in_quotes(format_duration(options.retry_for)),
+        fmt::format(
+            "holds the partition for longer than the first delay of retry_later ({}), which "
+            "holds nothing",
+            format_duration(first)),
+        "give less, such as retry_for = \"1s\", or max_attempts", option);
+  }
+  std::chrono::milliseconds all{0};
+  for (const auto delay : options.retry_later)
+    all += delay;
+  if (keys > std::chrono::milliseconds{0} && all >= keys) {
+    add(option, "",
+        fmt::format("takes {} together, and idempotency keys are removed after {}",
+                    format_duration(all), format_duration(keys)),
+        "give shorter delays, or a longer retention.keys", "retention.keys");
+  }
+}
+
 void Validation::one_of(const std::string& option, const std::string& value,
                         const std::vector<std::string_view>& names, const std::string& also) {
   if (std::find(names.begin(), names.end(), value) != names.end())

@@ -35,6 +35,10 @@ class Validation {
   void backoff(const std::string& section, std::chrono::milliseconds initial,
                std::chrono::milliseconds longest);
 
+  /// What a section's options about failures say together. `keys`: retention.keys, or zero.
+  void failures(const std::string& section, const FailureOptions& options,
+                std::chrono::milliseconds keys);
+
   void one_of(const std::string& option, const std::string& value,
               const std::vector<std::string_view>& names, const std::string& also = "");
 

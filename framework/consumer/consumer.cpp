@@ -2,6 +2,7 @@
 
 #include "config/validate.hpp"
 #include "dead_letters/relay.hpp"
+#include "dead_letters/retry_task.hpp"
 #include "engine/supervisor.hpp"
 #include "outbox/task.hpp"
 #include "retention/task.hpp"
@@ -18,6 +19,9 @@ std::vector<engine::MakeTask> background_tasks() {
       [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
         const bool wanted = !context.options.dead_letters.topic.empty();
         return wanted ? std::make_unique<engine::DeadLetterRelay>(context) : nullptr;
+      },
+      [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
+        return std::make_unique<engine::RetryTask>(context);
       },
       [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
         const bool wanted = engine::relays_outbox(context.options);

@@ -55,7 +55,9 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                        {"reason", count.reason},
                        {"status", count.status},
                        {"letters", count.letters},
-                       {"oldest", count.oldest}});
+                       {"oldest", count.oldest},
+                       {"retried", count.retried},
+                       {"next_due", or_null(count.next_due)}});
     }
     std::cout << indented(array) << '\n';
     return;
@@ -104,12 +106,13 @@ int list(const Options& options, const ListArguments& arguments) {
                {"KEY"},
                {"REASON"},
                {"DIED"},
+               {"DUE"},
                {"ERROR"}});
   for (const auto& letter : letters) {
     table.add({std::to_string(letter.id), letter.status, letter.partition.topic,
                std::to_string(letter.partition.partition), std::to_string(letter.offset),
                key_text(letter.record_key, letter.record_key_hash), letter.reason, letter.died_at,
-               first_line(letter.error)});
+               letter.due_at.empty() ? "-" : letter.due_at, first_line(letter.error)});
   }
   std::cout << table.text();
   std::int64_t total = 0;
@@ -154,6 +157,8 @@ Json describe(const DeadLetter& letter) {
   entry["attempts"] = letter.attempts;
   entry["replays"] = letter.replays;
   entry["died_at"] = letter.died_at;
+  entry["retries"] = letter.retries;
+  entry["due_at"] = or_null(letter.due_at);
   entry["key"] = readable(letter.record_key);
   entry["key_sha256"] =
       letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);

@@ -13,15 +13,12 @@
 #include "console/printable.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
+#include "dead_letters/letter_source.hpp"
 #include "dead_letters/replay.hpp"
-#include "kafka/fetch_one.hpp"
-#include "message/message_digest.hpp"
 #include "retention/store/retention.hpp"
 
 namespace pawl::cli {
 namespace {
-
-constexpr std::chrono::milliseconds kFetchTimeout{15000};
 
 struct Arguments {
   std::shared_ptr<LetterArguments> letters;
@@ -29,55 +26,6 @@ struct Arguments {
   double rate = 0;         ///< letters per second; 0: as fast as possible
   bool dry_run = false;
   bool force = false;
-};
-
-/// Reads from Kafka what the table does not hold. The client is made when it is first needed.
-class FromKafka {
- public:
-  explicit FromKafka(const Options& options) : options_(options) {}
-
-  /// Nullopt: the message is not there (any more). Throws kafka::KafkaError when Kafka does not
-  /// say.
-  std::optional<kafka::Record> operator()(const ledger::DeadLetter& letter) {
-    if (!client_)
-      client_ = make_client(options_);
-    if (!exists(letter.partition))
-      return std::nullopt;
-    try {
-      auto record = kafka::fetch_one(*client_, letter.partition, letter.offset, kFetchTimeout);
-      const bool same = record && record->offset() == letter.offset &&
-                        is_of(letter, record->view(letter.partition.topic, ""));
-      return same ? std::move(record) : std::nullopt;
-    } catch (const kafka::KafkaError& error) {
-      // Removed by retention, or the log was cut.
-      if (error.kind() == kafka::ErrorKind::kPositionRefused)
-        return std::nullopt;
-      throw;
-    }
-  }
-
- private:
-  /// Asked before: who reads from a topic that is gone waits for nothing until the time is over.
-  bool exists(const TopicPartition& partition) {
-    auto known = partitions_.find(partition.topic);
-    if (known == partitions_.end()) {
-      const auto described = client_->describe({partition.topic}, kKafkaTimeout);
-      const auto found = described.find(partition.topic);
-      const auto count = found == described.end() ? 0 : found->second.partitions;
-      known = partitions_.emplace(partition.topic, count).first;
-    }
-    return partition.partition < known->second;
-  }
-
-  /// Not another message that has its offset now.
-  static bool is_of(const ledger::DeadLetter& letter, const Message& message) {
-    return letter.message_digest ? message::message_digest(message) == letter.message_digest
-                                 : message.timestamp() == letter.timestamp;
-  }
-
-  const Options& options_;
-  std::unique_ptr<kafka::Client> client_;
-  std::map<std::string, std::int32_t> partitions_;  ///< by topic; 0: it does not exist
 };
 
 class Pace {
@@ -114,7 +62,11 @@ class ReplayRun {
                  ledger::SkippedMessages(options.postgres.schema, consumer_.id),
                  ledger::DeadLetters(options.postgres.schema, consumer_.id, options.dead_letters),
                  ledger::BatchKeys(options.postgres.schema)},
-        fetch_(options_),
+        fetch_([this]() -> kafka::Client& {
+          if (!client_)
+            client_ = make_client(options_);
+          return *client_;
+        }),
         replay_(context_, registry, consumer_.id,
                 [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
         pace_(arguments.rate) {}
@@ -204,6 +156,8 @@ class ReplayRun {
           std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
                                    printable_lines(result.why));
         return false;
+      case Kind::kBreaks:
+        throw FatalError(result.why);
       case Kind::kFailed:
       case Kind::kUnreadable:
       case Kind::kNotRead:
@@ -254,7 +208,8 @@ class ReplayRun {
   ledger::KnownConsumer consumer_;
   ledger::DeadLetterView view_;
   engine::FrameContext context_;
-  FromKafka fetch_;
+  std::unique_ptr<kafka::Client> client_;
+  engine::LetterSource fetch_;
   engine::Replay replay_;
   Pace pace_;
   std::int64_t tried_ = 0;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "engine/context.hpp"
-#include "engine/failure.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -13,6 +12,8 @@ namespace {
 
 /// A replay competes with the consumer for locks as any message does.
 constexpr int kContentionTries = 10;
+/// SQL that crashes its server process takes everybody's sessions along.
+constexpr int kConnections = 3;
 
 /// Ends a dead letter's own transaction: raises unless it is still to be resolved, and its turn.
 class ResolveStep final : public LastStep {
@@ -164,12 +165,12 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         case FailureClass::kConnection:
           // In doubt or not: the next try finds it resolved, or resolves it.
           session_.reset();
-          if (tries < kContentionTries)
+          if (tries < kConnections)
             continue;
-          throw FatalError(
-              fmt::format("the connection to PostgreSQL breaks again and again at dead letter {}: "
-                          "{}",
-                          letter.id, failure.text));
+          return {Kind::kBreaks,
+                  fmt::format("the connection to PostgreSQL breaks again and again at dead letter "
+                              "{}: {}",
+                              letter.id, failure.text)};
         case FailureClass::kContention:
           if (tries < kContentionTries)
             continue;
@@ -178,7 +179,7 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
           break;
       }
       letters_.record_failure(connection, letter.id, failure.text);
-      return {Kind::kFailed, failure.text};
+      return {Kind::kFailed, failure.text, failure};
     }
   }
 }

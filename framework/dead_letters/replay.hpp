@@ -10,6 +10,7 @@
 
 #include "dead_letters/store/changes.hpp"
 #include "dead_letters/store/view.hpp"
+#include "engine/failure.hpp"
 #include "engine/frame_context.hpp"
 #include "engine/message_processor.hpp"
 #include "kafka/record.hpp"
@@ -27,11 +28,13 @@ struct ReplayResult {
     kWaits,       ///< an earlier letter of its record key is unresolved
     kResolved,    ///< somebody else has resolved it
     kFailed,      ///< as before; it stays dead
+    kBreaks,      ///< its handler breaks the connection, again and again
     kUnreadable,  ///< its bytes are neither stored nor in Kafka any more
     kNotRead      ///< its bytes are not stored, and Kafka did not say whether it has them
   };
   Kind kind = Kind::kApplied;
-  std::string why;  ///< of all but the first two; no row values
+  std::string why;       ///< of all but the first two; no row values
+  Failure failure = {};  ///< of kFailed
 };
 
 /// Takes dead letters through the frame of their handler, one at a time: claim, handler,

@@ -195,7 +195,9 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
   burial.error_detail = failure.detail;
   burial.attempts = partition.head().attempts;
   burial.leader_epoch = item.record.leader_epoch();
-  burial.parks_its_key = options.then == FailurePolicy::kPark && message.key().has_value();
+  burial.parks_its_key = handlers::parks(options.then) && message.key().has_value();
+  if (options.then == FailurePolicy::kRetryLater && may_pass_later(failure))
+    burial.retry_after = options.retry_later.front();
   try {
     const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
     processor_.set_aside(*session_,

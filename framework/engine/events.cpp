@@ -38,6 +38,8 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kCommitted, "committed"},
     {Step::kSkipped, "skipped"},
     {Step::kDeadLettered, "dead_lettered"},
+    {Step::kRetryLater, "retry_later"},
+    {Step::kRetried, "retried"},
     {Step::kParked, "parked"},
     {Step::kProbation, "probation"},
     {Step::kFailed, "failed"},
@@ -99,6 +101,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kDeadLetterTopic, "dead_letter_topic"},
     {Warning::kRetentionFailed, "retention_failed"},
     {Warning::kRetentionUncertain, "retention_uncertain"},
+    {Warning::kRetryLater, "retry_later"},
     {Warning::kOutbox, "outbox"},
     {Warning::kKeysHeld, "keys_held"},
 });
@@ -120,6 +123,8 @@ bool is_of_message(Step step) {
     case Step::kCommitted:
     case Step::kSkipped:
     case Step::kDeadLettered:
+    case Step::kRetryLater:
+    case Step::kRetried:
     case Step::kParked:
     case Step::kProbation:
     case Step::kFailed:

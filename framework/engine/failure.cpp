@@ -60,6 +60,10 @@ std::string one_line(const char* what) {
 
 }  // namespace
 
+bool may_pass_later(const Failure& failure) {
+  return !failure.permanent && failure.kind != FailureClass::kTransactionEnded;
+}
+
 bool is_stale_statement(const Failure& failure) {
   return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
 }

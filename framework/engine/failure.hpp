@@ -33,6 +33,10 @@ struct Failure {
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };
 
+/// Whether another attempt may end otherwise. To try again what a handler committed by itself would
+/// pass it as a duplicate and hide that.
+[[nodiscard]] bool may_pass_later(const Failure& failure);
+
 /// A prepared statement no longer fits: "cached plan must not change result type" after a table was
 /// altered, or something has deallocated it. A new session prepares anew.
 [[nodiscard]] bool is_stale_statement(const Failure& failure);

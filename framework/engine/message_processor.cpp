@@ -251,6 +251,8 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
   burial.idempotency_key = key;
   burial.error = "waits behind an earlier message of its record key";
   burial.leader_epoch = hand.step->leader_epoch;
+  if (hand.binding().failures.then == FailurePolicy::kRetryLater)
+    burial.retry_after = std::chrono::milliseconds{0};
   bury(frame, hand, burial, ledger::DeadLetters::transaction(answer.get()));
   return true;
 }
@@ -258,11 +260,14 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
   // As everybody who changes what waits: the record key's row before the letter's.
-  if (burial.parks_its_key)
+  if (burial.parks_its_key || burial.parked)
     frame.defer_own(context_.dead_letters.park_key(hand.message));
   frame.defer_own(context_.dead_letters.bury(hand.message, burial));
+  if (burial.retry_after)
+    frame.defer_own(context_.dead_letters.schedule(hand.message, burial));
   finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
-         fmt::format("{}: {}", burial.reason, burial.error));
+         fmt::format("{}: {}", burial.reason, burial.error),
+         burial.retry_after ? Step::kRetryLater : Step::kDeadLettered);
 }
 
 void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& step,
@@ -294,8 +299,8 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
 }
 
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
-                              const std::string& transaction, Outcome outcome,
-                              std::string_view why) {
+                              const std::string& transaction, Outcome outcome, std::string_view why,
+                              Step dead) {
   hand.step->last.request(request_, transaction, outcome);
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
@@ -312,7 +317,7 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
       emit(Step::kSkipped, hand);
       break;
     case Outcome::kDead:
-      emit(Step::kDeadLettered, hand, why);
+      emit(dead, hand, why);
       context_.letter_stored->ring();
       break;
     case Outcome::kParked:

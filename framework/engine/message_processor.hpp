@@ -93,7 +93,7 @@ class MessageProcessor {
   void bury(postgres::Frame& frame, const InHand& hand, const ledger::Burial& burial,
             const std::string& transaction);
   void finish(postgres::Frame& frame, const InHand& hand, const std::string& transaction,
-              ledger::Outcome outcome, std::string_view why = {});
+              ledger::Outcome outcome, std::string_view why = {}, Step dead = Step::kDeadLettered);
   void emit(Step what, const InHand& hand, std::string_view detail = {}) const;
   void emit_step(Step what, const InHand& hand) const;
 

@@ -30,10 +30,7 @@ Action end_of_attempts(const Attempt& attempt, const Policy& policy) {
 Action blame_message(const Attempt& attempt, const Head& head, const Policy& policy) {
   if (!attempt.counted)
     return {What::kCount};
-  // To try again what the handler committed by itself would pass it as a duplicate and hide that.
-  const bool may_help =
-      !attempt.failure.permanent && attempt.failure.kind != FailureClass::kTransactionEnded;
-  if (may_help && !head.one_try_only && head.attempts < policy.most_attempts)
+  if (may_pass_later(attempt.failure) && !head.one_try_only && head.attempts < policy.most_attempts)
     return {What::kRetry};
   return end_of_attempts(attempt, policy);
 }

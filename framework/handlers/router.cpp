@@ -98,7 +98,7 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->failures = from.failures.value_or(options.failures);
     binding->handler = make_handler(from, binding->label, i, registry, options.postgres.schema);
     // A parked record key must be looked at for each message.
-    if (binding->failures.then != FailurePolicy::kPark && options.batch.max_messages > 1)
+    if (!parks(binding->failures.then) && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
     for (const auto& topic : from.topics) {
       if (binding->batch != nullptr)

@@ -18,6 +18,11 @@
 
 namespace pawl::handlers {
 
+/// Whether messages wait behind an earlier one of their record key that was set aside.
+[[nodiscard]] constexpr bool parks(FailurePolicy policy) {
+  return policy == FailurePolicy::kPark || policy == FailurePolicy::kRetryLater;
+}
+
 /// One [[handler]] of the configuration, compiled: which messages, which key, what to run.
 struct Binding {
   std::string label;
@@ -40,7 +45,7 @@ struct Binding {
   }
   /// It may have to wait behind an earlier one of its record key.
   [[nodiscard]] bool may_park(const Message& message) const {
-    return message.key() && failures.then == FailurePolicy::kPark;
+    return message.key() && parks(failures.then);
   }
 };
 

@@ -175,6 +175,7 @@ void LogObserver::note(const Event& event) {
     case Step::kDuplicate:
     case Step::kSkipped:
     case Step::kDeadLettered:
+    case Step::kRetryLater:
     case Step::kParked:
       if (log_->should_log(spdlog::level::debug))
         line(spdlog::level::debug, event, std::string(to_string(event.step)));

@@ -48,6 +48,9 @@ void Counters::count(Step step) {
     case Step::kDeadLettered:
       add(dead_);
       break;
+    case Step::kRetryLater:
+      add(later_);
+      break;
     case Step::kParked:
       add(parked_);
       break;
@@ -60,8 +63,8 @@ void Counters::count(Step step) {
 }
 
 Counts Counters::read() const {
-  return {processed_.load(), duplicates_.load(), skipped_.load(),
-          dead_.load(),      parked_.load(),     failed_.load()};
+  return {processed_.load(), duplicates_.load(), skipped_.load(), dead_.load(),
+          parked_.load(),    later_.load(),      failed_.load()};
 }
 
 Standing standing(const std::vector<PartitionSnapshot>& partitions) {
@@ -79,9 +82,11 @@ Standing standing(const std::vector<PartitionSnapshot>& partitions) {
 }
 
 std::string set_aside_text(const Counts& counts) {
-  if (counts.dead + counts.parked == 0)
+  if (counts.dead + counts.parked + counts.later == 0)
     return "";
-  return fmt::format(", {} DEAD LETTERS, {} parked behind them", counts.dead, counts.parked);
+  return fmt::format("{}, {} DEAD LETTERS, {} parked behind them",
+                     counts.later == 0 ? "" : fmt::format(", {} to be tried later", counts.later),
+                     counts.dead, counts.parked);
 }
 
 LogLine progress_line(const Progress& before, const Progress& now,
@@ -107,6 +112,7 @@ LogLine progress_line(const Progress& before, const Progress& now,
   figure("skipped", total.skipped);
   figure("dead", total.dead);
   figure("parked", total.parked);
+  figure("retry_later", total.later);
   figure("failed", total.failed);
   figure("partitions", at.partitions);
   figure("halted", at.halted);

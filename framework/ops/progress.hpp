@@ -20,6 +20,7 @@ struct Counts {
   std::uint64_t skipped = 0;
   std::uint64_t dead = 0;
   std::uint64_t parked = 0;
+  std::uint64_t later = 0;   ///< to be tried again by themselves
   std::uint64_t failed = 0;  ///< tries
   friend bool operator==(const Counts&, const Counts&) = default;
 };
@@ -36,6 +37,7 @@ class Counters {
   std::atomic<std::uint64_t> skipped_{0};
   std::atomic<std::uint64_t> dead_{0};
   std::atomic<std::uint64_t> parked_{0};
+  std::atomic<std::uint64_t> later_{0};
   std::atomic<std::uint64_t> failed_{0};
 };
 

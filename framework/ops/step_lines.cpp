@@ -17,6 +17,8 @@ std::string text_of(const Event& event) {
   switch (event.step) {
     case Step::kDeadLettered:
       return fmt::format("dead letter: {}", event.detail);
+    case Step::kRetryLater:
+      return fmt::format("tried again later: {}", event.detail);
     case Step::kFailed:
       return fmt::format("one try failed: {}", event.detail);
     case Step::kKafkaLost:
@@ -68,6 +70,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kHandlersDiffer:
       return said(level_enum::warn);
     case Step::kDeadLettered:
+    case Step::kRetryLater:
     case Step::kProbation:
     case Step::kFailed:
     case Step::kKafkaLost:

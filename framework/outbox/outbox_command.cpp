@@ -40,7 +40,6 @@ struct Site {
 
 Site open(const Options& options) {
   auto session = connect_database(options);
-  ledger::require_outbox(*session, options.postgres.schema);
   return {std::move(session), ledger::OutboxView(options.postgres.schema)};
 }
 

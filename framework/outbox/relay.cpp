@@ -84,7 +84,7 @@ void OutboxRelay::connect() {
                     site_->database_id));
   }
   if (!site_) {
-    ledger::require_outbox(*session, options_.postgres.schema);
+    ledger::require_schema(*session, options_.postgres.schema);
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
     auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
     require_state_topic(kafka);

@@ -51,11 +51,14 @@ std::size_t lines(const std::string& text) {
 
 TEST_CASE("the first line of status is the verdict") {
   auto status = with({halted(0), halted(1), running(2, 12335)});
-  status.letters = {{"payments", "pay", "error", "dead", 3, "2027-01-15T07:58:00Z"},
-                    {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:58:00Z"}};
+  status.letters = {
+      {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z"},
+      {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:58:00Z", 0, ""}};
   const auto text = status_text(status, false);
   CHECK(text.substr(0, text.find('\n')) ==
-        "payments: 2 of 3 partitions HALTED, lag 12,345, 3 dead letters, 1 parked message");
+        "payments: 2 of 3 partitions HALTED, lag 12,345, 3 dead letters, 2 to be tried again "
+        "later, 1 parked message");
+  CHECK(text.find("tried again by themselves is due at 2027-01-15T08:58:00Z") != std::string::npos);
 }
 
 TEST_CASE("when nothing is wrong the verdict of status says so") {

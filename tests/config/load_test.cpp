@@ -154,6 +154,7 @@ max_attempts = 11
 max_crashes = 17
 retry_initial = "12ms"
 retry_max = "13s"
+retry_later = ["1m", "2h"]
 program_error_retry = "14s"
 breaker = 18
 [dead_letters]
@@ -206,7 +207,7 @@ sql = "SELECT 1"
   expected.postgres.stalled_owner_after = 9s;
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
-  expected.failures = {FailurePolicy::kPark, 11min, 11, 17, 12ms, 13s, 14s, 18};
+  expected.failures = {FailurePolicy::kPark, 11min, 11, 17, 12ms, 13s, {1min, 2h}, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
   expected.consumer = {15, 20, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};
@@ -239,6 +240,8 @@ TEST_CASE("every name of a choice stands for its value") {
   CHECK(then("halt") == FailurePolicy::kHalt);
   CHECK(then("dead-letter") == FailurePolicy::kDeadLetter);
   CHECK(then("park") == FailurePolicy::kPark);
+  CHECK(with("failures={ then = \"retry-later\", max_attempts = 1 }").failures.then ==
+        FailurePolicy::kRetryLater);
   CHECK(then("skip") == FailurePolicy::kSkip);
   CHECK(with("consumer.unmatched=fail").consumer.unmatched == Unmatched::kFail);
   CHECK(with("consumer.unmatched=skip").consumer.unmatched == Unmatched::kSkip);

@@ -4,6 +4,7 @@
 #include <pqxx/pqxx>
 
 #include "group_of_processes.hpp"
+#include "ordered_accounts.hpp"
 #include "payments_world.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
@@ -12,30 +13,6 @@ namespace {
 
 constexpr const char* kPark = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
 
-// Keeps the order in which messages took effect; fails while their account is closed.
-constexpr const char* kInOrder = R"toml(sql = [
-  { text = "INSERT INTO ordered (account, number) SELECT {/account}, {/number}::bigint WHERE NOT EXISTS (SELECT FROM closed WHERE account = {/account})", expect_rows = 1 },
-])toml";
-
-void prepare(PaymentsWorld& world) {
-  world.use_handler(kInOrder);
-  world.execute("CREATE TABLE ordered (position bigserial, account text, number bigint)");
-  world.execute("CREATE TABLE closed (account text PRIMARY KEY)");
-}
-
-/// Messages first..last of an account, which is also their record key.
-void produce(PaymentsWorld& world, const std::string& account, int first, int last,
-             int partition = 0) {
-  for (int number = first; number <= last; ++number) {
-    Record record;
-    record.key = account;
-    record.value = fmt::format(R"({{"account":"{}","number":{}}})", account, number);
-    record.headers = {{"event-id", fmt::format("{}-{}", account, number)}};
-    record.partition = partition;
-    world.produce_record(record);
-  }
-}
-
 ProgramOptions parking(std::vector<std::string> arguments = {}) {
   ProgramOptions options;
   options.arguments = std::move(arguments);
@@ -43,32 +20,11 @@ ProgramOptions parking(std::vector<std::string> arguments = {}) {
   return options;
 }
 
-/// The numbers of an account in the order in which they took effect: "1,2,3".
-std::string order_of(const PaymentsWorld& world, const std::string& account) {
-  return world.value(fmt::format(
-      "SELECT string_agg(number::text, ',' ORDER BY position) FROM ordered WHERE account = '{}'",
-      account));
-}
-
-std::string statuses(const PaymentsWorld& world) {
-  return world.value(
-      "SELECT string_agg(idempotency_key || ' ' || status, ', ' ORDER BY partition, kafka_offset) "
-      "FROM pawl.dead_letters");
-}
-
-/// As `dlq discard` and `dlq replay` leave a letter.
-void resolve(const PaymentsWorld& world, const std::string& key, const std::string& status) {
-  world.execute(
-      fmt::format("SELECT pawl.resolve_dead_letter(dead_letter_id, NULL, '{}', 'test') "
-                  "FROM pawl.dead_letters WHERE idempotency_key = '{}'",
-                  status, key));
-}
-
 }  // namespace
 
 TEST_CASE("later messages of a parked record key wait, also over a restart; others go on") {
   PaymentsWorld world(2);
-  prepare(world);
+  prepare_accounts(world);
   world.execute("INSERT INTO closed VALUES ('a')");
   produce(world, "a", 1, 3);
   produce(world, "b", 1, 3);
@@ -99,7 +55,7 @@ TEST_CASE("later messages of a parked record key wait, also over a restart; othe
 
 TEST_CASE("a parked message cannot be resolved before those that it waits for") {
   PaymentsWorld world(1);
-  prepare(world);
+  prepare_accounts(world);
   world.execute("INSERT INTO closed VALUES ('a')");
   produce(world, "a", 1, 2);
   world.drain(parking());
@@ -111,7 +67,7 @@ TEST_CASE("a parked message cannot be resolved before those that it waits for") 
 
 TEST_CASE("a message without record key parks only itself") {
   PaymentsWorld world(1);
-  prepare(world);
+  prepare_accounts(world);
   world.execute("INSERT INTO closed VALUES ('a')");
   for (int number = 1; number <= 2; ++number) {
     Record record;
@@ -129,7 +85,7 @@ TEST_CASE("a message without record key parks only itself") {
 
 TEST_CASE("duplicates of applied messages pass while their record key is parked") {
   PaymentsWorld world(1);
-  prepare(world);
+  prepare_accounts(world);
   produce(world, "a", 1, 1);
   world.drain(parking());
   world.execute("INSERT INTO closed VALUES ('a')");
@@ -144,7 +100,7 @@ TEST_CASE("duplicates of applied messages pass while their record key is parked"
 // The claim asks the database each time, so that who owns the partition makes no difference.
 TEST_CASE("parked keys hold across rebalances and kills") {
   PaymentsWorld world(4);
-  prepare(world);
+  prepare_accounts(world);
   world.execute("INSERT INTO closed SELECT 'a' || p FROM generate_series(0, 3) p");
   world.set_kafka_options("session_timeout = \"2s\"\n");
   for (int partition = 0; partition < 4; ++partition)
@@ -177,7 +133,7 @@ TEST_CASE("parked keys hold across rebalances and kills") {
 // must park what follows it all the same.
 TEST_CASE("nothing of the key overtakes a dying head, however many follow in one fetch") {
   PaymentsWorld world(1);
-  prepare(world);
+  prepare_accounts(world);
   world.execute("INSERT INTO closed VALUES ('a')");
   for (int number = 1; number <= 200; ++number) {
     produce(world, "b", number, number);
@@ -227,7 +183,7 @@ TEST_CASE("nothing is parked behind a letter that is resolved meanwhile, under a
   const int pipeline = GENERATE(1, 64);
   CAPTURE(isolation, pipeline);
   PaymentsWorld world(1);
-  prepare(world);
+  prepare_accounts(world);
   world.use_handler(fmt::format("isolation = \"{}\"\n{}", isolation, kInOrder));
   world.set(fmt::format("consumer.pipeline={}", pipeline));
   world.execute("INSERT INTO closed VALUES ('a')");

@@ -52,6 +52,16 @@ constexpr const char* kBury = R"sql(
     WHERE NOT EXISTS (SELECT FROM again)
 )sql";
 
+// A letter that was dead or waited before, and is only parked again, keeps what it has.
+constexpr const char* kSchedule = R"sql(
+  UPDATE pawl.dead_letters d
+     SET due_at = coalesce(clock_timestamp() + make_interval(secs => $6::bigint / 1000.0), 'infinity'),
+         retries = CASE WHEN $6::bigint IS NULL THEN -1 ELSE 0 END
+   WHERE d.consumer_id = $1::integer AND d.topic = $2 AND d.partition = $3::integer
+     AND d.kafka_offset = $4::bigint AND d.message_digest = $5::bytea
+     AND (d.status = 'dead' AND $6::bigint IS NOT NULL OR d.status = 'parked' AND d.due_at IS NULL)
+)sql";
+
 // DO UPDATE, to hold the row: whoever removes it next sees the dead letter of this transaction.
 constexpr const char* kParkKey = R"sql(
   INSERT INTO pawl.parked_keys AS k (consumer_id, topic, record_key_hash)
@@ -99,6 +109,7 @@ DeadLetters::DeadLetters(const std::string& schema, ConsumerId consumer,
     : consumer_(consumer),
       options_(options),
       bury_{"pawl_bury", in_schema(kBury, schema)},
+      schedule_{"pawl_schedule_letter", in_schema(kSchedule, schema)},
       park_key_{"pawl_park_key", in_schema(kParkKey, schema)},
       is_parked_{"pawl_is_parked", in_schema(kIsParked, schema)},
       first_parked_{"pawl_first_parked", in_schema(kFirstParked, schema)} {}
@@ -143,6 +154,22 @@ postgres::Request DeadLetters::bury(const Message& message, const Burial& burial
   }
   parameters.add_text(!stored ? "omitted" : truncated ? "truncated" : "complete");
   parameters.add_bytes(message::message_digest(message));
+  return request;
+}
+
+postgres::Request DeadLetters::schedule(const Message& message, const Burial& burial) const {
+  postgres::Request request;
+  auto& parameters = request.to(schedule_);
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(message.topic());
+  parameters.add_integer(message.partition());
+  parameters.add_integer(message.offset());
+  parameters.add_bytes(message::message_digest(message));
+  if (burial.parked) {
+    parameters.add_null();
+  } else {
+    parameters.add_integer(burial.retry_after->count());
+  }
   return request;
 }
 

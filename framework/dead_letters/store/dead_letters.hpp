@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ struct Burial {
   std::string error_detail;  ///< may quote row values; not for logs
   std::uint32_t attempts = 0;
   std::optional<std::int32_t> leader_epoch;
+  /// It is tried again by itself, so long after now; a parked one once it is its turn.
+  std::optional<std::chrono::milliseconds> retry_after = {};
 };
 
 /// pawl.dead_letters and pawl.parked_keys: messages that were set aside whole, in the transaction
@@ -50,6 +53,8 @@ class DeadLetters {
   /// Bytes that PostgreSQL's text cannot hold are made printable in the texts, never in the
   /// message.
   [[nodiscard]] postgres::Request bury(const Message& message, const Burial& burial) const;
+  /// Behind bury(), of a burial that has retry_after.
+  [[nodiscard]] postgres::Request schedule(const Message& message, const Burial& burial) const;
 
   /// The message's, which has one.
   [[nodiscard]] RecordKey record_key(const Message& message) const;
@@ -71,6 +76,7 @@ class DeadLetters {
   ConsumerId consumer_;
   DeadLetterOptions options_;
   postgres::Statement bury_;
+  postgres::Statement schedule_;
   postgres::Statement park_key_;
   postgres::Statement is_parked_;
   postgres::Statement first_parked_;

@@ -9,10 +9,11 @@
 namespace pawl::ledger {
 namespace {
 
-// As the index dead_letters_unpublished has it.
+// As the index dead_letters_unpublished has it. What is tried again by itself is nobody's to look
+// at yet.
 constexpr const char* kWaits =
     "d.consumer_id = $1::integer AND d.published_at IS NULL AND d.status IN ('dead', 'parked')"
-    " AND d.dead_letter_id <> ALL ($2::bigint[])";
+    " AND d.due_at IS NULL AND d.dead_letter_id <> ALL ($2::bigint[])";
 
 constexpr const char* kWaiting = "SELECT EXISTS (SELECT FROM pawl.dead_letters d WHERE {})";
 

@@ -33,7 +33,11 @@ constexpr const char* kList = R"sql(
          d.record_key, d.record_key_hash,
          CASE WHEN $14::boolean THEN d.record_value END,
          CASE WHEN $14::boolean THEN d.headers END,
-         CASE WHEN $14::boolean THEN d.message_digest END
+         CASE WHEN $14::boolean THEN d.message_digest END,
+         CASE WHEN d.status NOT IN ('dead', 'parked') OR d.due_at IS NULL THEN ''
+              WHEN d.due_at = 'infinity' THEN 'turn'
+              ELSE to_char(d.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
+         greatest(d.retries, 0)
     FROM pawl.dead_letters d
    WHERE {}
      AND ($9::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
@@ -44,7 +48,11 @@ constexpr const char* kList = R"sql(
 
 constexpr const char* kCounts = R"sql(
   SELECT d.topic, d.handler, d.reason, d.status, count(*),
-         to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+         to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         count(*) FILTER (WHERE d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')),
+         coalesce(to_char(min(d.due_at) FILTER (WHERE d.due_at < 'infinity'
+                                                  AND d.status IN ('dead', 'parked'))
+                          AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
     FROM pawl.dead_letters d
    WHERE {}
    GROUP BY 1, 2, 3, 4
@@ -120,6 +128,8 @@ DeadLetter read(const PGresult* rows, int row) {
   if (!is_null(rows, row, 25))
     letter.headers = parse_headers_json(text(rows, row, 25));
   letter.message_digest = bytes(rows, row, 26);
+  letter.due_at = text(rows, row, 27);
+  letter.retries = integer(rows, row, 28);
   return letter;
 }
 
@@ -205,7 +215,8 @@ std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,
   std::vector<DeadLetterCount> counts;
   for (int row = 0; row < PQntuples(rows); ++row) {
     counts.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
-                      text(rows, row, 3), integer(rows, row, 4), text(rows, row, 5)});
+                      text(rows, row, 3), integer(rows, row, 4), text(rows, row, 5),
+                      integer(rows, row, 6), text(rows, row, 7)});
   }
   return counts;
 }

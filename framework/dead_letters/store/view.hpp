@@ -34,6 +34,9 @@ struct DeadLetter {
   std::optional<std::int64_t> value_bytes;  ///< of the message; nullopt: a tombstone
   std::string died_at;
   std::int64_t replays = 0;
+  std::string
+      due_at;  ///< when it is tried again by itself; "turn": once those before it are resolved
+  std::int64_t retries = 0;  ///< by itself
   std::string resolved_at;
   std::string resolved_by;
   std::string resolution;
@@ -65,6 +68,8 @@ struct DeadLetterCount {
   std::string status;
   std::int64_t letters = 0;
   std::string oldest;
+  std::int64_t retried = 0;  ///< of them, are tried again by themselves
+  std::string next_due;      ///< of those whose turn it is; empty: none
 };
 
 /// A record key behind whose first letter later ones wait, or will. At least one is unresolved.

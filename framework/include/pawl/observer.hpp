@@ -22,6 +22,8 @@ enum class Step {
   kCommitted,     ///< the answer is there
   kSkipped,       ///< recorded as skipped and committed
   kDeadLettered,  ///< stored as a dead letter and committed; detail says why
+  kRetryLater,    ///< set aside, to be tried again by itself; detail says why
+  kRetried,       ///< such a message was applied, or had been; detail says which
   kParked,        ///< stored behind a dead letter of its record key and committed
   kProbation,     ///< processes have ended while they ran this message alone; detail says how many
   kFailed,        ///< one try failed; detail says why
@@ -87,6 +89,7 @@ enum class Warning {
   kDeadLetterTopic,     ///< letters wait for dead_letters.topic
   kRetentionFailed,     ///< retention removes nothing for now
   kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
+  kRetryLater,          ///< dead letters cannot be tried again by themselves now
   kOutbox,              ///< messages wait in the outbox, or are set apart
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
 };

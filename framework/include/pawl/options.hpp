@@ -120,6 +120,7 @@ enum class FailurePolicy {
   kHalt,        ///< its partition stops at it, the others go on
   kDeadLetter,  ///< stored whole in pawl.dead_letters, and the partition goes on
   kPark,        ///< the same, and later messages of its record key wait behind it, in order
+  kRetryLater,  ///< as kPark, and it is tried again by itself after each of retry_later
   kSkip,        ///< left out, and recorded whole in pawl.skipped_messages
 };
 
@@ -136,6 +137,10 @@ struct FailureOptions {
   std::uint32_t max_crashes = 3;
   milliseconds retry_initial{100};
   milliseconds retry_max{30000};
+  /// Of kRetryLater: the delays before a message that was set aside is tried again, 1 to 20 of 1 s
+  /// to 30 days each; after the last one it is a dead letter. By the database's clock.
+  std::vector<milliseconds> retry_later{std::chrono::minutes(1), std::chrono::minutes(10),
+                                        std::chrono::hours(1), std::chrono::hours(6)};
   /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
   milliseconds program_error_retry{10000};
   /// Messages in a row that failed in one way before their handler's partitions halt instead of

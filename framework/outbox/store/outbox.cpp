@@ -88,12 +88,6 @@ void add(postgres::Parameters& parameters, const HeldLane& lane) {
 
 }  // namespace
 
-void require_outbox(postgres::Session& session, const std::string& schema) {
-  constexpr int kFirstWithOutbox = 2;
-  if (schema_version(session, schema) < kFirstWithOutbox)
-    throw FatalError("the database has no outbox yet; run: scripts/migrate up --database URL");
-}
-
 Outbox::Outbox(const std::string& schema)
     : set_max_message_{"pawl_outbox_max_message", in_schema(kSetMaxMessage, schema)},
       keep_{"pawl_outbox_keep", in_schema(kKeep, schema)},

@@ -53,9 +53,6 @@ struct OutboxPage {
   std::vector<OutboxRow> rows;
 };
 
-/// Throws FatalError that says what to do where the database has no outbox yet.
-void require_outbox(postgres::Session& session, const std::string& schema);
-
 /// The tables of the outbox (migrations/0002_outbox.sql), for whoever publishes from them. Every
 /// change of a lane throws postgres::Error PW001 once another owner has it. Any thread; all throw
 /// postgres::Error, and those that change something postgres::InDoubt.

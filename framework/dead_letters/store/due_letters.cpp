@@ -1,0 +1,133 @@
+#include "dead_letters/store/due_letters.hpp"
+
+#include "dead_letters/store/dead_letters.hpp"
+#include "ledger/rows.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+// Partition by partition, by the index dead_letters_due: letters of one that is halted are not
+// read.
+constexpr const char* kDue = R"sql(
+  SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries
+    FROM pawl.processed_kafka_offsets r
+   CROSS JOIN LATERAL (
+         SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries, d.due_at
+           FROM pawl.dead_letters d
+          WHERE d.consumer_id = r.consumer_id AND d.topic = r.topic AND d.partition = r.partition
+            AND d.due_at <= statement_timestamp() AND d.status IN ('dead', 'parked')
+          ORDER BY d.due_at LIMIT $2::bigint) d
+   WHERE r.consumer_id = $1::integer AND r.state = 'running'
+   ORDER BY d.due_at, d.dead_letter_id
+)sql";
+
+constexpr const char* kAny = R"sql(
+  SELECT EXISTS (SELECT FROM pawl.dead_letters d
+                  WHERE d.consumer_id = $1::integer AND d.due_at IS NOT NULL
+                    AND d.status IN ('dead', 'parked'))
+)sql";
+
+constexpr const char* kTake =
+    "SELECT pawl.take_due_letter($1::bigint, $2::integer, make_interval(secs => $3::bigint / "
+    "1000.0))";
+
+constexpr const char* kGiveBack = R"sql(
+  UPDATE pawl.dead_letters d
+     SET retries = $2::integer,
+         due_at = clock_timestamp() + make_interval(secs => $3::bigint / 1000.0)
+   WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer + 1
+     AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
+)sql";
+
+constexpr const char* kFailed = R"sql(
+  UPDATE pawl.dead_letters d
+     SET status = 'dead', reason = $3, sqlstate = nullif($4, ''), error = $5,
+         error_detail = nullif($6, ''), died_at = clock_timestamp(),
+         due_at = CASE WHEN $7::boolean THEN NULL ELSE d.due_at END
+   WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer
+     AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
+)sql";
+
+constexpr std::size_t kLongestError = 8192;
+
+}  // namespace
+
+DueLetters::DueLetters(const std::string& schema, ConsumerId consumer)
+    : consumer_(consumer),
+      due_{"pawl_due_letters", in_schema(kDue, schema)},
+      any_{"pawl_any_due_letter", in_schema(kAny, schema)},
+      take_{"pawl_take_due_letter", in_schema(kTake, schema)},
+      give_back_{"pawl_give_back_letter", in_schema(kGiveBack, schema)},
+      failed_{"pawl_retry_failed", in_schema(kFailed, schema)} {}
+
+std::vector<DueLetter> DueLetters::due(postgres::Session& session, std::int64_t most) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_integer(most);
+  const auto found = session.exec(due_, parameters);
+  const auto* rows = found.get();
+  std::vector<DueLetter> letters;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    letters.push_back({integer(rows, row, 0),
+                       {text(rows, row, 1), static_cast<std::int32_t>(integer(rows, row, 2))},
+                       integer(rows, row, 3),
+                       text(rows, row, 4),
+                       static_cast<std::int32_t>(integer(rows, row, 5))});
+  }
+  return letters;
+}
+
+bool DueLetters::any(postgres::Session& session) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  return boolean(session.exec(any_, parameters).get(), 0, 0);
+}
+
+bool DueLetters::take(postgres::Session& session, const DueLetter& letter,
+                      std::chrono::milliseconds next) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(letter.id);
+  parameters.add_integer(letter.retries);
+  parameters.add_integer(next.count());
+  const auto results = postgres::run_transaction(session, {{&take_, std::move(parameters)}});
+  return boolean(results[0].get(), 0, 0);
+}
+
+void DueLetters::give_back(postgres::Session& session, const DueLetter& letter,
+                           std::chrono::milliseconds next) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(letter.id);
+  parameters.add_integer(letter.retries);
+  parameters.add_integer(next.count());
+  postgres::run_transaction(session, {{&give_back_, std::move(parameters)}});
+}
+
+void DueLetters::failed(postgres::Session& session, const DueLetter& letter,
+                        const RetryFailure& failure) const {
+  store_failure(session, letter, letter.retries + 1, failure);
+}
+
+void DueLetters::give_up(postgres::Session& session, const DueLetter& letter,
+                         const std::string& reason, const std::string& why) const {
+  RetryFailure failure;
+  failure.reason = reason;
+  failure.error = why;
+  failure.last = true;
+  store_failure(session, letter, letter.retries, failure);
+}
+
+void DueLetters::store_failure(postgres::Session& session, const DueLetter& letter,
+                               std::int64_t retries, const RetryFailure& failure) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(letter.id);
+  parameters.add_integer(retries);
+  parameters.add_text(failure.reason);
+  parameters.add_text(failure.sqlstate);
+  parameters.add_text(storable_text(failure.error, kLongestError));
+  parameters.add_text(storable_text(failure.detail, kLongestError));
+  parameters.add_text(failure.last ? "true" : "false");
+  postgres::run_transaction(session, {{&failed_, std::move(parameters)}});
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,311 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <pqxx/pqxx>
+#include <sstream>
+
+#include "ordered_accounts.hpp"
+#include "payments_world.hpp"
+#include "prelude.hpp"
+#include "process_watch.hpp"
+
+namespace {
+
+ProgramOptions retrying(const std::string& delays, std::vector<std::string> arguments = {}) {
+  ProgramOptions options;
+  options.arguments = std::move(arguments);
+  options.extra_config = fmt::format(
+      "[failures]\nthen = \"retry-later\"\nmax_attempts = 1\nretry_later = {}\n"
+      "program_error_retry = \"1s\"\n",
+      delays);
+  return options;
+}
+
+void close(const PaymentsWorld& world, const std::string& account) {
+  world.execute(fmt::format("INSERT INTO closed VALUES ('{}')", account));
+}
+void open(const PaymentsWorld& world, const std::string& account) {
+  world.execute(fmt::format("DELETE FROM closed WHERE account = '{}'", account));
+}
+
+/// As if the time of every letter that has one were over.
+void make_due(const PaymentsWorld& world) {
+  world.execute(
+      "UPDATE pawl.dead_letters SET due_at = now() WHERE due_at IS NOT NULL AND due_at < "
+      "'infinity'");
+}
+
+std::int64_t letters(const PaymentsWorld& world, const std::string& which) {
+  return world.number("SELECT count(*) FROM pawl.dead_letters WHERE " + which);
+}
+
+void wait_for_letters(const PaymentsWorld& world, std::int64_t count, const std::string& which) {
+  wait_until([&] { return letters(world, which) == count; }, 60s,
+             fmt::format("{} letters that are {}", count, which));
+}
+
+void wait_for_order(const PaymentsWorld& world, const std::string& account,
+                    const std::string& order) {
+  wait_until([&] { return order_of(world, account) == order; }, 60s,
+             fmt::format("{} of {}", order, account));
+}
+
+/// Holds the table of effects, so that a handler waits in the middle.
+class Blocked {
+ public:
+  explicit Blocked(const PaymentsWorld& world)
+      : world_(world), connection_(world.url()), transaction_(connection_) {
+    transaction_.exec("LOCK TABLE ordered");
+  }
+  void wait_for_somebody() const {
+    wait_until(
+        [&] {
+          return world_.number(
+                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                     "wait_event_type = 'Lock'") > 0;
+        },
+        60s, "a handler that waits");
+  }
+
+ private:
+  const PaymentsWorld& world_;
+  pqxx::connection connection_;
+  pqxx::work transaction_;
+};
+
+}  // namespace
+
+TEST_CASE("what fails is tried again by itself, and what waits behind it follows in order") {
+  const auto* const handler = GENERATE("", "isolation = \"serializable\"\n");
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  world.use_handler(fmt::format("{}{}", handler, kInOrder));
+  close(world, "a");
+  produce(world, "a", 1, 3);
+  produce(world, "b", 1, 2);
+  const auto process = world.start(retrying(R"(["1h", "2h"])"));
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 4);
+  CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
+  CHECK(order_of(world, "b") == "1,2");
+  CHECK(letters(world, "retries = 0 AND due_at - died_at BETWEEN '59 minutes' AND '61 minutes'") ==
+        1);
+
+  make_due(world);
+  wait_for_letters(world, 1, "retries = 1 AND due_at > now() + interval '110 minutes'");
+  CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
+
+  open(world, "a");
+  make_due(world);
+  wait_for_order(world, "a", "1,2,3");
+  wait_for_letters(world, 3, "status = 'replayed'");
+  produce(world, "a", 4, 4);
+  wait_for_order(world, "a", "1,2,3,4");
+  CHECK(world.number("SELECT count(*) FROM pawl.parked_keys") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE(
+    "after the last delay it is a dead letter, and what waits behind it follows an operator") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 3);
+  const auto process = world.start(retrying(R"(["1s", "1s"])"));
+  const ShowOnFailure show("consumer", *process);
+  wait_for_letters(world, 1, "due_at IS NULL");
+  CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
+  CHECK(letters(world, "retries = 2 AND replays = 2 AND reason = 'error'") == 1);
+  process->wait_for_output("EVENT dead_lettered", 60s);
+  CHECK(pawl::testing::occurrences(process->output(), "EVENT retry_later") == 2);
+  CHECK(pawl::testing::occurrences(process->output(), "EVENT dead_lettered") == 1);
+  // The next has its first try when the head is out of the way, and its own delays behind that.
+  resolve(world, "a-1", "discarded");
+  wait_for_letters(world, 1, "idempotency_key = 'a-2' AND due_at IS NULL");
+  CHECK(letters(world, "idempotency_key = 'a-2' AND retries = 2 AND replays = 3") == 1);
+  open(world, "a");
+  resolve(world, "a-2", "discarded");
+  wait_for_order(world, "a", "3");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("what no later try can help is a dead letter at once") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  Record record;
+  record.key = "a";
+  record.value = "no JSON";
+  record.headers = {{"event-id", "a-1"}};
+  record.partition = 0;
+  world.produce_record(record);
+  world.drain(retrying(R"(["1s"])"));
+  CHECK(letters(world, "reason = 'undecodable' AND due_at IS NULL AND retries = 0") == 1);
+}
+
+TEST_CASE("a try whose process is killed counts, and its time is kept") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  const auto options = retrying(R"(["1h", "2h"])");
+  world.drain(options);
+  open(world, "a");
+  for (int tries = 1; tries <= 2; ++tries) {
+    auto process = world.start(options);
+    const Blocked blocked(world);
+    make_due(world);
+    wait_for_letters(world, 1, fmt::format("retries = {}", tries));
+    blocked.wait_for_somebody();
+    process->kill(SIGKILL);
+    process->wait(60s);
+    CHECK(letters(world, "due_at > now() + interval '110 minutes' AND status = 'dead'") == 1);
+  }
+  // Who finds it after that does not run it.
+  const auto process = world.start(options);
+  make_due(world);
+  wait_for_letters(world, 1, "due_at IS NULL");
+  process->wait_for_output("EVENT dead_lettered", 60s);
+  CHECK(order_of(world, "a").empty());
+  CHECK(letters(world, "retries = 2 AND error LIKE '%time ended%'") == 1);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("SQL that crashes its server process is tried no more often than others") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  world.use_handler(
+      R"toml(sql = ["SELECT 1 / (count(*) - 1) FROM closed", "INSERT INTO ordered (account) SELECT {/account} FROM (SELECT pg_terminate_backend(pg_backend_pid()) FROM closed) c"])toml");
+  produce(world, "a", 1, 1);
+  close(world, "a");
+  const auto process = world.start(retrying(R"(["1h"])"));
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 0);
+  // Two rows: the first statement passes, the second ends the connection.
+  close(world, "b");
+  make_due(world);
+  wait_for_letters(world, 1, "due_at IS NULL AND retries = 1");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("an outage and a wrong program take no try away") {
+  pawl::testing::PostgresServer server;
+  PaymentsWorld world(1, &server);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  const auto process = world.start(retrying(R"(["1h"])"));
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 0);
+  open(world, "a");
+  SECTION("the server goes away") {
+    {
+      const Blocked blocked(world);
+      make_due(world);
+      wait_for_letters(world, 1, "retries = 1");
+      blocked.wait_for_somebody();
+      server.stop(StopMode::kImmediate);
+    }
+    server.start();
+  }
+  SECTION("a table is missing") {
+    world.execute("ALTER TABLE ordered RENAME TO away");
+    make_due(world);
+    process->wait_for_output("retry_later", 60s);
+    wait_for_letters(world, 1, "retries = 0 AND replays >= 1");
+    world.execute("ALTER TABLE away RENAME TO ordered");
+  }
+  wait_for_order(world, "a", "1");
+  wait_for_letters(world, 1, "retries = 1 AND status = 'replayed'");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("letters of a paused partition wait, those of the others do not") {
+  PaymentsWorld world(2);
+  prepare_accounts(world);
+  for (const auto* account : {"a", "b", "c"}) {
+    close(world, account);
+    produce(world, account, 1, 1, *account == 'a' ? 0 : 1);
+  }
+  const auto options = retrying(R"(["1h"])");
+  world.drain(options);
+  world.execute("DELETE FROM closed");
+  const auto set_state = [&](const std::string& state) {
+    world.execute(fmt::format(
+        "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, '{}', 'pause', 'test') "
+        "FROM pawl.processed_kafka_offsets WHERE partition = 0",
+        state));
+  };
+  set_state("paused");
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.execute("UPDATE pawl.dead_letters SET due_at = now() WHERE idempotency_key <> 'c-1'");
+  wait_for_order(world, "b", "1");
+  // Another pass.
+  make_due(world);
+  wait_for_order(world, "c", "1");
+  CHECK(letters(world, "idempotency_key = 'a-1' AND retries = 0") == 1);
+  set_state("running");
+  wait_for_order(world, "a", "1");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("letters keep being tried when the policy is another one by now") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 2);
+  world.drain(retrying(R"(["1h"])"));
+  ProgramOptions parks;
+  parks.extra_config = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
+  const auto process = world.start(parks);
+  const ShowOnFailure show("consumer", *process);
+  make_due(world);
+  // There is no delay any more, so it is a dead letter; the one behind it still has its first try.
+  wait_for_letters(world, 1, "status = 'dead' AND due_at IS NULL");
+  open(world, "a");
+  resolve(world, "a-1", "discarded");
+  wait_for_order(world, "a", "2");
+  stop_cleanly(*process);
+}
+
+// Failures come and go while processes share the letters, and are killed.
+TEST_CASE("each account's messages take effect once and in their order, whoever dies") {
+  constexpr int kAccounts = 8;
+  constexpr int kRounds = 4;
+  PaymentsWorld world(2);
+  prepare_accounts(world);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  const auto options = retrying(R"(["1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s",
+    "1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s", "1s"])");
+  auto survivor = world.start(options);
+  int number = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    world.execute("DELETE FROM closed");
+    for (int account = round % 2; account < kAccounts; account += 2)
+      close(world, fmt::format("a{}", account));
+    const auto victim = world.start(options);
+    for (int i = 0; i < 10; ++i) {
+      ++number;
+      for (int account = 0; account < kAccounts; ++account)
+        produce(world, fmt::format("a{}", account), number, number, account % 2);
+    }
+    wait_until(
+        [&] {
+          return world.number(
+                     "SELECT coalesce(sum(last_processed_offset + 1), 0) FROM "
+                     "pawl.processed_kafka_offsets") >= number * kAccounts;
+        },
+        90s, "all messages to be behind");
+    victim->kill(SIGKILL);
+    victim->wait(60s);
+  }
+  world.execute("DELETE FROM closed");
+  std::string all;
+  for (int n = 1; n <= number; ++n)
+    all += (n == 1 ? "" : ",") + std::to_string(n);
+  for (int account = 0; account < kAccounts; ++account)
+    wait_for_order(world, fmt::format("a{}", account), all);
+  wait_for_letters(world, 0, "resolved_at IS NULL");
+  stop_cleanly(*survivor);
+}
