@@ -28,6 +28,8 @@ inline constexpr std::chrono::milliseconds kAnswerTimeout{3000};
 struct TopicDescription {
   std::string id;  ///< KIP-516, base64; empty where the broker has none
   std::int32_t partitions = 0;
+  /// False: an authorizer denies it. True also where it was not asked for, or the broker has none.
+  bool may_write = true;
 };
 
 /// What Kafka says about several topics. One that does not exist is in neither.
@@ -84,9 +86,11 @@ class Client {
 
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
-  /// A topic that Kafka refuses to describe hides no other one.
+  /// A topic that Kafka refuses to describe hides no other one. `rights`: ask for may_write as well
+  /// (KIP-430).
   [[nodiscard]] TopicAnswers describe_each(const std::vector<std::string>& topics,
-                                           std::chrono::milliseconds timeout) const;
+                                           std::chrono::milliseconds timeout,
+                                           bool rights = false) const;
   /// The same where each of them is needed: throws when one is refused. Topics that do not exist
   /// are absent from the answer.
   std::map<std::string, TopicDescription> describe(const std::vector<std::string>& topics,

@@ -64,6 +64,14 @@ ListHandle to_list(const std::vector<TopicPartition>& partitions) {
   return list;
 }
 
+bool allows_writing(const rd_kafka_TopicDescription_t* topic) {
+  std::size_t count = 0;
+  const auto* operations = rd_kafka_TopicDescription_authorized_operations(topic, &count);
+  // A broker that is too old names none.
+  return count == 0 || std::find(operations, operations + count, RD_KAFKA_ACL_OPERATION_WRITE) !=
+                           operations + count;
+}
+
 }  // namespace
 
 std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
@@ -98,7 +106,7 @@ std::map<std::string, TopicDescription> Client::describe(const std::vector<std::
 }
 
 TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
-                                   std::chrono::milliseconds timeout) const {
+                                   std::chrono::milliseconds timeout, bool rights) const {
   TopicAnswers answers;
   if (topics.empty())
     return answers;
@@ -109,6 +117,11 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
   const TopicCollectionHandle collection(
       rd_kafka_TopicCollection_of_topic_names(names.data(), names.size()));
   const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
+  if (rights) {
+    if (const ErrorHandle error{
+            rd_kafka_AdminOptions_set_include_authorized_operations(options.get(), 1)})
+      throw KafkaError(rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
+  }
   const QueueHandle queue(rd_kafka_queue_new(client_));
   rd_kafka_DescribeTopics(client_, collection.get(), options.get(), queue.get());
   const auto event = wait_for(queue.get(), timeout, "describing topics");
@@ -135,7 +148,8 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
     const bool has_id = uuid != nullptr && (rd_kafka_Uuid_most_significant_bits(uuid) != 0 ||
                                             rd_kafka_Uuid_least_significant_bits(uuid) != 0);
     answers.described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
-                               static_cast<std::int32_t>(partitions)};
+                               static_cast<std::int32_t>(partitions),
+                               !rights || allows_writing(descriptions[i])};
   }
   return answers;
 }

@@ -69,6 +69,19 @@ void send(kafka::TransactionalProducer& producer, const ledger::OutboxRow& row) 
 
 }  // namespace
 
+/// Of a topic to which nothing can be written.
+std::string why_not_written(const kafka::TopicAnswers& answers, const std::string& topic) {
+  if (const auto why = answers.refused.find(topic); why != answers.refused.end())
+    return why->second.what();
+  if (answers.described.contains(topic)) {
+    return fmt::format(
+        "Kafka lets this client not write to topic {}; allow it: kafka-acls.sh --bootstrap-server "
+        "HOST:PORT --add --allow-principal User:NAME --operation Write --topic {}",
+        topic, topic);
+  }
+  return fmt::format("topic {} does not exist in Kafka", topic);
+}
+
 postgres::SessionSettings OutboxSite::session_settings() const {
   auto settings = engine::session_settings(options);
   settings.application_name = "pawl outbox";
@@ -245,7 +258,8 @@ OutboxLane::Rows OutboxLane::without_held(Rows rows) {
   return rows;
 }
 
-// librdkafka would wait for a topic that is not there for longer than a transaction may last.
+// librdkafka would wait for a topic that is not there for longer than a transaction may last, and a
+// topic that may not be written to fails the whole transaction without a word of which record.
 OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
   std::set<std::string> unknown;
   for (const auto& row : rows) {
@@ -255,18 +269,17 @@ OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
   if (unknown.empty())
     return rows;
   const auto answers =
-      kafka_->describe_each({unknown.begin(), unknown.end()}, kafka::kAnswerTimeout);
-  for (const auto& [topic, description] : answers.described)
-    known_topics_.insert(topic);
+      kafka_->describe_each({unknown.begin(), unknown.end()}, kafka::kAnswerTimeout, true);
+  for (const auto& [topic, description] : answers.described) {
+    if (description.may_write)
+      known_topics_.insert(topic);
+  }
   std::vector<kafka::Delivery> refused;
   for (const auto& row : rows) {
     if (known_topics_.contains(row.topic))
       continue;
-    const auto why = answers.refused.find(row.topic);
-    refused.push_back({row.id, kafka::Delivery::Outcome::kRefused,
-                       why != answers.refused.end()
-                           ? why->second.what()
-                           : fmt::format("topic {} does not exist in Kafka", row.topic)});
+    refused.push_back(
+        {row.id, kafka::Delivery::Outcome::kRefused, why_not_written(answers, row.topic)});
   }
   return refused.empty() ? rows : set_refused_apart(std::move(rows), refused);
 }

@@ -392,7 +392,7 @@ void KafkaBroker::deny_topic(const std::string& topic) {
       kChangeDeadline, "the denial of topic " + topic);
 }
 
-void KafkaBroker::deny_reading(const std::string& topic) {
+void KafkaBroker::allow_only_describing(const std::string& topic) {
   // What is not allowed is denied as soon as a topic has any.
   add_acl(topic, RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
 }

@@ -135,7 +135,7 @@ TEST_CASE("a session that is lost beside a topic that may not be read comes back
   const auto child = site.start({"--set", "consumer.workers=1"});
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
 
-  two.broker.deny_reading(TwoTopics::kOther);
+  two.broker.allow_only_describing(TwoTopics::kOther);
   child->wait_for_output("Grant this user READ", kDeadline);
   site.sql(
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"

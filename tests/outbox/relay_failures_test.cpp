@@ -255,6 +255,49 @@ TEST_CASE(
   }
 }
 
+// Kafka fails the whole transaction for it, without a word of which record.
+TEST_CASE("a topic that may not be written to is set apart; the rest goes on") {
+  pawl::testing::KafkaBroker broker(
+      {.settings = {"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                    "allow.everyone.if.no.acl.found=true"}});
+  OutboxWorld outbox(nullptr, &broker);
+  auto& world = outbox.world();
+  const auto closed = broker.new_topic("closed", 1);
+  const auto publish_closed = [&](int number) {
+    world.execute(fmt::format("SELECT pawl.publish('{}', 'a', '{}')", closed, number));
+  };
+  const bool before = GENERATE(true, false);
+  CAPTURE(before);
+  if (before)
+    broker.allow_only_describing(closed);
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  if (!before) {
+    // It has been described, and written to.
+    publish_closed(0);
+    outbox.wait_until_published();
+    broker.allow_only_describing(closed);
+  }
+  publish_closed(1);
+  outbox.publish(100);
+  publish_closed(2);
+  outbox.wait_until_published();
+  CHECK(outbox.wrong() == "");
+  CHECK(world.value("SELECT string_agg(status, ' ' ORDER BY outbox_id) FROM pawl.outbox_failed") ==
+        "failed waiting");
+  CHECK_THAT(world.value("SELECT reason FROM pawl.outbox_failed WHERE status = 'failed'"),
+             ContainsSubstring("--operation Write --topic " + closed));
+
+  broker.permit_topic(closed);
+  world.execute("SELECT pawl.retry_outbox_row(outbox_id, NULL) FROM pawl.outbox_failed");
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  std::string of_a;
+  for (const auto& record : read_topic(broker.bootstrap(), closed))
+    of_a += *record.value + " ";
+  CHECK(of_a == (before ? "1 2 " : "0 1 2 "));
+}
+
 TEST_CASE("a batch that its owner left behind is looked at again before it is published") {
   OutboxWorld outbox;
   auto& world = outbox.world();

@@ -82,7 +82,7 @@ class KafkaBroker {
   void deny_topic(const std::string& topic);
   /// Lets everybody describe the topic and do nothing else; returns before every request is
   /// refused.
-  void deny_reading(const std::string& topic);
+  void allow_only_describing(const std::string& topic);
   void permit_topic(const std::string& topic);
 
   /// KIP-516, as base64. A topic that was deleted and created again has another one.
