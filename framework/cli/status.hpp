@@ -10,6 +10,7 @@
 #include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
+#include "outbox/store/view.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::cli {
@@ -53,6 +54,7 @@ struct Status {
   std::vector<ledger::DeadLetterCount> letters;
   std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
   ledger::ServerView server;
+  std::optional<ledger::OutboxStatus> outbox;  ///< nullopt: PostgreSQL could not be asked
 };
 
 /// What PostgreSQL alone knows.

@@ -2,6 +2,7 @@
 #include "cli/status.hpp"
 #include "console/json.hpp"
 #include "ledger/rows.hpp"
+#include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -102,6 +103,7 @@ std::string status_json(const Status& status, bool indented) {
   auto& refused = root["refused_topics"] = Json::array();
   for (const auto& [topic, why] : status.refused_topics)
     refused.push_back({{"topic", topic}, {"reason", why}});
+  root["outbox"] = status.outbox ? outbox_json(*status.outbox) : Json(nullptr);
   root["totals"] = totals_json(totals_of(status));
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)

@@ -11,6 +11,7 @@
 #include "engine/topic_directory.hpp"
 #include "ledger/rows.hpp"
 #include "ops/catching_up.hpp"
+#include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -281,6 +282,9 @@ std::string verdict_of(const Status& status) {
     parts.push_back(fmt::format("{} to be tried again later", grouped(counts.retry_later)));
   if (counts.parked_messages > 0)
     parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
+  if (status.outbox && status.outbox->set_apart > 0)
+    parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
+                    " of the outbox SET APART");
   if (!status.refused_topics.empty())
     parts.emplace_back("Kafka REFUSES TOPICS");
   if (!status.kafka_problem.empty())
@@ -318,6 +322,8 @@ std::string status_text(const Status& status, bool all) {
     text += differing_text(topic);
   text += reasons_text(status, all);
   text += letters_text(status, all);
+  if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
+    text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox));
   if (status.postgres_problem.empty())
     text += server_text(status);
   // Reasons are of several lines.

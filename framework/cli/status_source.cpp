@@ -134,6 +134,7 @@ void StatusSource::ask_postgres(Status& status) {
                                            consumer ? std::optional{consumer->id} : std::nullopt,
                                            options_.kafka.group);
     status.now_ms = status.server.now_ms;
+    status.outbox = ledger::OutboxView(schema).look(*session_);
     if (!consumer)
       return;
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
@@ -156,6 +157,7 @@ void StatusSource::ask_postgres(Status& status) {
     session_.reset();
     status.partitions.clear();
     status.letters.clear();
+    status.outbox.reset();
     status.differing.clear();
   }
 }

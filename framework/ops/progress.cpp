@@ -48,13 +48,13 @@ void Counters::count(Step step) {
     case Step::kDeadLettered:
       add(dead_);
       break;
-    case Step::kRetryLater:
-      add(later_);
-      break;
+    case Step::kRetryLater:  // it counts once it has ended
+      return add(later_);
     case Step::kParked:
       add(parked_);
       break;
     case Step::kCommitted:
+    case Step::kRetried:
       break;
     default:
       return;
@@ -82,11 +82,12 @@ Standing standing(const std::vector<PartitionSnapshot>& partitions) {
 }
 
 std::string set_aside_text(const Counts& counts) {
-  if (counts.dead + counts.parked + counts.later == 0)
-    return "";
-  return fmt::format("{}, {} DEAD LETTERS, {} parked behind them",
-                     counts.later == 0 ? "" : fmt::format(", {} to be tried later", counts.later),
-                     counts.dead, counts.parked);
+  std::string text;
+  if (counts.later > 0)
+    text = fmt::format(", {} times put off for later", counts.later);
+  if (counts.dead + counts.parked > 0)
+    text += fmt::format(", {} DEAD LETTERS, {} parked behind them", counts.dead, counts.parked);
+  return text;
 }
 
 LogLine progress_line(const Progress& before, const Progress& now,

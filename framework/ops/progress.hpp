@@ -20,7 +20,7 @@ struct Counts {
   std::uint64_t skipped = 0;
   std::uint64_t dead = 0;
   std::uint64_t parked = 0;
-  std::uint64_t later = 0;   ///< to be tried again by themselves
+  std::uint64_t later = 0;   ///< tries after which one was put off for later
   std::uint64_t failed = 0;  ///< tries
   friend bool operator==(const Counts&, const Counts&) = default;
 };

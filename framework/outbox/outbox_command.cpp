@@ -14,7 +14,7 @@
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "ledger/payload.hpp"
-#include "outbox/store/outbox.hpp"
+#include "outbox/outbox_status.hpp"
 #include "outbox/store/view.hpp"
 
 namespace pawl::cli {
@@ -50,12 +50,6 @@ std::string key_text(const std::optional<std::string>& key) {
   return text.size() < key->size() ? text + "..." : text;
 }
 
-std::optional<double> age(const std::optional<ledger::Instant>& since, ledger::Instant now) {
-  if (!since)
-    return std::nullopt;
-  return std::chrono::duration<double>(now - *since).count();
-}
-
 Json describe(const ledger::SetApart& message) {
   Json json;
   json["id"] = message.id;
@@ -71,34 +65,9 @@ Json describe(const ledger::SetApart& message) {
 
 int status(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
-  const auto lanes = site.view.lanes(*site.session);
-  const auto now = site.view.now(*site.session);
-  const auto apart = site.view.count_set_apart(*site.session);
-  std::int64_t waiting = 0;
-  std::optional<ledger::Instant> oldest;
-  for (const auto& lane : lanes) {
-    waiting += lane.waiting;
-    if (lane.oldest && (!oldest || *lane.oldest < *oldest))
-      oldest = lane.oldest;
-  }
+  const auto found = site.view.look(*site.session);
   if (arguments.json) {
-    Json json;
-    json["waiting"] = waiting;
-    json["oldest_age_seconds"] = or_null(age(oldest, now));
-    json["set_apart"] = apart;
-    auto& entries = json["lanes"] = Json::array();
-    for (const auto& lane : lanes) {
-      entries.push_back(
-          {{"lane", lane.lane},
-           {"owner", or_null(lane.owner)},
-           {"owner_late", lane.owner_late},
-           {"waiting", lane.waiting},
-           {"oldest_age_seconds", or_null(age(lane.oldest, now))},
-           {"published", lane.published},
-           {"last_published_at",
-            lane.last_published ? Json(ledger::to_string(*lane.last_published)) : Json(nullptr)}});
-    }
-    std::cout << indented(json) << '\n';
+    std::cout << indented(outbox_json(found)) << '\n';
     return kDone;
   }
   using Align = Table::Align;
@@ -108,20 +77,14 @@ int status(const Options& options, const Arguments& arguments) {
                {"OLDEST", Align::kRight},
                {"PUBLISHED", Align::kRight},
                {"LAST PUBLISHED"}});
-  const auto age_text = [&](const auto& since) {
-    const auto seconds = age(since, now);
-    return seconds ? fmt::format("{:.1f} s", *seconds) : "-";
-  };
-  for (const auto& lane : lanes) {
+  for (const auto& lane : found.lanes) {
     const auto owner =
         lane.owner.empty() ? "nobody" : lane.owner + (lane.owner_late ? " (late)" : "");
     table.add({std::to_string(lane.lane), owner, std::to_string(lane.waiting),
-               age_text(lane.oldest), std::to_string(lane.published),
+               outbox_age(lane.oldest, found.now), std::to_string(lane.published),
                lane.last_published ? ledger::to_string(*lane.last_published) : "-"});
   }
-  std::cout << table.text()
-            << fmt::format("\n{} messages wait, the oldest for {}; {} are set apart{}\n", waiting,
-                           age_text(oldest), apart, apart > 0 ? " (`outbox list`)" : "");
+  std::cout << table.text() << '\n' << outbox_text(found) << '\n';
   return kDone;
 }
 

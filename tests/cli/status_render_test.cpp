@@ -49,6 +49,30 @@ std::size_t lines(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("status says what of the outbox waits, for how long, and where nobody publishes it") {
+  auto status = with({running(0, 0)});
+  const auto has = [&](const std::string& text) {
+    return status_text(status, false).find(text) != std::string::npos;
+  };
+  // What is unknown, and what is empty, is no message that waits.
+  CHECK(!has("Outbox"));
+  CHECK(status_json(status, false).find(R"("outbox":null)") != std::string::npos);
+  auto& outbox = status.outbox.emplace();
+  outbox.now = pawl::ledger::Instant(std::chrono::milliseconds(kNow));
+  outbox.lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt},
+                  {1, "", false, 3, outbox.now - std::chrono::milliseconds(2500), 0, std::nullopt}};
+  CHECK(has("Outbox: 3 messages wait, the oldest for 2.5 s; 0 are set apart."));
+  CHECK(!has("SET APART"));
+  outbox.lanes[0].owner_late = true;
+  CHECK(has("NO PROCESS PUBLISHES"));
+  outbox.lanes[1].waiting = 0;
+  CHECK(!has("Outbox"));
+  outbox.set_apart = 2;
+  CHECK(has("2 are set apart (`outbox list`)"));
+  CHECK(has("2 messages of the outbox SET APART"));
+  CHECK(status_json(status, false).find(R"("set_apart":2)") != std::string::npos);
+}
+
 TEST_CASE("the first line of status is the verdict") {
   auto status = with({halted(0), halted(1), running(2, 12335)});
   status.letters = {

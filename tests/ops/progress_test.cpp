@@ -21,11 +21,12 @@ PartitionSnapshot partition(std::optional<std::int64_t> next, std::optional<std:
 
 TEST_CASE("what is told of a message counts once, and steps on its way do not") {
   Counters counters;
-  for (const auto step : {Step::kFetched, Step::kClaimed, Step::kCommitted, Step::kCommitted,
-                          Step::kDuplicate, Step::kSkipped, Step::kDeadLettered, Step::kParked,
-                          Step::kFailed, Step::kHalted, Step::kWarning})
+  for (const auto step :
+       {Step::kFetched, Step::kClaimed, Step::kCommitted, Step::kCommitted, Step::kDuplicate,
+        Step::kSkipped, Step::kDeadLettered, Step::kParked, Step::kRetryLater, Step::kRetryLater,
+        Step::kRetried, Step::kFailed, Step::kHalted, Step::kWarning})
     counters.count(step);
-  CHECK(counters.read() == Counts{6, 1, 1, 1, 1, 1});
+  CHECK(counters.read() == Counts{7, 1, 1, 1, 1, 2, 1});
 }
 
 TEST_CASE("the lag is known when each partition's is, and of no partition it is not") {
@@ -50,7 +51,7 @@ TEST_CASE("the progress line says what was done since the last one, and how long
   before.at = {2, 0, 0, 300};
   auto now = before;
   now.assigned_once = true;
-  now.counts = {200, 10, 0, 0, 0, 3};
+  now.counts = {200, 10, 0, 0, 0, 0, 3};
   now.at.lag = 200;
   const auto line = progress_line(before, now, 10s);
   CHECK(
@@ -58,6 +59,9 @@ TEST_CASE("the progress line says what was done since the last one, and how long
       "200 messages processed (10/s), 10 duplicates, 0 skipped, 3 failed tries; 2 partitions, lag "
       "200, caught up in 20 s");
   CHECK(line.lag == 200);
+  now.counts.later = 4;
+  CHECK(progress_line(before, now, 10s)
+            .text.find(" 0 skipped, 4 times put off for later, 3 failed") != std::string::npos);
   CHECK(std::ranges::count(line.figures,
                            std::pair<std::string_view, std::int64_t>("eta_seconds", 20)) == 1);
 }

@@ -1,5 +1,7 @@
 #include "outbox/store/view.hpp"
 
+#include <algorithm>
+
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -44,6 +46,35 @@ OutboxView::OutboxView(const std::string& schema)
       count_{"pawl_outbox_count_apart", in_schema(kCount, schema)},
       retry_{"pawl_outbox_retry", in_schema(kRetry, schema)} {}
 
+std::int64_t OutboxStatus::waiting() const {
+  std::int64_t messages = 0;
+  for (const auto& lane : lanes)
+    messages += lane.waiting;
+  return messages;
+}
+
+std::optional<Instant> OutboxStatus::oldest() const {
+  std::optional<Instant> oldest;
+  for (const auto& lane : lanes) {
+    if (lane.oldest && (!oldest || *lane.oldest < *oldest))
+      oldest = lane.oldest;
+  }
+  return oldest;
+}
+
+bool OutboxStatus::relayed() const {
+  return std::ranges::any_of(
+      lanes, [](const auto& lane) { return !lane.owner.empty() && !lane.owner_late; });
+}
+
+OutboxStatus OutboxView::look(postgres::Session& session) const {
+  OutboxStatus status;
+  status.lanes = lanes(session);
+  status.now = instant(session.exec(now_).get(), 0, 0);
+  status.set_apart = integer(session.exec(count_).get(), 0, 0);
+  return status;
+}
+
 std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
   const auto found = session.exec(lanes_);
   std::vector<LaneStatus> lanes;
@@ -54,10 +85,6 @@ std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
                      integer(rows, row, 5), optional_instant(rows, row, 6)});
   }
   return lanes;
-}
-
-Instant OutboxView::now(postgres::Session& session) const {
-  return instant(session.exec(now_).get(), 0, 0);
 }
 
 std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int64_t id,
@@ -78,10 +105,6 @@ std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int
                       instant(rows, row, 8), instant(rows, row, 9)});
   }
   return result;
-}
-
-std::int64_t OutboxView::count_set_apart(postgres::Session& session) const {
-  return integer(session.exec(count_).get(), 0, 0);
 }
 
 std::optional<std::int64_t> OutboxView::retry(postgres::Session& session, std::int64_t id,

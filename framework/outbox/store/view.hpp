@@ -23,6 +23,18 @@ struct LaneStatus {
   std::optional<Instant> last_published;
 };
 
+/// The outbox at one moment.
+struct OutboxStatus {
+  std::vector<LaneStatus> lanes;
+  Instant now;                 ///< of the database's clock
+  std::int64_t set_apart = 0;  ///< messages, without those that were given up
+
+  [[nodiscard]] std::int64_t waiting() const;
+  [[nodiscard]] std::optional<Instant> oldest() const;
+  /// Some process has a lane, and has extended it in time.
+  [[nodiscard]] bool relayed() const;
+};
+
 /// A message that was set apart.
 struct SetApart {
   std::int64_t id = 0;
@@ -42,13 +54,11 @@ class OutboxView {
  public:
   explicit OutboxView(const std::string& schema);
 
+  OutboxStatus look(postgres::Session& session) const;
   std::vector<LaneStatus> lanes(postgres::Session& session) const;
-  /// Of the database's clock.
-  Instant now(postgres::Session& session) const;
   /// By their ids; `id` 0: all. Those that were given up only with `discarded`.
   std::vector<SetApart> set_apart(postgres::Session& session, std::int64_t id, bool discarded,
                                   std::int64_t most, bool with_values) const;
-  std::int64_t count_set_apart(postgres::Session& session) const;
   /// Puts a message and those behind it back into the outbox. `discard` non-empty: gives the
   /// message itself up, for that reason. How many go back; nullopt: no such message waits. May also
   /// throw postgres::InDoubt.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "console/json.hpp"
+#include "outbox/store/view.hpp"
+
+namespace pawl::cli {
+
+/// For machines: totals, and every lane.
+[[nodiscard]] Json outbox_json(const ledger::OutboxStatus& status);
+
+/// "12 messages wait, the oldest for 3.2 s; 1 is set apart (`outbox list`)"; says also where
+/// messages wait and no process publishes.
+[[nodiscard]] std::string outbox_text(const ledger::OutboxStatus& status);
+
+/// "3.2 s", or "-".
+[[nodiscard]] std::string outbox_age(const std::optional<ledger::Instant>& since,
+                                     ledger::Instant now);
+
+}  // namespace pawl::cli
