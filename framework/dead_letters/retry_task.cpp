@@ -108,6 +108,8 @@ bool RetryTask::try_to(const std::function<bool()>& what) {
   try {
     return what();
   } catch (const postgres::InDoubt&) {
+    // Each change names what it changes, and is made again.
+    session_.reset();
   } catch (const postgres::Error& error) {
     if (error.failure() != postgres::FailureClass::kConnection)
       warn(fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate()));

@@ -20,8 +20,6 @@ constexpr const char* kFailedAgain = R"sql(
    WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')
 )sql";
 
-constexpr std::size_t kLongestError = 8192;
-
 constexpr const char* kDiscard =
     "SELECT pawl.resolve_dead_letter($1::bigint, NULL, 'discarded', $2)";
 

@@ -12,8 +12,6 @@
 namespace pawl::ledger {
 namespace {
 
-constexpr std::size_t kLongestError = 8192;
-
 // A position that was set back meets its dead letters again: what is unresolved is updated. Another
 // message may have the offset (a topic made anew, a log that was cut and has grown again): it is
 // another letter. A message that is only parked again says nothing new of what is known of it.

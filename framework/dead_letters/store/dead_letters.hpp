@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@
 #include "postgres/statement.hpp"
 
 namespace pawl::ledger {
+
+/// Bytes that are kept of an error's text.
+inline constexpr std::size_t kLongestError = 8192;
 
 /// Why a message was set aside: a word for filters and counts.
 namespace dead_reason {

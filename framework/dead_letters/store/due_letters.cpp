@@ -49,8 +49,6 @@ constexpr const char* kFailed = R"sql(
      AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
 )sql";
 
-constexpr std::size_t kLongestError = 8192;
-
 }  // namespace
 
 DueLetters::DueLetters(const std::string& schema, ConsumerId consumer)
