@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "handlers/around.hpp"
 #include "handlers/batch_code_handler.hpp"
 #include "handlers/batch_sql_handler.hpp"
 #include "handlers/code_handler.hpp"
@@ -55,8 +56,9 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
+  const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
-    return std::make_unique<BatchCodeHandler>(*function);
+    return std::make_unique<BatchCodeHandler>(inside(arounds, label, *function));
   const auto* function = registry.find_handler(options.name);
   const auto* gives_statements = registry.find_statement_handler(options.name);
   if (function == nullptr && gives_statements == nullptr) {
@@ -73,8 +75,9 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
                      options.where, options.name)});
   }
   if (gives_statements != nullptr)
-    return std::make_unique<StatementHandler>(label, *gives_statements, schema);
-  return std::make_unique<CodeHandler>(*function);
+    return std::make_unique<StatementHandler>(label, inside(arounds, label, *gives_statements),
+                                              schema);
+  return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ fail() {
 # ---- links and names -----------------------------------------------------------------------------
 
 # shellcheck disable=SC2016 # backticks are Markdown's
-# Relative links lead to files and headings that are there, and paths in backticks exist.
+# Relative links outside of code lead to files and headings that are there, and paths in backticks exist.
 check_references() { # MARKDOWN
     local file=$1 folder target heading
     folder=$(dirname -- "$file")
@@ -42,7 +42,8 @@ check_references() { # MARKDOWN
         [[ -z $target || -e $folder/$target ]] || fail "${file#"$root/"}: there is no $target"
         [[ -z $heading ]] || headings "$folder/${target:-$(basename -- "$file")}" | grep -qxF -- "$heading" ||
             fail "${file#"$root/"}: ${target:-it} has no heading #$heading"
-    done < <(grep -oE '\]\([^)]*\)' "$file" | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^[a-z]+:' || true)
+    done < <(awk '/^```/ { code = !code } !code' "$file" |
+        grep -oE '\]\([^)]*\)' | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^[a-z]+:' || true)
     while IFS= read -r target; do
         [[ -e $root/$target ]] || fail "${file#"$root/"}: there is no $target"
     done < <(grep -oE '`(framework|tests|scripts|conf|apps|migrations|docs|bench|cmake)/[A-Za-z0-9_./-]*`' "$file" |

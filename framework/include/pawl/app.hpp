@@ -44,6 +44,11 @@ class App {
     registry_.on_connect(std::move(function));
     return *this;
   }
+  /// Around each call of every handler in C++: tracing, logging context.
+  App& around(AroundFunction function) {
+    registry_.around(std::move(function));
+    return *this;
+  }
 
   /// Parses the command line and runs the command. Returns the process exit code
   /// (docs/operations.md lists them); reports errors on stderr and throws nothing.

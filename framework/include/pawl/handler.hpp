@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <optional>
@@ -51,6 +52,26 @@ using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 /// Runs on every new PostgreSQL connection before its first message, e.g. to prepare statements.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
+/// A handler's function that is about to be called; views what the call gets.
+struct HandlerCall {
+  std::string_view handler;           ///< its name
+  std::span<const Message> messages;  ///< one; of a batch handler all that it gets
+};
+
+/// Told how a call ended: nullptr when it returned, else what it threw. Destroyed right after.
+using CallEnd = std::function<void(const std::exception_ptr&)>;
+
+/// Called before each call of a handler's C++ function; what it returns, if not empty, is called
+/// behind it, on the same thread, whatever happened. So it can neither leave the handler out nor
+/// keep its exception back. Of several the first one registered is the outermost: begun first, told
+/// last. What it throws itself, or its CallEnd after a call that returned, fails the message as if
+/// the handler had thrown it, and is told to those around it.
+///
+/// It is about the function, not about the message: a retry and a replay are calls, a duplicate is
+/// none; of a StatementFunction a call says the statements, which run later. SQL handlers have no
+/// call. What became of a message's transaction is told to an Observer.
+using AroundFunction = std::function<CallEnd(const HandlerCall&)>;
+
 /// The functions that a program gives to pawl, by handler name; of two under one name the later one
 /// counts. Filled before the consumer starts, read-only afterwards.
 class Registry {
@@ -81,6 +102,7 @@ class Registry {
     duplicates_[std::move(name)] = std::move(function);
   }
   void on_connect(ConnectFunction function) { connects_.push_back(std::move(function)); }
+  void around(AroundFunction function) { arounds_.push_back(std::move(function)); }
 
   [[nodiscard]] const HandlerFunction* find_handler(std::string_view name) const {
     return find(handlers_, name);
@@ -98,6 +120,7 @@ class Registry {
     return find(duplicates_, name);
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
+  [[nodiscard]] const std::vector<AroundFunction>& around_functions() const { return arounds_; }
   /// Of all kinds.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
@@ -123,6 +146,7 @@ class Registry {
   Map<KeyFunction> keys_;
   Map<DuplicateFunction> duplicates_;
   std::vector<ConnectFunction> connects_;
+  std::vector<AroundFunction> arounds_;
 };
 
 }  // namespace pawl

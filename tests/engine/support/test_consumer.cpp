@@ -5,6 +5,7 @@
 //                      [--kill STEP:N] [--freeze STEP:N]   at the N-th such step, counted from 1
 //                      [--prepare]                         for handler prepared_star
 //                      [--events]                          print every step as it happens
+//                      [--around]                          two of them around each call
 #include <signal.h>
 #include <unistd.h>
 
@@ -205,8 +206,39 @@ void add_by_value(pawl::Statements& statements, const Message& message) {
   }
 }
 
-pawl::Registry handlers(bool prepare) {
+/// Says what it sees, and throws where the event id asks it to.
+void add_around(pawl::Registry& registry, const std::string& name) {
+  registry.around([name](const pawl::HandlerCall& call) -> pawl::CallEnd {
+    const auto id = std::string(call.messages.front().header("event-id").value());
+    const auto what = name + " of " + std::string(call.handler) + ", " +
+                      std::to_string(call.messages.size()) + " from " + id;
+    std::printf("BEGUN %s\n", what.c_str());
+    if (id == name + " throws before")
+      throw std::runtime_error(id);
+    if (id == "nobody looks")
+      return nullptr;
+    return [what, id, name](const std::exception_ptr& failure) {
+      std::string end = "returned";
+      try {
+        if (failure)
+          std::rethrow_exception(failure);
+      } catch (const std::exception& error) {
+        end = std::string("threw ") + error.what();
+      }
+      std::printf("ENDED %s: %s\n", what.c_str(), end.c_str());
+      std::fflush(stdout);
+      if (id == name + " throws after" || id == "poison and throws after")
+        throw std::runtime_error(id);
+    };
+  });
+}
+
+pawl::Registry handlers(bool prepare, bool around) {
   pawl::Registry registry;
+  if (around) {
+    add_around(registry, "outer");
+    add_around(registry, "inner");
+  }
   const auto pay = [](pqxx::dbtransaction& tx, const Message& message) {
     tx.exec(
         "INSERT INTO ledger SELECT $1, v->>'account', (v->>'amount')::bigint FROM (SELECT "
@@ -384,11 +416,13 @@ int main(int argc, char** argv) {
   std::string freeze;
   bool drain = false;
   bool prepare = false;
+  bool around = false;
   CLI::App app;
   app.add_option("--config", config)->required();
   app.add_option("--set", overrides);
   app.add_flag("--drain", drain);
   app.add_flag("--prepare", prepare);
+  app.add_flag("--around", around);
   app.add_option("--kill", kill);
   app.add_option("--freeze", freeze);
   app.add_flag("--events", observer->print_all);
@@ -401,7 +435,7 @@ int main(int argc, char** argv) {
   try {
     auto options = pawl::load_config(config, overrides);
     options.consumer.drain = drain;
-    pawl::Consumer consumer(std::move(options), handlers(prepare), {observer});
+    pawl::Consumer consumer(std::move(options), handlers(prepare, around), {observer});
     std::thread([&consumer, signals] {
       int signal = 0;
       ::sigwait(&signals, &signal);
