@@ -107,6 +107,40 @@ void apply_batch(pqxx::dbtransaction& tx, std::span<const pawl::Message> message
     throw pawl::PermanentError("a payment's account does not exist; create it and resume");
 }
 
+/// Tells others of a payment: a message for Kafka that is written with the payment, and published
+/// if and only if the payment is committed (docs/outbox.md). Costs no round trip.
+template <typename Transaction>
+void tell(Transaction& transaction, const pawl::Message& message) {
+  pawl::publish(transaction,
+                {.topic = "payments-booked", .key = message.key(), .value = message.value()});
+}
+
+/// Those above that also tell; the name says which.
+void add_telling_handlers(pawl::App& app) {
+  for (const char* name :
+       {"payment_told", "payment_unread_told", "payment_statements_told", "payment_batch_told"})
+    app.key(name, event_id);
+  app.handler("payment_told", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+    apply(tx, message);
+    tell(tx, message);
+  });
+  app.handler("payment_unread_told", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+    apply_unread(tx, message);
+    tell(tx, message);
+  });
+  app.statement_handler("payment_statements_told",
+                        [](pawl::Statements& statements, const pawl::Message& message) {
+                          payment_statements(statements, message);
+                          tell(statements, message);
+                        });
+  app.batch_handler("payment_batch_told",
+                    [](pqxx::dbtransaction& tx, std::span<const pawl::Message> messages) {
+                      apply_batch(tx, messages);
+                      for (const auto& message : messages)
+                        tell(tx, message);
+                    });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -126,6 +160,7 @@ int main(int argc, char** argv) {
   app.statement_handler("payment_statements", payment_statements);
   app.key("payment_batch", event_id);
   app.batch_handler("payment_batch", apply_batch);
+  add_telling_handlers(app);
   app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {
     // A service would send the receipt to whoever asked twice; this one only counts.
     if (receipt)

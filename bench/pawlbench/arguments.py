@@ -72,6 +72,13 @@ def parse(arguments: list[str]) -> Options:
         help="payments (memory); default 10000000",
     )
     add(
+        "--outbox-rows",
+        type=_count,
+        default=5_000_000,
+        metavar="N",
+        help="messages (outbox-table); default 5000000",
+    )
+    add(
         "--modes",
         type=_modes,
         default=[],
@@ -117,6 +124,7 @@ def parse(arguments: list[str]) -> Options:
         seconds=given.seconds or (1 if given.quick else 10),
         keys=given.keys,
         backlog=given.backlog,
+        outbox_rows=given.outbox_rows,
         modes=given.modes,
         programs=given.bin.resolve() if given.bin is not None else None,
         output=WRITTEN if given.write else given.output.resolve(),

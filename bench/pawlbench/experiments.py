@@ -7,6 +7,7 @@ from .consume import RoundTrip
 from .dimension import Dimension
 from .experiment import Experiment
 from .instructions import PerMessage
+from .publishing import Outbox, OutboxTable, PublishCost
 from .throughput import Cpu, Throughput
 from .times import Latency, Memory, Pauses, Starts
 
@@ -74,4 +75,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Memory(),
     Cpu(),
     PerMessage(),
+    Outbox(),
+    PublishCost(),
+    OutboxTable(),
 )

@@ -17,12 +17,20 @@ from .records import Outcome, Record
 from .site import ROOT, SCRIPTS, VALUE_BYTES, Site
 from .timing import EndToEnd, Flush, Handover
 
-TARGETS = ("pawl-cli", "payments", "payments-produce", "pawl-bench-naive", "pawl-bench-delay")
 HEADING = """# Measured
 
 Written by `scripts/bench --write`; [performance.md](../performance.md) says what it means.
 """
-PROGRAMS = ("pawl", "payments", "payments-produce", "pawl-bench-naive", "pawl-bench-delay")
+OWN_PROGRAMS = (
+    "payments",
+    "payments-produce",
+    "pawl-bench-naive",
+    "pawl-bench-delay",
+    "pawl-bench-naive-relay",
+    "pawl-bench-outbox-latency",
+)
+PROGRAMS = ("pawl", *OWN_PROGRAMS)
+TARGETS = ("pawl-cli", *OWN_PROGRAMS)
 # Needs a PostgreSQL that records commit times; measured last, since the others must not pay for that.
 TIMED = (EndToEnd, Flush, Handover)
 

@@ -143,6 +143,8 @@ scope = "{SCOPE}"
 [[handler]]
 topics = ["{topic}"]
 {consumer.mode.handler}
+[outbox]
+relay = "off"
 [log]
 level = "warn"
 """

@@ -13,6 +13,7 @@ class Options:
     seconds: int
     keys: int
     backlog: int
+    outbox_rows: int
     modes: list[str]  # none: all of them
     programs: Path | None
     output: Path

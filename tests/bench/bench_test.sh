@@ -62,6 +62,15 @@ cp -- "$results/results.md" "$TMPDIR/before"
 diff "$TMPDIR/before" "$results/results.md" || fail "--report makes other tables of the same results"
 diff "$TMPDIR/table" "$TMPDIR/again" || fail "--report prints other tables of the same results"
 
+"$root/scripts/bench" outbox publish outbox-table --quick --modes sql --bin "$programs" \
+    --output "$TMPDIR/outbox" >"$TMPDIR/table"
+cat "$TMPDIR/table"
+require_clean "the bench of the outbox"
+for row in 'pawl, [14] lanes?  +[0-9.,]+ +[0-9.]+' 'by hand, 1000? at once  +[0-9.,]+ +[0-9.]+' \
+    'pawl, 4 lanes, at 500/s .*[0-9] +[0-9.]+$' 'sql +[0-9.,]+ +[0-9.,]+ +[0-9.]+' '50,000 +[0-9.]+ +[0-9.]+'; do
+    grep -qE "^$row" "$TMPDIR/table" || fail "the tables of the outbox lack '$row'"
+done
+
 # Ctrl-C in the middle of a measurement.
 interrupt_at ' messages/s$' "$TMPDIR/screen" \
     "$root/scripts/bench" --quick --bin "$programs" --output "$results"
