@@ -171,7 +171,7 @@ OutboxPage Outbox::next(postgres::Session& session, std::int32_t lane,
   const auto found = session.exec(next_, parameters);
   OutboxPage page;
   page.seen = text(found.get(), 0, 7);
-  page.more = boolean(found.get(), 0, 8);
+  page.more = boolean(found.get(), PQntuples(found.get()) - 1, 8);
   for (int row = 0; row < PQntuples(found.get()); ++row) {
     if (!is_null(found.get(), row, 0))
       page.rows.push_back(read(found.get(), row));
