@@ -177,7 +177,8 @@ void Check::check_server(postgres::Session& session) {
 bool Check::check_schema(postgres::Session& session) {
   const auto& schema = options_.postgres.schema;
   for (const auto& right :
-       ledger::missing_rights(session, schema, engine::relays_outbox(options_))) {
+       ledger::missing_rights(session, schema,
+                              engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce)) {
     findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants --role {}",
                                 PQuser(session.raw()), right, PQuser(session.raw())));
   }
@@ -302,7 +303,8 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
 
 void Check::check_outbox_topic(const kafka::Client& client) {
   const auto& topic = options_.outbox.state_topic;
-  if (!engine::relays_outbox(options_))
+  if (engine::relays_outbox(options_) != engine::RelayBegins::kAtOnce ||
+      !options_.outbox.transactions)
     return;
   if (client.describe({topic}, kKafkaTimeout).contains(topic)) {
     findings_.good(fmt::format("outbox.state_topic {}", topic));

@@ -50,7 +50,11 @@ constexpr std::array<Word, 5> kPolicies{
 constexpr std::array<Word, 2> kUnmatched{
     {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
 constexpr std::array<Word, 3> kOutboxRelays{
-    {{"auto", "where the SQL of a handler calls `pawl.publish`"}, {"on"}, {"off"}}};
+    {{"auto",
+      "where the SQL of a handler calls `pawl.publish`; with handlers in C++ or functions of the "
+      "database from their first message on, or as soon as messages wait that nobody publishes"},
+     {"on"},
+     {"off"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -399,6 +403,13 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning =
          "Whether `run` publishes to Kafka what `pawl.publish` has written, from any program. "
          "`pawl relay` does nothing else ([outbox.md](outbox.md))."},
+
+    {.section = "outbox",
+     .name = "transactions",
+     .field = FlagField{field<&Options::outbox, &OutboxOptions::transactions>},
+     .meaning = "`false` publishes without Kafka's transactions: at least once, copies under one "
+                "`pawl-outbox-id`. For brokers that have none, or readers that are not to wait "
+                "behind an open transaction. Give it the same everywhere."},
 
     {.section = "outbox",
      .name = "state_topic",

@@ -24,8 +24,8 @@ std::vector<engine::MakeTask> background_tasks() {
         return std::make_unique<engine::RetryTask>(context);
       },
       [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
-        const bool wanted = engine::relays_outbox(context.options);
-        return wanted ? std::make_unique<engine::OutboxTask>(context) : nullptr;
+        const auto begins = engine::relays_outbox(context.options);
+        return begins ? std::make_unique<engine::OutboxTask>(context, *begins) : nullptr;
       },
   };
 }

@@ -24,13 +24,13 @@ void Bell::stop(Clock::time_point deadline, bool finish) {
   changed_.notify_one();
 }
 
-void Bell::wait(std::chrono::milliseconds least, std::chrono::milliseconds most) {
+bool Bell::wait(std::chrono::milliseconds least, std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, least, [this] { return stopping_.load(); }))
-    return;
+    return false;
   if (most > least)
     changed_.wait_for(lock, most - least, [this] { return stopping_ || rung_; });
-  rung_ = false;
+  return std::exchange(rung_, false);
 }
 
 bool Bell::finish() const {

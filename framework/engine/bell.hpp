@@ -20,8 +20,8 @@ class Bell {
   void stop(Clock::time_point deadline, bool finish);
 
   /// Returns after `least` and when it was rung, at the latest after `most`; at once when it is to
-  /// end.
-  void wait(std::chrono::milliseconds least, std::chrono::milliseconds most);
+  /// end. True: it was rung.
+  bool wait(std::chrono::milliseconds least, std::chrono::milliseconds most);
 
   [[nodiscard]] bool stopping() const { return stopping_; }
   /// For what waits on its own and looks at it from time to time.

@@ -24,6 +24,8 @@ struct FrameContext {
   ledger::BatchKeys batch_keys;
   /// Rung when a letter was stored, for whoever feeds them to somebody.
   std::shared_ptr<Bell> letter_stored = std::make_shared<Bell>();
+  /// Rung when a transaction that publishes was committed, for whoever brings it into Kafka.
+  std::shared_ptr<Bell> outbox_written = std::make_shared<Bell>();
 };
 
 }  // namespace pawl::engine

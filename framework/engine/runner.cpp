@@ -298,6 +298,7 @@ std::optional<Attempt> Runner::run_one(Partition& partition, const Work& work, b
     if (outcome == ledger::Outcome::kApplied || outcome == ledger::Outcome::kUnchecked)
       context_.breaker.applied(subject.binding->label);
     partition.moved_past(1, Clock::now() - work.begun);
+    tell_outbox();
     return std::nullopt;
   } catch (...) {
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
@@ -336,6 +337,7 @@ std::optional<Attempt> Runner::run_pipeline(Partition& partition, const Work& wo
       tell_landed(i);
       partition.moved_past();
     }
+    tell_outbox();
     // The next one says itself what is the matter with it.
     partition.pace().pipeline().landed(landed.stored, landed.complete, took);
     return std::nullopt;
@@ -347,6 +349,12 @@ std::optional<Attempt> Runner::run_pipeline(Partition& partition, const Work& wo
     attempt.subject.handler_begun = true;
     return attempt;
   }
+}
+
+/// What was committed may be in the outbox; what failed is not, and then it is looked at in vain.
+void Runner::tell_outbox() {
+  if (session_ && session_->take_published())
+    context_.frame.outbox_written->ring();
 }
 
 void Runner::tell_landed(std::size_t index) const {
@@ -388,6 +396,7 @@ std::optional<Attempt> Runner::run_batch(Partition& partition, const Work& work)
     if (subject.handler_begun)
       context_.breaker.applied(subject.binding->label);
     partition.moved_past(work.items, Clock::now() - work.begun);
+    tell_outbox();
     return std::nullopt;
   } catch (...) {
     // It is told of the head, of which the handler may not have seen anything.

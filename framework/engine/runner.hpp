@@ -71,6 +71,7 @@ class Runner {
   [[nodiscard]] ledger::Advance step_over_batch(const Partition& partition,
                                                 std::size_t items) const;
   void tell_landed(std::size_t index) const;
+  void tell_outbox();
 
   bool halts_at(Partition& partition);
   void pass_end(Partition& partition);

@@ -42,10 +42,11 @@ std::string said_label(const std::string& handler, std::size_t index) {
 HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,
                                    const std::string& schema, Prepared prepared)
     : plain_{name(prepared), std::move(sql)}, expect_rows_(expect_rows) {
+  plain_.publishes = postgres::calls_publish(plain_.text);
   if (!expect_rows)
     return;
   if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
-    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising)});
+    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising), plain_.publishes});
 }
 
 const postgres::Statement* HandlerStatement::counted_by_server() const {

@@ -57,7 +57,7 @@ std::optional<std::string_view> view(const std::optional<std::string>& bytes) {
   return bytes ? std::optional<std::string_view>(*bytes) : std::nullopt;
 }
 
-void send(kafka::TransactionalProducer& producer, const ledger::OutboxRow& row) {
+void send(kafka::BatchProducer& producer, const ledger::OutboxRow& row) {
   const auto stored = row.headers.empty() ? std::vector<ledger::StoredHeader>()
                                           : ledger::parse_headers_json(row.headers);
   kafka::Outgoing message{view(row.key), view(row.value), {}};
@@ -167,8 +167,11 @@ void OutboxLane::relay() {
       pause = kPollSoon;
       continue;
     }
-    bell_.wait(milliseconds(0), pause);
-    pause = std::min(pause * 2, kPollLate);
+    // Rung in a row, it still looks no more often than by itself.
+    if (bell_.wait(kPollSoon, pause))
+      pause = kPollSoon;
+    else
+      pause = std::min(pause * 2, kPollLate);
   }
 }
 
@@ -176,11 +179,11 @@ void OutboxLane::make_producer(bool one_by_one) {
   producer_.reset();
   one_by_one_ = one_by_one;
   const auto& options = site_.options;
-  const kafka::TransactionalProducer::Settings settings{
-      site_.name_in_kafka(lane_.lane),
+  const kafka::BatchProducer::Settings settings{
+      options.outbox.transactions ? site_.name_in_kafka(lane_.lane) : std::string(),
       one_by_one ? kTransactionTimeout + kOneByOneTimeout : kTransactionTimeout,
       options.outbox.max_message + kRoomBesideMessage, one_by_one, bell_.stop_flag()};
-  producer_ = std::make_unique<kafka::TransactionalProducer>(
+  producer_ = std::make_unique<kafka::BatchProducer>(
       options.kafka, settings,
       [this](int level, const std::string& facility, const std::string& text) {
         if (level <= 3)
@@ -201,8 +204,7 @@ void OutboxLane::recover() {
     throw kafka::KafkaError(
         kafka::ErrorKind::kPassing,
         "kafka.bootstrap_servers lead to another Kafka cluster than at the start");
-  const TopicPartition state{site_.options.outbox.state_topic, kStatePartition};
-  const auto committed = kafka_->committed({state}, kafka::kAnswerTimeout).at(state);
+  const auto committed = committed_batch();
   number_ = std::max(grant_.batch_number, committed.next);
   emit(Step::kOutboxAcquired, static_cast<std::size_t>(grant_.batch_rows));
   if (committed.next > grant_.batch_number) {
@@ -221,6 +223,14 @@ void OutboxLane::recover() {
   // Its owner may have set apart a record, and died before those behind it; a topic may be gone
   // since.
   publish(without_unknown_topics(without_held(site_.store.batch(*session_, lane_.lane))));
+}
+
+/// Number and token of the last batch that Kafka has; without transactions nobody can know.
+kafka::CommittedOffset OutboxLane::committed_batch() {
+  if (!site_.options.outbox.transactions)
+    return {};
+  const TopicPartition state{site_.options.outbox.state_topic, kStatePartition};
+  return kafka_->committed({state}, kafka::kAnswerTimeout).at(state);
 }
 
 void OutboxLane::begin_at_the_top() {
@@ -312,7 +322,7 @@ std::vector<kafka::Delivery> OutboxLane::transact(const Rows& rows) {
   for (const auto& row : rows)
     send(*producer_, row);
   emit(Step::kOutboxSent, rows.size());
-  const kafka::TransactionalProducer::GroupOffset offset{
+  const kafka::BatchProducer::GroupOffset offset{
       site_.name_in_kafka(lane_.lane),
       {site_.options.outbox.state_topic, kStatePartition},
       {number_, token_}};

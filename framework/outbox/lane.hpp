@@ -14,8 +14,8 @@
 
 #include "engine/bell.hpp"
 #include "engine/observers.hpp"
+#include "kafka/batch_producer.hpp"
 #include "kafka/client.hpp"
-#include "kafka/transactional_producer.hpp"
 #include "outbox/store/outbox.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
@@ -75,6 +75,7 @@ class OutboxLane {
   void run();
   void relay();
   void recover();
+  [[nodiscard]] kafka::CommittedOffset committed_batch();
   void begin_at_the_top();
   [[nodiscard]] bool publish_next();
   Rows without_held(Rows rows);
@@ -99,7 +100,7 @@ class OutboxLane {
   // Of the lane's thread:
   std::unique_ptr<postgres::Session> session_;
   std::unique_ptr<kafka::Client> kafka_;
-  std::unique_ptr<kafka::TransactionalProducer> producer_;
+  std::unique_ptr<kafka::BatchProducer> producer_;
   bool one_by_one_ = false;  ///< how producer_ was made
   std::int64_t number_ = 0;  ///< of the last batch
   std::string token_;

@@ -17,6 +17,10 @@ using std::chrono::milliseconds;
 /// the database to extend it; then another one may take it, and its epoch fences.
 constexpr milliseconds kLease{10000};
 constexpr milliseconds kTick{2000};
+/// Of many commits in a row the lanes are told together.
+constexpr milliseconds kTogether{1};
+/// How often a process that may not have to publish looks whether anybody does.
+constexpr milliseconds kLook{15000};
 constexpr milliseconds kRetryInitial{200};
 constexpr milliseconds kRetryMax{10000};
 /// A lane that fails after so long begins with short waits again.
@@ -24,10 +28,13 @@ constexpr milliseconds kCalm{60000};
 
 }  // namespace
 
-OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std::string owner)
+OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std::string owner,
+                         std::shared_ptr<Bell> bell, RelayBegins begins)
     : options_(options),
       observers_(observers),
       owner_(std::move(owner)),
+      bell_(std::move(bell)),
+      begins_(begins),
       backoff_(kRetryInitial, kRetryMax),
       thread_([this] { run(); }) {}
 
@@ -37,7 +44,7 @@ OutboxRelay::~OutboxRelay() {
 }
 
 void OutboxRelay::stop() {
-  bell_.stop(Clock::now(), false);
+  bell_->stop(Clock::now(), false);
 }
 
 void OutboxRelay::warn_once(const std::string& text) {
@@ -46,24 +53,66 @@ void OutboxRelay::warn_once(const std::string& text) {
 }
 
 void OutboxRelay::run() {
-  while (!bell_.stopping()) {
-    auto pause = kTick;
-    try {
-      tick();
-      last_warning_.clear();
-    } catch (const postgres::InDoubt&) {
-      session_.reset();
-      pause = backoff_.next();
-    } catch (const std::exception& error) {
-      if (!bell_.stopping())
-        warn_once(
-            fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
-      session_.reset();
-      pause = backoff_.next();
-    }
-    bell_.wait(milliseconds(0), pause);
-  }
+  if (begins_ == RelayBegins::kOnceNeeded)
+    wait_until_needed();
+  relay();
   leave();
+}
+
+void OutboxRelay::wait_until_needed() {
+  while (!bell_->stopping()) {
+    try {
+      if (is_needed())
+        return;
+    } catch (const postgres::Error&) {
+      // The workers tell of a database that is away.
+    }
+    if (bell_->wait(milliseconds(0), kLook))
+      return;
+  }
+}
+
+/// Messages wait, of a process that has ended, and nobody publishes.
+bool OutboxRelay::is_needed() {
+  auto settings = session_settings(options_);
+  settings.application_name = "pawl outbox";
+  settings.unwanted = bell_->stop_flag();
+  postgres::Session session(settings);
+  return ledger::Outbox(options_.postgres.schema).is_left_alone(session, kLease);
+}
+
+void OutboxRelay::relay() {
+  auto next_tick = Clock::now();
+  bool well = true;
+  while (!bell_->stopping()) {
+    const bool ended = std::ranges::any_of(lanes_, [](const auto& lane) { return lane->ended(); });
+    if (Clock::now() >= next_tick || (well && ended)) {
+      well = tick();
+      next_tick = Clock::now() + (well ? kTick : backoff_.next());
+    }
+    const auto left = std::chrono::ceil<milliseconds>(next_tick - Clock::now());
+    if (bell_->wait(kTogether, std::max(left, kTogether))) {
+      for (const auto& lane : lanes_)
+        lane->ring();
+    }
+  }
+}
+
+/// False: not all of it was done, and another try should come later.
+bool OutboxRelay::tick() {
+  try {
+    share_lanes();
+    last_warning_.clear();
+    return true;
+  } catch (const postgres::InDoubt&) {
+    session_.reset();
+  } catch (const std::exception& error) {
+    if (!bell_->stopping())
+      warn_once(
+          fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
+    session_.reset();
+  }
+  return false;
 }
 
 void OutboxRelay::connect() {
@@ -71,7 +120,7 @@ void OutboxRelay::connect() {
     return;
   auto settings = session_settings(options_);
   settings.application_name = "pawl outbox";
-  settings.unwanted = bell_.stop_flag();
+  settings.unwanted = bell_->stop_flag();
   auto session = std::make_unique<postgres::Session>(settings);
   // Until it has given the lanes back.
   session->established();
@@ -87,7 +136,8 @@ void OutboxRelay::connect() {
     ledger::require_schema(*session, options_.postgres.schema);
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
     auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
-    require_state_topic(kafka);
+    if (options_.outbox.transactions)
+      require_state_topic(kafka);
     store.set_max_message(*session, options_.outbox.max_message);
     site_.emplace(OutboxSite{options_, store, observers_, owner_, database, std::move(cluster)});
   }
@@ -126,10 +176,10 @@ void OutboxRelay::reap() {
   }
 }
 
-void OutboxRelay::tick() {
+void OutboxRelay::share_lanes() {
   connect();
   reap();
-  while (!bell_.stopping()) {
+  while (!bell_->stopping()) {
     std::vector<ledger::HeldLane> mine;
     for (const auto& lane : lanes_)
       mine.push_back(lane->lane());
@@ -145,7 +195,7 @@ void OutboxRelay::tick() {
     const auto grant = site_->store.take(*session_, owner_, kLease, site_->kafka_cluster_id);
     if (!grant)
       return;
-    lanes_.push_back(std::make_unique<OutboxLane>(*site_, *grant, [this] { bell_.ring(); }));
+    lanes_.push_back(std::make_unique<OutboxLane>(*site_, *grant, [this] { bell_->ring(); }));
   }
 }
 

@@ -14,14 +14,25 @@
 
 namespace pawl::engine {
 
+/// When a relay takes its first lane.
+enum class RelayBegins {
+  kAtOnce,
+  /// Once its bell rings, or messages wait in the database that nobody publishes. Until then it
+  /// needs nothing of Kafka.
+  kOnceNeeded,
+};
+
 /// Publishes this process's share of the outbox: takes lanes, extends them while they work, gives
 /// some back where there are others to take them. Its thread begins with the object.
 class OutboxRelay {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// All outlive it. `owner`: this process, as elsewhere in the database.
-  OutboxRelay(const Options& options, const Observers& observers, std::string owner);
+  /// `options` and `observers` outlive it. `owner`: this process, as elsewhere in the database.
+  /// `bell`: rung when there is something to publish; messages of others are found all the same.
+  OutboxRelay(const Options& options, const Observers& observers, std::string owner,
+              std::shared_ptr<Bell> bell = std::make_shared<Bell>(),
+              RelayBegins begins = RelayBegins::kAtOnce);
   /// Ends behind the batches in hand, and gives the lanes back.
   ~OutboxRelay();
   OutboxRelay(const OutboxRelay&) = delete;
@@ -32,7 +43,11 @@ class OutboxRelay {
 
  private:
   void run();
-  void tick();
+  void wait_until_needed();
+  [[nodiscard]] bool is_needed();
+  void relay();
+  [[nodiscard]] bool tick();
+  void share_lanes();
   void connect();
   void require_state_topic(const kafka::Client& kafka) const;
   void reap();
@@ -42,7 +57,8 @@ class OutboxRelay {
   const Options& options_;
   const Observers& observers_;
   const std::string owner_;
-  Bell bell_;
+  const std::shared_ptr<Bell> bell_;
+  const RelayBegins begins_;
   std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
   std::unique_ptr<postgres::Session> session_;
   std::list<std::unique_ptr<OutboxLane>> lanes_;

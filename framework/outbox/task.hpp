@@ -8,14 +8,15 @@
 
 namespace pawl::engine {
 
-/// Whether a consumer with these options publishes what stands in the outbox.
-[[nodiscard]] bool relays_outbox(const Options& options);
+/// When a consumer with these options publishes what stands in the outbox; nullopt: never.
+[[nodiscard]] std::optional<RelayBegins> relays_outbox(const Options& options);
 
 /// Publishes this process's share of the outbox while a consumer runs.
 class OutboxTask final : public BackgroundTask {
  public:
-  explicit OutboxTask(Context& context)
-      : relay_(context.options, context.observers, context.owner) {}
+  OutboxTask(Context& context, RelayBegins begins)
+      : relay_(context.options, context.observers, context.owner, context.frame.outbox_written,
+               begins) {}
 
   /// What is not published yet waits for the next process.
   void stop(std::chrono::steady_clock::time_point /*deadline*/, bool /*finish*/) override {

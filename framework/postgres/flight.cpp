@@ -77,6 +77,8 @@ void Flight::add(const Statement& statement, Parameters& parameters) {
   }
   expected_.push_back({false, {}});
   ++statements_;
+  if (statement.publishes)
+    session_.note_published();
 }
 
 void Flight::add(const Statement& statement) {

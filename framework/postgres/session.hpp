@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -139,6 +140,10 @@ class Session {
   /// by its uses; beyond 256 texts (somebody writes values into them) none is kept.
   std::shared_ptr<const Statement> by_text(std::string_view sql);
 
+  /// A statement that publishes has been sent since this was asked last.
+  [[nodiscard]] bool take_published() { return std::exchange(published_, false); }
+  void note_published() { published_ = true; }
+
   [[nodiscard]] bool is_prepared(const std::string& name) const { return prepared_.contains(name); }
   void remember_prepared(const std::string& name) { prepared_.insert(name); }
 
@@ -161,6 +166,7 @@ class Session {
   std::chrono::milliseconds statement_timeout_;
   std::optional<Ahead> ahead_;
   std::uint64_t tickets_ = 0;
+  bool published_ = false;
   std::unordered_set<std::string> prepared_;
   std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 

@@ -325,3 +325,50 @@ TEST_CASE("a batch that its owner left behind is looked at again before it is pu
                     " ORDER BY outbox_id) FROM pawl.outbox_failed") ==
         "failed a, waiting a, waiting a, failed b");
 }
+
+TEST_CASE("without Kafka's transactions each message is there at least once, copies under one id") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto settings = "transactions = false\nstate_topic = \"not-made\"\n";
+  const auto narrow = world.broker().new_topic("narrow", 1, {{"max.message.bytes", "2000"}});
+  int published = 0;
+  for (const auto& step : kSteps) {
+    outbox.publish(200);
+    published += 200;
+    const auto process = outbox.start({"--events", "--kill", fmt::format("{}:2", step)}, settings);
+    const ShowOnFailure show(step, *process);
+    wait_until(
+        [&] {
+          if (!process->running())
+            return true;
+          outbox.publish(20);
+          published += 20;
+          return false;
+        },
+        60s, "the process to kill itself");
+    outbox.forget_the_dead();
+  }
+  world.execute(fmt::format(
+      "SELECT pawl.publish('{0}', 'a', '1'), pawl.publish('{0}', 'a', repeat('x', 5000)),"
+      "       pawl.publish('{0}', 'a', '3'), pawl.publish('{0}', 'b', '4')",
+      narrow));
+  const auto process = outbox.start({}, settings);
+  const ShowOnFailure show("the last", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  std::map<std::string, std::set<std::string>> ids;  // of each value
+  for (const auto& record : read_topic(world.broker().bootstrap(), outbox.topic()))
+    ids[record.value.value()].insert(record.header("pawl-outbox-id"));
+  CHECK(static_cast<int>(ids.size()) == published);
+  for (const auto& [value, of_value] : ids)
+    CHECK(of_value.size() == 1);
+  std::set<std::string> small;
+  for (const auto& record : read_topic(world.broker().bootstrap(), narrow))
+    small.insert(*record.value);
+  CHECK(small.contains("1"));
+  CHECK(small.contains("4"));
+  CHECK(world.value("SELECT string_agg(status, ' ' ORDER BY outbox_id) FROM pawl.outbox_failed") ==
+        "failed waiting");
+  // Nobody needed it.
+  CHECK_THROWS(read_topic(world.broker().bootstrap(), "not-made"));
+}

@@ -3,6 +3,7 @@
 
 #include <pqxx/pqxx>
 
+#include "postgres/flight.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::postgres;
@@ -31,4 +32,23 @@ TEST_CASE("whoever committed without waiting for the disk, it is there after flu
   const auto written = value(admin, "SELECT pg_current_wal_insert_lsn()");
   flush_commits(session);
   CHECK(value(admin, "SELECT pg_current_wal_flush_lsn() >= '" + written + "'") == "t");
+}
+
+TEST_CASE("a session knows whether a statement that publishes was sent") {
+  SessionSettings settings;
+  settings.url = PostgresServer::shared().create_empty_database("published");
+  Session session(settings);
+  CHECK_FALSE(session.take_published());
+  const auto run = [&](const std::string& sql) {
+    Parameters none;
+    Flight flight(session);
+    flight.add(*session.by_text(sql), none);
+    flight.run_each();
+  };
+  run("SELECT 1");
+  CHECK_FALSE(session.take_published());
+  // Also where it fails: then somebody looks in vain.
+  run("SELECT pawl.publish('t', 'k', 'v')");
+  CHECK(session.take_published());
+  CHECK_FALSE(session.take_published());
 }

@@ -164,7 +164,7 @@ struct DeadLetterOptions {
 
 /// Whether `run` publishes what stands in the outbox.
 enum class RelayOutbox {
-  kAuto,  ///< where a handler's SQL calls pawl.publish
+  kAuto,  ///< where a handler publishes; what code does shows when it does it
   kOn,
   kOff,
 };
@@ -172,6 +172,8 @@ enum class RelayOutbox {
 /// Messages that pawl.publish() has written (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
+  /// False: at least once, without Kafka's transactions.
+  bool transactions = true;
   /// A topic with one partition that stays empty: it carries the numbers of the batches.
   std::string state_topic = "pawl-outbox-state";
   /// Bytes of key, value and headers together that pawl.publish() takes, 1 KiB..100 MiB.

@@ -14,15 +14,20 @@
 
 namespace pawl::kafka {
 
-/// One librdkafka producer whose messages reach read_committed readers together or not at all
-/// (KIP-98), with an offset that a group commits in the same transaction. Messages keep their
-/// order. Whatever throws leaves the transaction's fate unknown: destroy the object, and find out
-/// by a new one of the same id what Kafka has (init(), and then the group's committed offset). One
-/// thread.
-class TransactionalProducer {
+/// One librdkafka producer that sends batch after batch, in order.
+///
+/// With an id a batch is a Kafka transaction (KIP-98): its messages reach read_committed readers
+/// together or not at all, with an offset that a group commits in the same transaction. Whatever
+/// throws leaves the transaction's fate unknown: destroy the object, and find out by a new one of
+/// the same id what Kafka has (init(), and then the group's committed offset).
+///
+/// Without an id it is an idempotent producer: of a batch that throws, or of which Kafka refuses a
+/// message, any part may be stored. One thread.
+class BatchProducer {
  public:
   struct Settings {
-    std::string id;  ///< transactional.id: of producers with one id only the newest may write
+    /// transactional.id: of producers with one id only the newest may write. Empty: none.
+    std::string id;
     /// After which the broker aborts a transaction that nobody ends (transaction.timeout.ms).
     std::chrono::milliseconds timeout{15000};
     std::size_t largest = 0;  ///< as in producer_conf()
@@ -34,17 +39,17 @@ class TransactionalProducer {
   };
 
   /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
-  TransactionalProducer(const KafkaOptions& options, const Settings& settings, LogFunction log);
+  BatchProducer(const KafkaOptions& options, const Settings& settings, LogFunction log);
   /// An open transaction is aborted by the next producer of this id, or by its timeout.
-  ~TransactionalProducer();
-  TransactionalProducer(const TransactionalProducer&) = delete;
-  TransactionalProducer& operator=(const TransactionalProducer&) = delete;
+  ~BatchProducer();
+  BatchProducer(const BatchProducer&) = delete;
+  BatchProducer& operator=(const BatchProducer&) = delete;
 
   /// Shuts out all earlier producers of this id, and waits until what they had open has ended.
-  /// Once, before all else. Throws KafkaError.
+  /// Once, before all else. Throws KafkaError. Nothing without an id.
   void init(std::chrono::milliseconds timeout);
 
-  /// Begins a transaction; throws KafkaError.
+  /// Begins a batch; throws KafkaError.
   void begin();
   /// Queues a copy; commit() tells of it. `tag` names it.
   void send(const std::string& topic, const Outgoing& message, std::int64_t tag);
@@ -55,9 +60,9 @@ class TransactionalProducer {
     TopicPartition partition;
     CommittedOffset committed;
   };
-  /// Empty: everything that was sent is committed, with the offset. Else nothing is, because Kafka
-  /// has refused these; without `one_by_one` their neighbours in a request may be among them.
-  /// Throws KafkaError: unknown.
+  /// Empty: everything that was sent is stored, and committed with the offset. Else Kafka has
+  /// refused these, without `one_by_one` perhaps for a neighbour in their request, and nothing is
+  /// committed; without an id others may be stored. Throws KafkaError: unknown.
   std::vector<Delivery> commit(const GroupOffset& offset, std::chrono::milliseconds timeout);
 
  private:
@@ -75,6 +80,7 @@ class TransactionalProducer {
   LogFunction log_;
   Bootstrap bootstrap_;
   const std::atomic<bool>* stopping_;
+  const bool transactions_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
   std::size_t undecided_ = 0;

@@ -1,4 +1,4 @@
-#include "kafka/transactional_producer.hpp"
+#include "kafka/batch_producer.hpp"
 
 #include <fmt/format.h>
 
@@ -22,11 +22,13 @@ constexpr milliseconds kStopGrace{2000};
 using GroupMetadataHandle = std::unique_ptr<rd_kafka_consumer_group_metadata_t,
                                             Deleter<rd_kafka_consumer_group_metadata_destroy>>;
 
-ConfHandle make_conf(const KafkaOptions& options, const TransactionalProducer::Settings& settings) {
+ConfHandle make_conf(const KafkaOptions& options, const BatchProducer::Settings& settings) {
   auto handle = producer_conf(options, settings.largest);
   auto* conf = handle.get();
-  set_property(conf, "transactional.id", settings.id);
-  set_property(conf, "transaction.timeout.ms", std::to_string(settings.timeout.count()));
+  if (!settings.id.empty()) {
+    set_property(conf, "transactional.id", settings.id);
+    set_property(conf, "transaction.timeout.ms", std::to_string(settings.timeout.count()));
+  }
   // With several under way librdkafka (2.14.2) cannot abort behind a refused one: it waits for
   // sequence numbers that never come.
   set_property(conf, "max.in.flight", "1");
@@ -51,7 +53,7 @@ bool of_topic(rd_kafka_resp_err_t error) {
 
 }  // namespace
 
-class TransactionalProducer::Deadline {
+class BatchProducer::Deadline {
  public:
   Deadline(milliseconds timeout, const std::atomic<bool>* stopping)
       : end_(Clock::now() + timeout), stopping_(stopping) {}
@@ -80,12 +82,14 @@ class TransactionalProducer::Deadline {
   const std::atomic<bool>* stopping_;
 };
 
-TransactionalProducer::TransactionalProducer(const KafkaOptions& options, const Settings& settings,
-                                             LogFunction log)
-    : log_(std::move(log)), bootstrap_(options.bootstrap_servers), stopping_(settings.stopping) {
+BatchProducer::BatchProducer(const KafkaOptions& options, const Settings& settings, LogFunction log)
+    : log_(std::move(log)),
+      bootstrap_(options.bootstrap_servers),
+      stopping_(settings.stopping),
+      transactions_(!settings.id.empty()) {
   auto conf = make_conf(options, settings);
   rd_kafka_conf_set_opaque(conf.get(), this);
-  rd_kafka_conf_set_log_cb(conf.get(), &TransactionalProducer::on_log);
+  rd_kafka_conf_set_log_cb(conf.get(), &BatchProducer::on_log);
   rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
@@ -95,13 +99,15 @@ TransactionalProducer::TransactionalProducer(const KafkaOptions& options, const 
   events_.reset(rd_kafka_queue_get_main(client_));
 }
 
-TransactionalProducer::~TransactionalProducer() {
+BatchProducer::~BatchProducer() {
   rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   events_.reset();
   rd_kafka_destroy(client_);
 }
 
-void TransactionalProducer::init(milliseconds timeout) {
+void BatchProducer::init(milliseconds timeout) {
+  if (!transactions_)
+    return;
   try {
     Deadline(timeout, stopping_)
         .require("beginning as the only producer of the lane",
@@ -112,15 +118,16 @@ void TransactionalProducer::init(milliseconds timeout) {
   }
 }
 
-void TransactionalProducer::begin() {
+void BatchProducer::begin() {
   refused_.clear();
   failed_.clear();
+  if (!transactions_)
+    return;
   if (const ErrorHandle error{rd_kafka_begin_transaction(client_)})
     fail("beginning a Kafka transaction", error.get());
 }
 
-void TransactionalProducer::send(const std::string& topic, const Outgoing& message,
-                                 std::int64_t tag) {
+void BatchProducer::send(const std::string& topic, const Outgoing& message, std::int64_t tag) {
   // A pointer is as wide as the tag (static_assert below), and never followed.
   static_assert(sizeof(void*) == sizeof tag);
   auto* opaque = reinterpret_cast<void*>(tag);  // NOLINT(performance-no-int-to-ptr)
@@ -132,7 +139,7 @@ void TransactionalProducer::send(const std::string& topic, const Outgoing& messa
   }
 }
 
-void TransactionalProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t error) {
+void BatchProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t error) {
   if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
     refused_.push_back({tag, Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
   } else if (failed_.empty()) {
@@ -140,7 +147,7 @@ void TransactionalProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t e
   }
 }
 
-std::vector<Delivery> TransactionalProducer::settle(Deadline& deadline) {
+std::vector<Delivery> BatchProducer::settle(Deadline& deadline) {
   while (undecided_ > 0) {
     const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(kPoll.count()))};
     if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
@@ -165,17 +172,19 @@ std::vector<Delivery> TransactionalProducer::settle(Deadline& deadline) {
   return std::exchange(refused_, {});
 }
 
-std::vector<Delivery> TransactionalProducer::commit(const GroupOffset& offset,
-                                                    milliseconds timeout) {
+std::vector<Delivery> BatchProducer::commit(const GroupOffset& offset, milliseconds timeout) {
   Deadline deadline(timeout, stopping_);
   auto refused = settle(deadline);
-  if (!refused.empty()) {
+  if (!refused.empty() && transactions_) {
     deadline.require("aborting a Kafka transaction",
                      [&](int time) { return rd_kafka_abort_transaction(client_, time); });
-    return refused;
   }
+  if (!refused.empty())
+    return refused;
   if (!failed_.empty())
     throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, failed_);
+  if (!transactions_)
+    return {};
   const auto list = new_list();
   auto* entry = rd_kafka_topic_partition_list_add(list.get(), offset.partition.topic.c_str(),
                                                   offset.partition.partition);
@@ -192,9 +201,9 @@ std::vector<Delivery> TransactionalProducer::commit(const GroupOffset& offset,
   return {};
 }
 
-void TransactionalProducer::on_log(const rd_kafka_t* client, int level, const char* facility,
-                                   const char* text) {
-  const auto* self = static_cast<const TransactionalProducer*>(rd_kafka_opaque(client));
+void BatchProducer::on_log(const rd_kafka_t* client, int level, const char* facility,
+                           const char* text) {
+  const auto* self = static_cast<const BatchProducer*>(rd_kafka_opaque(client));
   const std::string_view about(facility);
   // As in Producer.
   if (self != nullptr && self->log_ && about != "CONFWARN" && about != "TERMINATE")

@@ -1,0 +1,93 @@
+// When a consumer publishes by itself (outbox.relay = "auto").
+#include "outbox/task.hpp"
+#include "outbox_world.hpp"
+
+namespace {
+
+using pawl::RelayOutbox;
+using pawl::engine::RelayBegins;
+
+pawl::HandlerOptions sql(const std::string& text) {
+  pawl::HandlerOptions handler;
+  handler.sql.emplace_back().text = text;
+  return handler;
+}
+
+pawl::HandlerOptions code() {
+  pawl::HandlerOptions handler;
+  handler.name = "payment";
+  return handler;
+}
+
+}  // namespace
+
+TEST_CASE("whether a consumer publishes follows from its handlers, where nobody says it") {
+  const auto publishes = sql("SELECT pawl.publish('t', {key}, {value})");
+  const auto other_schema = sql("SELECT \"my pawl\".publish('t', {key}, {value})");
+  const auto plain = sql("INSERT INTO published VALUES ({key})");
+  struct Row {
+    RelayOutbox relay;
+    std::vector<pawl::HandlerOptions> handlers;
+    std::optional<RelayBegins> begins;
+  };
+  const auto row =
+      GENERATE_COPY(values<Row>({{RelayOutbox::kAuto, {plain}, std::nullopt},
+                                 {RelayOutbox::kAuto, {publishes}, RelayBegins::kAtOnce},
+                                 {RelayOutbox::kAuto, {other_schema}, RelayBegins::kAtOnce},
+                                 {RelayOutbox::kAuto, {plain, code()}, RelayBegins::kOnceNeeded},
+                                 {RelayOutbox::kAuto, {code(), publishes}, RelayBegins::kAtOnce},
+                                 {RelayOutbox::kOff, {publishes}, std::nullopt},
+                                 {RelayOutbox::kOn, {plain}, RelayBegins::kAtOnce},
+                                 {RelayOutbox::kOn, {}, RelayBegins::kAtOnce}}));
+  pawl::Options options;
+  options.outbox.relay = row.relay;
+  options.handlers = row.handlers;
+  CHECK(pawl::engine::relays_outbox(options) == row.begins);
+}
+
+TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being told to") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  const auto topic = world.broker().new_topic("by-code", 1);
+  const auto handler = GENERATE(std::string("publishes"), std::string("publishes_by_statements"));
+  CAPTURE(handler);
+  world.use_handler(fmt::format("name = \"{}\"", handler));
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  const auto publish = [&](const std::string& id) {
+    Record record;
+    record.key = "k";
+    record.value = "to " + topic;
+    record.headers = {{"event-id", id}};
+    record.partition = 0;
+    world.produce_record(record);
+  };
+  publish("one");
+  wait_until([&] { return !read_topic(world.broker().bootstrap(), topic).empty(); }, 60s,
+             "the message to be in Kafka");
+  publish("two");
+  wait_until([&] { return world.number("SELECT count(*) FROM pawl.idempotency_keys") == 2; }, 60s,
+             "the second message to be processed");
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a consumer in C++ publishes what a process that is gone has left") {
+  OutboxWorld outbox;
+  outbox.world().use_handler("name = \"publishes\"");
+  outbox.publish(100);
+  const auto process = outbox.world().start();
+  const ShowOnFailure show("consumer", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}
+
+TEST_CASE("a consumer that publishes nothing leaves the outbox alone") {
+  OutboxWorld outbox;
+  outbox.publish(10);
+  outbox.world().produce(50);
+  outbox.world().drain();
+  CHECK(outbox.waiting() == 10);
+  CHECK(outbox.world().number("SELECT count(*) FROM pawl.outbox_relays") == 0);
+}
