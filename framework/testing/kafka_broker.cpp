@@ -67,7 +67,7 @@ rd_kafka_resp_err_t refusal(const rd_kafka_group_result_t* group) {
     return rd_kafka_error_code(error);
   }
   const auto* partitions = rd_kafka_group_result_partitions(group);
-  for (int i = 0; i < partitions->cnt; ++i) {
+  for (int i = 0; partitions != nullptr && i < partitions->cnt; ++i) {
     if (partitions->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return partitions->elems[i].err;
     }
@@ -516,6 +516,22 @@ void KafkaBroker::commit_offsets(const std::string& group, const std::string& to
     std::size_t count = 0;
     return refusal(rd_kafka_AlterConsumerGroupOffsets_result_groups(
         rd_kafka_event_AlterConsumerGroupOffsets_result(event.get()), &count)[0]);
+  });
+}
+
+void KafkaBroker::delete_group(const std::string& group) {
+  const std::string what = "deleting group " + group;
+  const Handle<rd_kafka_DeleteGroup_t, rd_kafka_DeleteGroup_destroy> request{
+      rd_kafka_DeleteGroup_new(group.c_str())};
+  rd_kafka_DeleteGroup_t* requests[] = {request.get()};
+  ask_coordinator(what, [&] {
+    const EventHandle event = admin_request(
+        client().get(), RD_KAFKA_ADMIN_OP_DELETEGROUPS, what, [&](auto* options, auto* queue) {
+          rd_kafka_DeleteGroups(client().get(), requests, 1, options, queue);
+        });
+    std::size_t count = 0;
+    return refusal(rd_kafka_DeleteGroups_result_groups(
+        rd_kafka_event_DeleteGroups_result(event.get()), &count)[0]);
   });
 }
 

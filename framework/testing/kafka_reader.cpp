@@ -52,13 +52,16 @@ std::string StoredRecord::header(const std::string& name) const {
   return found == headers.rend() ? "" : found->second.value_or("");
 }
 
-std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic) {
-  const auto client = make_client(RD_KAFKA_CONSUMER, bootstrap,
-                                  {{"group.id", "reader"},
-                                   {"enable.auto.commit", "false"},
-                                   {"enable.partition.eof", "true"},
-                                   {"isolation.level", "read_committed"},
-                                   {"auto.offset.reset", "error"}});
+std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
+                                     Isolation isolation) {
+  const bool committed = isolation == Isolation::kReadCommitted;
+  const auto client =
+      make_client(RD_KAFKA_CONSUMER, bootstrap,
+                  {{"group.id", "reader"},
+                   {"enable.auto.commit", "false"},
+                   {"enable.partition.eof", "true"},
+                   {"isolation.level", committed ? "read_committed" : "read_uncommitted"},
+                   {"auto.offset.reset", "error"}});
   rd_kafka_poll_set_consumer(client.get());
   std::set<int> open;
   const auto list = kafka::new_list();

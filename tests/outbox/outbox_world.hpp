@@ -79,6 +79,27 @@ class OutboxWorld {
     return problems;
   }
 
+  /// What is wrong with what read_uncommitted readers see; empty: each message once at least, and
+  /// copies under its id.
+  [[nodiscard]] std::string wrong_with_copies() {
+    std::map<std::string, std::set<std::string>> ids;
+    std::map<std::string, std::set<std::string>> values;
+    for (const auto& record :
+         read_topic(world_.broker().bootstrap(), topic_, Isolation::kReadUncommitted)) {
+      const auto id = record.header("pawl-outbox-id");
+      ids[record.value.value()].insert(id);
+      values[id].insert(*record.value);
+    }
+    std::string problems;
+    for (int number = 1; number <= published_; ++number) {
+      if (const auto count = ids[std::to_string(number)].size(); count != 1)
+        problems += fmt::format("{} has {} ids; ", number, count);
+    }
+    if (static_cast<int>(values.size()) != published_)
+      problems += fmt::format("{} ids for {}; ", values.size(), published_);
+    return problems;
+  }
+
  private:
   PaymentsWorld world_;
   std::string topic_;

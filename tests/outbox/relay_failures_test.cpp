@@ -40,6 +40,7 @@ TEST_CASE("a process killed at any step of the relay leaves each message once") 
   outbox.wait_until_published();
   stop_cleanly(*process);
   CHECK(outbox.wrong() == "");
+  CHECK(outbox.wrong_with_copies() == "");
 }
 
 TEST_CASE("a frozen process that wakes after its lanes have moved publishes nothing twice") {

@@ -98,6 +98,9 @@ class KafkaBroker {
   /// Commits for a group without members, as another consumer would have.
   void commit_offsets(const std::string& group, const std::string& topic,
                       const std::map<int, std::int64_t>& offsets);
+  /// Removes what a group without members has committed, as the broker does by itself after
+  /// offsets.retention.minutes.
+  void delete_group(const std::string& group);
   /// Waits until the group has committed at least this offset for the partition.
   void wait_for_committed(const std::string& group, const std::string& topic, int partition,
                           std::int64_t offset, std::chrono::milliseconds deadline);

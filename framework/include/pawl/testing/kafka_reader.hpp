@@ -20,9 +20,14 @@ struct StoredRecord {
   [[nodiscard]] std::string header(const std::string& name) const;
 };
 
-/// Reads what committed readers see of a topic: all partitions, from their start to the end that
-/// they have when it is called, in the order of partitions and offsets. Throws std::runtime_error
-/// with librdkafka's reason, or Timeout.
-std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic);
+/// Which records a reader sees (isolation.level): those of committed transactions alone, or also
+/// those of aborted and open ones.
+enum class Isolation { kReadCommitted, kReadUncommitted };
+
+/// Reads what is in a topic: all partitions, from their start to the end that they have when it is
+/// called, in the order of partitions and offsets. Throws std::runtime_error with librdkafka's
+/// reason, or Timeout.
+std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
+                                     Isolation isolation = Isolation::kReadCommitted);
 
 }  // namespace pawl::testing
