@@ -50,7 +50,9 @@ constexpr std::array<Word, 5> kPolicies{
 constexpr std::array<Word, 2> kUnmatched{
     {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
 constexpr std::array<Word, 3> kOutboxRelays{
-    {{"auto", "where the SQL of a handler calls `pawl.publish`"}, {"on"}, {"off"}}};
+    {{"auto", "where the SQL of a handler calls `pawl.publish`"},
+     {"on", "always"},
+     {"off", "never"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -415,6 +417,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "more. Whoever relays tells the database, so give it the same everywhere. A topic has "
          "a limit of its own, `max.message.bytes`."},
 
+    {.section = "outbox",
+     .name = "alert_age",
+     .field = DurationField{field<&Options::outbox, &OutboxOptions::alert_age>, seconds{1},
+                            kLongestRetention, true},
+     .meaning =
+         "A message that waits for longer is an alert, and late in `pawl status`, also where no "
+         "process publishes. One process tells it. `\"0s\"`: none is."},
+
     // [dead_letters]
     {.section = "dead_letters",
      .name = "store_payload",
@@ -473,6 +483,13 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::retention, &RetentionOptions::skipped>, seconds{1},
                             kLongestRetention, true},
      .meaning = "Records of skipped messages are removed after this time. `\"0s\"`: never."},
+
+    {.section = "retention",
+     .name = "outbox",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::outbox>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "Messages of the outbox that Kafka refused are removed so long after they were "
+                "given up (`pawl outbox discard`); others never. `\"0s\"`: none is."},
 
     {.section = "retention",
      .name = "interval",
