@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "config/redact.hpp"
+#include "config/validate.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "engine/commit_metadata.hpp"
@@ -49,12 +50,18 @@ class Findings {
 class Check {
  public:
   Check(const Options& options, const Registry& registry)
-      : options_(options), registry_(registry) {}
+      : options_(options), registry_(registry), relays_only_(config::only_relays(options)) {}
 
   int run() {
     findings_.good("configuration");
     check_alerts();
-    make_router();
+    if (relays_only_) {
+      findings_.note(
+          "there is neither kafka.group nor a [[handler]]: looking at what `relay` needs, and not "
+          "at what `run` does");
+    } else {
+      make_router();
+    }
     check_database();
     check_kafka();
     if (findings_.count() == 0) {
@@ -67,6 +74,10 @@ class Check {
   }
 
  private:
+  /// It is certain, without a message, that these options publish the outbox.
+  [[nodiscard]] bool relays_at_once() const {
+    return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
+  }
   void check_alerts();
   void make_router();
   void check_database();
@@ -87,6 +98,7 @@ class Check {
 
   const Options& options_;
   const Registry& registry_;
+  const bool relays_only_;  ///< they are for `relay`
   Findings findings_;
   bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
   std::unique_ptr<handlers::Router> router_;
@@ -127,8 +139,10 @@ void Check::check_database() {
     auto* const session = session_.get();
     check_server(*session);
     if (check_schema(*session)) {
-      consumer_ = ledger::find_consumer(*session, options_.postgres.schema, options_.kafka.cluster,
-                                        options_.kafka.group);
+      if (!relays_only_) {
+        consumer_ = ledger::find_consumer(*session, options_.postgres.schema,
+                                          options_.kafka.cluster, options_.kafka.group);
+      }
       database_id_ = ledger::database_id(*session, options_.postgres.schema);
       rows_.emplace();
       if (consumer_) {
@@ -176,11 +190,11 @@ void Check::check_server(postgres::Session& session) {
 
 bool Check::check_schema(postgres::Session& session) {
   const auto& schema = options_.postgres.schema;
-  for (const auto& right :
-       ledger::missing_rights(session, schema,
-                              engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce)) {
-    findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants --role {}",
-                                PQuser(session.raw()), right, PQuser(session.raw())));
+  const ledger::RoleUse use{!relays_only_, relays_at_once(), options_.outbox.alert_age.count() > 0};
+  for (const auto& right : ledger::missing_rights(session, schema, use)) {
+    findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants {}--role {}",
+                                PQuser(session.raw()), right, relays_only_ ? "--relay " : "",
+                                PQuser(session.raw())));
   }
   try {
     ledger::require_schema(session, schema);
@@ -303,17 +317,16 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
 
 void Check::check_outbox_topic(const kafka::Client& client) {
   const auto& topic = options_.outbox.state_topic;
-  if (engine::relays_outbox(options_) != engine::RelayBegins::kAtOnce ||
-      !options_.outbox.transactions)
+  if (!relays_at_once() || !options_.outbox.transactions)
     return;
   if (client.describe({topic}, kKafkaTimeout).contains(topic)) {
     findings_.good(fmt::format("outbox.state_topic {}", topic));
   } else {
-    findings_.note(
-        fmt::format("outbox.state_topic {} does not exist in Kafka: `run` creates it where it may, "
-                    "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
-                    "--partitions 1",
-                    topic, options_.kafka.bootstrap_servers, topic));
+    findings_.note(fmt::format(
+        "outbox.state_topic {} does not exist in Kafka: `{}` creates it where it may, "
+        "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
+        "--partitions 1",
+        topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
   }
 }
 
@@ -399,7 +412,7 @@ void add_check(Command& parser, Commands& commands) {
   const auto config = add_config_arguments(*command);
   commands.set_action(command, [&commands, config] {
     try {
-      return check(config->load(), commands.program().registry);
+      return check(config->load_to_relay(), commands.program().registry);
     } catch (const ConfigErrors& errors) {
       for (const auto& problem : errors.problems())
         std::cout << "WRONG   " << problem << '\n';

@@ -1,20 +1,24 @@
 // `relay`: publishes what stands in the outbox, and does nothing else.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <memory>
 #include <mutex>
+#include <vector>
 
+#include "cli/alerting.hpp"
 #include "cli/commands.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "engine/owner.hpp"
+#include "engine/reachability.hpp"
 #include "ops/log_observer.hpp"
 #include "outbox/relay.hpp"
 #include "outbox/store/view.hpp"
+#include "outbox/watcher.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -24,7 +28,11 @@ constexpr std::chrono::milliseconds kDrainPoll{200};
 int relay(const Program& program, const Options& options, bool drain) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
-  const engine::Observers observers({log});
+  const auto alerts = make_alerts(options, log);
+  std::vector<std::shared_ptr<Observer>> told{log};
+  if (alerts)
+    told.push_back(alerts);
+  const engine::Observers observers(std::move(told));
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
@@ -36,19 +44,27 @@ int relay(const Program& program, const Options& options, bool drain) {
   });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
-  const engine::OutboxRelay outbox(options, observers, engine::make_owner());
-  std::unique_lock lock(mutex);
-  if (!drain) {
-    changed.wait(lock, [&] { return stopped; });
-    return kDone;
+  {
+    const auto owner = engine::make_owner();
+    const engine::OutboxRelay outbox(options, observers, owner);
+    engine::Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
+    // A drain has an end by which whoever waits for it knows.
+    const bool watches = !drain && options.outbox.alert_age != std::chrono::milliseconds{0};
+    const auto watcher =
+        watches ? std::make_unique<engine::OutboxWatcher>(options, observers, owner, &database)
+                : nullptr;
+    std::unique_lock lock(mutex);
+    if (drain) {
+      const ledger::OutboxView view(options.postgres.schema);
+      while (!changed.wait_for(lock, kDrainPoll, [&] { return stopped; })) {
+        if (!view.any_waits(*session))
+          break;
+      }
+    } else {
+      changed.wait(lock, [&] { return stopped; });
+    }
   }
-  const ledger::OutboxView view(options.postgres.schema);
-  while (!changed.wait_for(lock, kDrainPoll, [&] { return stopped; })) {
-    const auto lanes = view.lanes(*session);
-    if (std::ranges::all_of(lanes, [](const auto& lane) { return lane.waiting == 0; }))
-      break;
-  }
-  return kDone;
+  return end_with(kDone, alerts);
 }
 
 }  // namespace
@@ -60,7 +76,7 @@ void add_relay(Command& parser, Commands& commands) {
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain, "End once nothing waits");
   commands.set_action(command, [&commands, config, drain] {
-    return relay(commands.program(), config->load(), *drain);
+    return relay(commands.program(), config->load_to_relay(), *drain);
   });
 }
 

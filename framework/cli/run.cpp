@@ -3,14 +3,13 @@
 
 #include <csignal>
 
+#include "cli/alerting.hpp"
 #include "cli/commands.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
-#include "engine/observers.hpp"
 #include "kafka/handles.hpp"
-#include "ops/alerts.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/errors.hpp"
@@ -25,25 +24,6 @@ std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& 
   } catch (const kafka::KafkaError& error) {
     throw BadCall(fmt::format("{}; correct [kafka.librdkafka]", error.what()));
   }
-}
-
-/// Nullptr when nobody is to be told.
-std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
-                                                const std::shared_ptr<ops::LogObserver>& log) {
-  if (!ops::AlertObserver::wanted(options.alerts))
-    return nullptr;
-  if (const auto problem = ops::alert_command_problem(options.alerts); !problem.empty())
-    throw BadCall(problem);
-  return std::make_shared<ops::AlertObserver>(options, [log](const std::string& problem) {
-    log->on_event(engine::warning_event(Warning::kAlertFailed, problem));
-  });
-}
-
-/// The process ends now, whatever a connection of the alerts still waits for.
-int end(int code, const std::shared_ptr<ops::AlertObserver>& alerts) {
-  if (alerts && !alerts->finish())
-    ::_exit(code);
-  return code;
 }
 
 int run(const Program& program, const Options& options) {
@@ -63,10 +43,10 @@ int run(const Program& program, const Options& options) {
   try {
     const auto result = consumer->run();
     log->ended(result);
-    return end(static_cast<int>(result), alerts);
+    return end_with(static_cast<int>(result), alerts);
   } catch (const FatalError& error) {
     log->failed(error.what());
-    return end(static_cast<int>(RunResult::kFatal), alerts);
+    return end_with(static_cast<int>(RunResult::kFatal), alerts);
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.

@@ -56,7 +56,9 @@ bool needs_somebody(const Status& status, const Arguments& arguments) {
   };
   const bool any = arguments.exit_code || !arguments.fail_on.empty();
   const bool nothing_stored = status.partitions.empty() || !unstored_topics(status).empty();
-  return (any && (counts.halted > 0 || nothing_stored)) ||
+  const bool late = status.outbox && status.outbox->late();
+  const bool set_apart = status.outbox && status.outbox->set_apart > 0;
+  return (any && (counts.halted > 0 || nothing_stored || late)) || (asked("outbox") && set_apart) ||
          (asked("dead-letters") && (counts.dead_letters > 0 || counts.parked_messages > 0)) ||
          (asked("unowned") && counts.unowned > 0) || (asked("paused") && counts.paused > 0) ||
          (asked("stalled") && counts.stalled > 0);
@@ -140,12 +142,15 @@ void add_status(Command& parser, Commands& commands) {
                    "Look twice, this far apart, so that rates are known: 1s")
       ->type_name("TIME");
   command->add_flag("--exit-code", arguments->exit_code,
-                    "End with 3 when a partition is halted, or nothing is stored of a topic");
+                    "End with 3 when a partition is halted, nothing is stored of a topic, or the "
+                    "outbox is late");
   command
       ->add_option("--fail-on", arguments->fail_on,
-                   "The same, and with 3 also for: dead-letters, unowned, paused, stalled")
+                   "The same, and with 3 also for: dead-letters, unowned, paused, stalled, "
+                   "outbox (messages set apart)")
       ->separated_by_commas()
-      ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled"}, Argument::Help::kLists)
+      ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled", "outbox"},
+               Argument::Help::kLists)
       ->type_name("WHAT[,WHAT]");
   command->add_flag("--json", arguments->json, "For machines; with --watch an object a line");
   command->add_flag("--all", arguments->all, "All partitions and reasons, however many");

@@ -282,6 +282,8 @@ std::string verdict_of(const Status& status) {
     parts.push_back(fmt::format("{} to be tried again later", grouped(counts.retry_later)));
   if (counts.parked_messages > 0)
     parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
+  if (status.outbox && status.outbox->late())
+    parts.emplace_back("the outbox is LATE");
   if (status.outbox && status.outbox->set_apart > 0)
     parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
                     " of the outbox SET APART");

@@ -134,7 +134,7 @@ void StatusSource::ask_postgres(Status& status) {
                                            consumer ? std::optional{consumer->id} : std::nullopt,
                                            options_.kafka.group);
     status.now_ms = status.server.now_ms;
-    status.outbox = ledger::OutboxView(schema).look(*session_);
+    status.outbox = ledger::OutboxView(schema).look(*session_, options_.outbox.alert_age);
     if (!consumer)
       return;
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});

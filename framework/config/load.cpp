@@ -223,7 +223,7 @@ class Loading {
 
   void check() {
     const std::vector<Problem> causes = findings_.problems;
-    std::vector<Problem> found = validate(options_);
+    std::vector<Problem> found = validate(options_, request_.may_only_relay);
     check_properties(options_, request_, found);
     for (Problem& problem : found) {
       if (is_consequence(problem, causes))

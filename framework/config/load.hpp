@@ -35,6 +35,8 @@ struct LoadRequest {
   std::function<void(const std::string& warning)> warn = {};
   /// False: what nobody has said may be missing.
   bool complete = true;
+  /// What lacks both kafka.group and handlers is no consumer's, and enough to relay the outbox.
+  bool may_only_relay = false;
   /// Another one than the program's is for tests.
   OptionTable table = option_table();
 };

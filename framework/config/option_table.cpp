@@ -53,8 +53,8 @@ constexpr std::array<Word, 3> kOutboxRelays{
     {{"auto",
       "where the SQL of a handler calls `pawl.publish`; with handlers in C++ or functions of the "
       "database from their first message on, or as soon as messages wait that nobody publishes"},
-     {"on"},
-     {"off"}}};
+     {"on", "always"},
+     {"off", "never"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -426,6 +426,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "more. Whoever relays tells the database, so give it the same everywhere. A topic has "
          "a limit of its own, `max.message.bytes`."},
 
+    {.section = "outbox",
+     .name = "alert_age",
+     .field = DurationField{field<&Options::outbox, &OutboxOptions::alert_age>, seconds{1},
+                            kLongestRetention, true},
+     .meaning =
+         "A message that waits for longer is an alert, and late in `pawl status`, also where no "
+         "process publishes. One process tells it. `\"0s\"`: none is."},
+
     // [dead_letters]
     {.section = "dead_letters",
      .name = "store_payload",
@@ -484,6 +492,13 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::retention, &RetentionOptions::skipped>, seconds{1},
                             kLongestRetention, true},
      .meaning = "Records of skipped messages are removed after this time. `\"0s\"`: never."},
+
+    {.section = "retention",
+     .name = "outbox",
+     .field = DurationField{field<&Options::retention, &RetentionOptions::outbox>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "Messages of the outbox that Kafka refused are removed so long after they were "
+                "given up (`pawl outbox discard`); others never. `\"0s\"`: none is."},
 
     {.section = "retention",
      .name = "interval",

@@ -12,13 +12,19 @@ Settings common_settings(const Options& options) {
   return settings;
 }
 
-std::vector<Problem> validate(const Options& options) {
+bool only_relays(const Options& options) {
+  return options.kafka.group.empty() && options.handlers.empty();
+}
+
+std::vector<Problem> validate(const Options& options, bool may_only_relay) {
+  const bool consumes = !may_only_relay || !only_relays(options);
   Validation validation;
-  validate_kafka(options.kafka, validation);
+  validate_kafka(options.kafka, consumes, validation);
   validate_postgres(options.postgres, validation);
   validate_behaviour(options, validation);
   validate_plain(common_settings(options), validation);
-  validate_handlers(options, validation);
+  if (consumes)
+    validate_handlers(options, validation);
   return std::move(validation).problems();
 }
 

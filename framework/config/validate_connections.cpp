@@ -142,9 +142,9 @@ void validate_url(const std::string& url, Validation& validation) {
 
 }  // namespace
 
-void validate_kafka(const KafkaOptions& kafka, Validation& validation) {
+void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& validation) {
   validate_brokers(kafka.bootstrap_servers, validation);
-  if (kafka.group.empty()) {
+  if (consumes && kafka.group.empty()) {
     validation.add("kafka.group", "", "not set", "name the consumer group, such as \"payments\"");
   }
   if (kafka.cluster.empty()) {

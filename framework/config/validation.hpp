@@ -80,7 +80,8 @@ void validate_own(const Settings& settings, const HandlerOptions& handler, const
 
 // What is no plain range:
 
-void validate_kafka(const KafkaOptions& kafka, Validation& validation);
+/// `consumes`: it needs a group.
+void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 
 /// [idempotency], [dead_letters], [audit], [consumer], [alerts].

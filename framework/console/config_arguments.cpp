@@ -39,9 +39,16 @@ Options ConfigArguments::load() const {
   return load_config(file, overrides);
 }
 
+Options ConfigArguments::load_to_relay() const {
+  auto request = request_for(file, overrides, {});
+  request.may_only_relay = true;
+  return config::load(request);
+}
+
 std::vector<config::OptionInForce> ConfigArguments::in_force() const {
   auto request = request_for(file, overrides, {});
   request.complete = !file.empty();
+  request.may_only_relay = true;
   return config::load_in_force(request);
 }
 

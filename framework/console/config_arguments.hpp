@@ -21,6 +21,10 @@ struct ConfigArguments {
   /// Throws ConfigErrors with everything that is wrong.
   [[nodiscard]] Options load() const;
 
+  /// The same, where what lacks both kafka.group and handlers is enough to relay the outbox
+  /// (config::only_relays()).
+  [[nodiscard]] Options load_to_relay() const;
+
   /// The same for a person to look at; without a file nothing is missing.
   [[nodiscard]] std::vector<config::OptionInForce> in_force() const;
 };

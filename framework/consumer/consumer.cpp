@@ -5,6 +5,7 @@
 #include "dead_letters/retry_task.hpp"
 #include "engine/supervisor.hpp"
 #include "outbox/task.hpp"
+#include "outbox/watcher.hpp"
 #include "retention/task.hpp"
 
 namespace pawl {
@@ -26,6 +27,10 @@ std::vector<engine::MakeTask> background_tasks() {
       [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
         const auto begins = engine::relays_outbox(context.options);
         return begins ? std::make_unique<engine::OutboxTask>(context, *begins) : nullptr;
+      },
+      [](engine::Context& context) -> std::unique_ptr<engine::BackgroundTask> {
+        const bool wanted = context.options.outbox.alert_age != std::chrono::milliseconds(0);
+        return wanted ? std::make_unique<engine::OutboxWatchTask>(context) : nullptr;
       },
   };
 }

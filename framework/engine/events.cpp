@@ -69,6 +69,9 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kOutboxSent, "outbox_sent"},
     {Step::kOutboxCommitted, "outbox_committed"},
     {Step::kOutboxEnded, "outbox_ended"},
+    {Step::kOutboxRefused, "outbox_refused"},
+    {Step::kOutboxLate, "outbox_late"},
+    {Step::kOutboxCaughtUp, "outbox_caught_up"},
     {Step::kDrained, "drained"},
     {Step::kWarning, "warning"},
 });

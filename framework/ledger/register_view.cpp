@@ -32,6 +32,7 @@ constexpr const char* kReadRegister = R"sql(
 constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
 
 // What a consumer does with the tables (scripts/migrate grants prints the same as GRANTs).
+// $2 consumes, $3 relays the outbox, $4 looks how long its messages wait.
 constexpr const char* kMissingRights = R"sql(
   SELECT format('%s on pawl.%s', needed.privilege, needed.name)
     FROM (VALUES
@@ -64,13 +65,19 @@ constexpr const char* kMissingRights = R"sql(
             ('outbox_failed', 'UPDATE'), ('outbox_failed', 'DELETE'),
             ('outbox_relays', 'SELECT'), ('outbox_relays', 'INSERT'),
             ('outbox_relays', 'UPDATE'), ('outbox_relays', 'DELETE'),
+            ('outbox_watch', 'SELECT'), ('outbox_watch', 'UPDATE'),
             ('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'),
             ('idempotency_keys', 'DELETE')
          ) AS needed (name, privilege)
     JOIN pg_class t ON t.relname = needed.name
     JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
    WHERE NOT has_table_privilege(t.oid, needed.privilege)
-     AND ($2::boolean OR needed.name NOT LIKE 'outbox%')
+     AND CASE WHEN needed.name IN ('schema_migrations', 'database_identity') THEN true
+              WHEN needed.name = 'outbox_watch' THEN $4::boolean
+              WHEN needed.name IN ('outbox', 'outbox_lanes') AND needed.privilege = 'SELECT'
+                THEN $3::boolean OR $4::boolean
+              WHEN needed.name LIKE 'outbox%' THEN $3::boolean
+              ELSE $2::boolean END
    UNION ALL
   SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)
     FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),
@@ -79,12 +86,15 @@ constexpr const char* kMissingRights = R"sql(
     JOIN pg_class t ON t.relname = needed.name
     JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute
-   WHERE NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')
+   WHERE $2::boolean AND NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')
    UNION ALL
   SELECT format('EXECUTE on function pawl.%s', p.proname)
     FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1
    WHERE NOT has_function_privilege(p.oid, 'EXECUTE')
-     AND ($2::boolean OR p.proname <> 'publish')
+     AND CASE WHEN p.proname = 'publish' THEN $2::boolean AND $3::boolean
+              WHEN p.proname IN ('watch_outbox', 'outbox_oldest') THEN $3::boolean OR $4::boolean
+              WHEN p.proname LIKE '%outbox%' AND p.proname <> 'outbox_headers' THEN true
+              ELSE $2::boolean END
    UNION ALL
   SELECT 'USAGE on schema ' || s.nspname
     FROM pg_namespace s
@@ -150,11 +160,12 @@ std::string database_id(postgres::Session& session, const std::string& schema) {
 }
 
 std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema,
-                                        bool with_outbox) {
+                                        const RoleUse& use) {
   const postgres::Statement ask{"", in_schema(kMissingRights, schema)};
   postgres::Parameters parameters;
   parameters.add_text(schema);
-  parameters.add_text(with_outbox ? "true" : "false");
+  for (const bool used : {use.consumes, use.relays, use.watches})
+    parameters.add_text(used ? "true" : "false");
   const auto found = session.exec(ask, parameters);
   std::vector<std::string> missing;
   for (int i = 0; i < PQntuples(found.get()); ++i)

@@ -64,9 +64,16 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
 /// pawl.database_identity; what the metadata of offsets in Kafka names.
 std::string database_id(postgres::Session& session, const std::string& schema);
 
+/// What a role is for.
+struct RoleUse {
+  bool consumes = true;
+  bool relays = false;   ///< publishes the outbox
+  bool watches = false;  ///< looks how long messages of the outbox wait
+};
+
 /// The rights on pawl's own tables that this session's role lacks, as GRANT would name them:
 /// "INSERT on pawl.offset_history". Missing tables are not listed.
 std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema,
-                                        bool with_outbox);
+                                        const RoleUse& use);
 
 }  // namespace pawl::ledger

@@ -42,6 +42,9 @@ bool concerns_alerts(Step step) {
     case Step::kProbation:
     case Step::kHandlersDiffer:
     case Step::kTopicRefused:
+    case Step::kOutboxRefused:
+    case Step::kOutboxLate:
+    case Step::kOutboxCaughtUp:
     case Step::kDatabaseLost:
     case Step::kDatabaseBack:
     case Step::kKafkaLost:
@@ -111,6 +114,15 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kTopicRefused:
       limit_.add(alert_of(alert_kind::kTopicRefused, event), now);
+      break;
+    case Step::kOutboxRefused:
+      limit_.add(alert_of(alert_kind::kOutboxRefused, event), now);
+      break;
+    case Step::kOutboxLate:
+      limit_.add(alert_of(alert_kind::kOutboxLate, event), now);
+      break;
+    case Step::kOutboxCaughtUp:
+      limit_.add_end(alert_of(alert_kind::kOutboxCaughtUp, event), alert_kind::kOutboxLate, now);
       break;
     case Step::kDatabaseLost:
       limit_.lost(Server::kDatabase, std::string(event.detail), now);

@@ -68,6 +68,24 @@ void AlertLimit::runs(const TopicPartition& partition) {
   halts_.erase(partition);
 }
 
+void AlertLimit::add_end(Alert alert, std::string_view began, Clock::time_point now) {
+  auto place = place_of(alert);
+  std::get<std::string_view>(place) = began;
+  if (const auto found = entries_.find(place); found != entries_.end()) {
+    auto& beginning = found->second;
+    const bool open = std::exchange(beginning.open, false);
+    if (std::exchange(beginning.waiting, std::nullopt)) {
+      // It was held back, and is over.
+      ++beginning.suppressed;
+      if (!open)
+        return;
+    }
+  }
+  // Who was told of the beginning must hear of the end.
+  entries_.erase(place_of(alert));
+  add(std::move(alert), now);
+}
+
 void AlertLimit::lost(Server server, std::string why, Clock::time_point now) {
   auto& outage = outages_[server];
   if (outage.since)
@@ -79,23 +97,12 @@ void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now)
   const auto outage = std::exchange(outages_[server], {});
   if (!outage.since || !outage.told)
     return;
-  Alert away;
-  away.kind = away_kind(server);
-  const auto entry = entries_.find(place_of(away));
-  if (entry != entries_.end() && entry->second.waiting) {
-    // It was held back, and is over.
-    entry->second.waiting.reset();
-    ++entry->second.suppressed;
-    return;
-  }
   Alert alert;
   alert.kind = back_kind(server);
   alert.happened_ms = now_ms;
   alert.seconds = seconds(now - *outage.since);
   alert.detail = outage.why;
-  // Who was told that it is away must hear that it is back.
-  entries_.erase(place_of(alert));
-  add(std::move(alert), now);
+  add_end(std::move(alert), away_kind(server), now);
 }
 
 void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
@@ -140,6 +147,7 @@ Alert AlertLimit::mark_sent(Entry& entry, Clock::time_point now) {
   auto alert = *std::exchange(entry.waiting, std::nullopt);
   alert.suppressed = std::exchange(entry.suppressed, 0);
   entry.sent = now;
+  entry.open = true;
   return alert;
 }
 

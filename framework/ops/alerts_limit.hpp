@@ -29,6 +29,10 @@ class AlertLimit {
   void add_halt(Alert alert, Clock::time_point now);
   /// The partition works again: its next halt is a new one.
   void runs(const TopicPartition& partition);
+  /// The end of a matter, at the same place as its beginning, whose kind is `began`. It waits for
+  /// no interval; where the beginning was still held back, neither is sent, unless an earlier one
+  /// was.
+  void add_end(Alert alert, std::string_view began, Clock::time_point now);
 
   /// Two servers that may be away. An outage of which nobody was told ends without a word.
   enum class Server { kDatabase, kKafka };
@@ -50,6 +54,7 @@ class AlertLimit {
     std::uint64_t suppressed = 0;
     std::uint64_t order = 0;  ///< of waiting
     std::optional<Clock::time_point> sent;
+    bool open = false;  ///< it was sent, and the end of it was not
   };
 
   struct Outage {

@@ -37,7 +37,8 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_deta
   json["kind"] = alert.kind;
   json["time"] = utc(alert.happened_ms);
   json["cluster"] = sender.cluster;
-  json["group"] = sender.group;
+  if (!sender.group.empty())
+    json["group"] = sender.group;
   json["instance"] = sender.instance;
   if (!alert.topic.empty())
     json["topic"] = alert.topic;

@@ -20,6 +20,9 @@ inline constexpr std::string_view kBreaker = "breaker";
 inline constexpr std::string_view kProbation = "probation";
 inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
 inline constexpr std::string_view kTopicRefused = "topic-refused";
+inline constexpr std::string_view kOutboxRefused = "outbox-refused";
+inline constexpr std::string_view kOutboxLate = "outbox-late";
+inline constexpr std::string_view kOutboxCaughtUp = "outbox-caught-up";
 inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
 inline constexpr std::string_view kDatabaseBack = "database-back";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
@@ -42,7 +45,7 @@ struct Alert {
 /// Who sends: the same in every alert of a process.
 struct AlertSender {
   std::string cluster;
-  std::string group;
+  std::string group;     ///< empty: it only relays the outbox
   std::string instance;  ///< host and process id
 };
 [[nodiscard]] AlertSender alert_sender(const Options& options);

@@ -36,7 +36,9 @@ std::string as_json(const std::string& group, const LogLine& line) {
   object["event"] = line.event;
   if (!line.code.empty())
     object["code"] = line.code;
-  object["group"] = group;
+  // Empty: nothing is consumed, `relay` has a configuration of its own.
+  if (!group.empty())
+    object["group"] = group;
   if (!line.topic.empty())
     object["topic"] = line.topic;
   if (line.partition >= 0)

@@ -68,6 +68,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kTopicRefused:
       return said(level_enum::err);
     case Step::kHandlersDiffer:
+    case Step::kOutboxLate:
       return said(level_enum::warn);
     case Step::kDeadLettered:
     case Step::kRetryLater:
@@ -77,6 +78,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kWarning:
     case Step::kFenced:
     case Step::kInDoubt:
+    case Step::kOutboxRefused:
       return said(level_enum::warn, true);
     case Step::kAcquired:
     case Step::kRevoked:
@@ -85,6 +87,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kTopicServed:
     case Step::kPruned:
     case Step::kGroupAwaited:
+    case Step::kOutboxCaughtUp:
       return said(level_enum::info);
     case Step::kRelayed:
     case Step::kOutboxAcquired:

@@ -126,6 +126,18 @@ void OutboxLane::warn(const std::string& text) const {
   site_.observers.emit(warning_event(Warning::kOutbox, detail));
 }
 
+void OutboxLane::tell_refused(const ledger::OutboxRow& row, const std::string& why) const {
+  const auto detail = fmt::format(
+      "Kafka refuses message {} of topic {}: {}; it and what comes behind it of its key is set "
+      "apart, the others go on. `pawl outbox list` shows them; `pawl outbox retry {}` publishes "
+      "them once that is corrected, `pawl outbox discard {} --because TEXT` gives it up",
+      row.id, row.topic, why, row.id, row.id);
+  Event event{Step::kOutboxRefused};
+  event.topic = row.topic;
+  event.detail = detail;
+  site_.observers.emit(event);
+}
+
 void OutboxLane::run() {
   try {
     relay();
@@ -345,10 +357,7 @@ OutboxLane::Rows OutboxLane::set_refused_apart(Rows rows,
     if (row.key && blocked.contains({row.topic, *row.key})) {
       waiting.push_back(row.id);
     } else if (found != refused.end()) {
-      warn(fmt::format(
-          "Kafka refuses message {} of topic {}: {}; it and what comes behind it of its "
-          "key is set apart, the others go on (`pawl outbox list`)",
-          row.id, row.topic, found->why));
+      tell_refused(row, found->why);
       set_apart({row.id}, "failed", found->why);
       if (row.key)
         blocked.insert({row.topic, *row.key});

@@ -88,6 +88,7 @@ class OutboxLane {
   void make_producer(bool one_by_one);
   void emit(Step step, std::size_t rows) const;
   void warn(const std::string& text) const;
+  void tell_refused(const ledger::OutboxRow& row, const std::string& why) const;
 
   const OutboxSite& site_;
   const ledger::LaneGrant grant_;

@@ -30,6 +30,7 @@ struct Arguments {
   std::string because;
   bool all = false;
   bool discarded = false;
+  bool exit_code = false;
   bool json = false;
 };
 
@@ -65,10 +66,11 @@ Json describe(const ledger::SetApart& message) {
 
 int status(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
-  const auto found = site.view.look(*site.session);
+  const auto found = site.view.look(*site.session, options.outbox.alert_age);
+  const bool needed = arguments.exit_code && (found.late() || found.set_apart > 0);
   if (arguments.json) {
     std::cout << indented(outbox_json(found)) << '\n';
-    return kDone;
+    return needed ? kNeedsSomebody : kDone;
   }
   using Align = Table::Align;
   Table table({{"LANE", Align::kRight},
@@ -80,12 +82,12 @@ int status(const Options& options, const Arguments& arguments) {
   for (const auto& lane : found.lanes) {
     const auto owner =
         lane.owner.empty() ? "nobody" : lane.owner + (lane.owner_late ? " (late)" : "");
-    table.add({std::to_string(lane.lane), owner, std::to_string(lane.waiting),
+    table.add({std::to_string(lane.lane), owner, outbox_count(lane.waiting, lane.more),
                outbox_age(lane.oldest, found.now), std::to_string(lane.published),
                lane.last_published ? ledger::to_string(*lane.last_published) : "-"});
   }
   std::cout << table.text() << '\n' << outbox_text(found) << '\n';
-  return kDone;
+  return needed ? kNeedsSomebody : kDone;
 }
 
 int list(const Options& options, const Arguments& arguments) {
@@ -172,12 +174,16 @@ void add_outbox(Command& parser, Commands& commands) {
     return std::tuple{command, add_config_arguments(*command), std::make_shared<Arguments>()};
   };
   const auto act = [&](Command* command, const auto& config, const auto& arguments, auto function) {
-    commands.set_action(
-        command, [config, arguments, function] { return function(config->load(), *arguments); });
+    commands.set_action(command, [config, arguments, function] {
+      return function(config->load_to_relay(), *arguments);
+    });
   };
   {
     const auto [command, config, arguments] =
         add("status", "What waits, since when, and who publishes");
+    command->add_flag("--exit-code", arguments->exit_code,
+                      "End with 3 when a message waits for longer than outbox.alert_age, or is set "
+                      "apart");
     command->add_flag("--json", arguments->json, "For machines");
     act(command, config, arguments, status);
   }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "config/units.hpp"
+
 namespace pawl::cli {
 namespace {
 
@@ -20,10 +22,16 @@ std::string outbox_age(const std::optional<ledger::Instant>& since, ledger::Inst
   return seconds ? fmt::format("{:.1f} s", *seconds) : "-";
 }
 
+std::string outbox_count(std::int64_t waiting, bool more) {
+  return fmt::format("{}{}", more ? "more than " : "", waiting);
+}
+
 Json outbox_json(const ledger::OutboxStatus& status) {
   Json json;
   json["waiting"] = status.waiting();
+  json["more_wait"] = status.more();
   json["oldest_age_seconds"] = or_null(age(status.oldest(), status.now));
+  json["late"] = status.late();
   json["set_apart"] = status.set_apart;
   auto& entries = json["lanes"] = Json::array();
   for (const auto& lane : status.lanes) {
@@ -32,6 +40,7 @@ Json outbox_json(const ledger::OutboxStatus& status) {
          {"owner", or_null(lane.owner)},
          {"owner_late", lane.owner_late},
          {"waiting", lane.waiting},
+         {"more_wait", lane.more},
          {"oldest_age_seconds", or_null(age(lane.oldest, status.now))},
          {"published", lane.published},
          {"last_published_at",
@@ -42,9 +51,13 @@ Json outbox_json(const ledger::OutboxStatus& status) {
 
 std::string outbox_text(const ledger::OutboxStatus& status) {
   const auto waiting = status.waiting();
-  auto text = fmt::format("{} messages wait, the oldest for {}; {} are set apart{}", waiting,
-                          outbox_age(status.oldest(), status.now), status.set_apart,
-                          status.set_apart > 0 ? " (`outbox list`)" : "");
+  auto text = fmt::format(
+      "{} messages wait, the oldest for {}{}; {} are set apart{}",
+      outbox_count(waiting, status.more()), outbox_age(status.oldest(), status.now),
+      status.late()
+          ? fmt::format(", LATE (outbox.alert_age = {})", config::format_duration(status.alert_age))
+          : "",
+      status.set_apart, status.set_apart > 0 ? " (`outbox list`)" : "");
   if (waiting > 0 && !status.relayed())
     text += "; NO PROCESS PUBLISHES: set outbox.relay = \"on\" for a `run`, or start `relay`";
   return text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,9 +12,12 @@ namespace pawl::cli {
 /// For machines: totals, and every lane.
 [[nodiscard]] Json outbox_json(const ledger::OutboxStatus& status);
 
-/// "12 messages wait, the oldest for 3.2 s; 1 is set apart (`outbox list`)"; says also where
-/// messages wait and no process publishes.
+/// "12 messages wait, the oldest for 3.2 s; 1 is set apart (`outbox list`)"; says also where one
+/// waits for too long, and where messages wait and no process publishes.
 [[nodiscard]] std::string outbox_text(const ledger::OutboxStatus& status);
+
+/// "12", or "more than 100000".
+[[nodiscard]] std::string outbox_count(std::int64_t waiting, bool more);
 
 /// "3.2 s", or "-".
 [[nodiscard]] std::string outbox_age(const std::optional<ledger::Instant>& since,

@@ -52,6 +52,15 @@ std::string unusable_time_text(const std::string& partition) {
       partition);
 }
 
+std::string removed_text(const RetentionReport& report) {
+  auto text = fmt::format("{} keys, {} resolved dead letters, {} records of skipped messages",
+                          report.keys, report.letters, report.skipped);
+  // Of most databases none.
+  if (report.discarded > 0)
+    text += fmt::format(", {} discarded messages of the outbox", report.discarded);
+  return text;
+}
+
 RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer,
                              const kafka::Client& kafka, std::string holder, Pause pause)
     : options_(options),
@@ -101,6 +110,8 @@ void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionRe
     report.letters = retention_.count_letters(session, report.at - retention.dead_letters);
   if (retention.skipped != milliseconds{0})
     report.skipped = retention_.count_skipped(session, report.at - retention.skipped);
+  if (retention.outbox != milliseconds{0})
+    report.discarded = retention_.count_discarded(session, report.at - retention.outbox);
 }
 
 // A topic that this process will consume, and has not yet, may have duplicates waiting for a scope
@@ -249,6 +260,7 @@ void RetentionPass::remove_records(postgres::Session& session, RetentionReport& 
   };
   remove(options_.retention.dead_letters, report.letters, &ledger::Retention::remove_letters);
   remove(options_.retention.skipped, report.skipped, &ledger::Retention::remove_skipped);
+  remove(options_.retention.outbox, report.discarded, &ledger::Retention::remove_discarded);
 }
 
 }  // namespace pawl::engine

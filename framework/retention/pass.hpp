@@ -33,6 +33,7 @@ struct RetentionReport {
   std::int64_t keys = 0;
   std::int64_t letters = 0;
   std::int64_t skipped = 0;
+  std::int64_t discarded = 0;  ///< messages of the outbox that were given up
 };
 
 /// How thoroughly a pass works.
@@ -82,6 +83,9 @@ class RetentionPass {
 
 /// What to say of Cutoff::unusable_time.
 [[nodiscard]] std::string unusable_time_text(const std::string& partition);
+
+/// "12 keys, 1 resolved dead letters, ...": what it removed, or would.
+[[nodiscard]] std::string removed_text(const RetentionReport& report);
 
 /// The session settings of a pass: it never waits long for a lock.
 [[nodiscard]] postgres::SessionSettings pruning_settings(const Options& options);

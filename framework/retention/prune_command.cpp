@@ -57,6 +57,7 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   json["keys"] = report.keys;
   json["dead_letters"] = report.letters;
   json["skipped_messages"] = report.skipped;
+  json["outbox_discarded"] = report.discarded;
   json["kafka_problem"] = or_null(report.kafka_problem);
   auto& scopes = json["scopes"] = Json::array();
   for (const auto& [scope, cutoff, swept] : report.scopes) {
@@ -82,10 +83,9 @@ void print(const engine::RetentionReport& report, bool dry_run) {
     if (!scope.cutoff.unusable_time.empty())
       std::cout << engine::unusable_time_text(scope.cutoff.unusable_time) << '\n';
   }
-  std::cout << fmt::format(
-      "{} {} keys, {} resolved dead letters, {} records of skipped messages{}\n",
-      dry_run ? "would remove" : "removed", report.keys, report.letters, report.skipped,
-      report.interrupted ? "; interrupted, repeat it for the rest" : "");
+  std::cout << fmt::format("{} {}{}\n", dry_run ? "would remove" : "removed",
+                           engine::removed_text(report),
+                           report.interrupted ? "; interrupted, repeat it for the rest" : "");
 }
 
 std::string holder() {

@@ -90,13 +90,9 @@ void RetentionTask::pass() {
 }
 
 void RetentionTask::tell(const RetentionReport& report) {
-  if (report.keys + report.letters + report.skipped > 0) {
-    emit(
-        Step::kPruned,
-        fmt::format("retention removed {} keys, {} resolved dead letters and {} records of skipped "
-                    "messages{}",
-                    report.keys, report.letters, report.skipped,
-                    report.interrupted ? ", and goes on later" : ""));
+  if (report.keys + report.letters + report.skipped + report.discarded > 0) {
+    emit(Step::kPruned, fmt::format("retention removed {}{}", removed_text(report),
+                                    report.interrupted ? ", and goes on later" : ""));
   }
   const auto& retention = context_.options.retention;
   if (report.kafka_problem.empty()) {

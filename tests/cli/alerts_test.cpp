@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "hook.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -25,60 +26,6 @@ using Arguments = std::vector<std::string>;
 const Arguments kDeadLetters{"--set", "failures.then=dead-letter", "--set",
                              "failures.max_attempts=1"};
 const Arguments kHalts{"--set", "failures.max_attempts=1"};
-
-/// An alert command of a test: a shell script in a folder of its own, and what it left there.
-class Hook {
- public:
-  /// $dir is the folder.
-  explicit Hook(const std::string& script) {
-    write_file(path(), "#!/bin/sh\ndir='" + folder_.path().string() + "'\n" + script);
-    ::chmod(path().c_str(), 0755);
-  }
-
-  /// Keeps each alert as a line of `alerts`, and its environment in `env`.
-  static Hook recording() {
-    return Hook(
-        "cat >> \"$dir/alerts\"\n"
-        "env | grep ^PAWL_ALERT_ > \"$dir/env\"\n");
-  }
-
-  std::filesystem::path path() const { return folder_.path() / "hook"; }
-  std::string file(const std::string& name) const { return read_file(folder_.path() / name); }
-
-  /// For the configuration.
-  std::string section(const std::string& more = "") const {
-    return "\n[alerts]\ncommand = [\"" + path().string() + "\"]\n" + more;
-  }
-
-  std::vector<nlohmann::json> alerts() const {
-    std::vector<nlohmann::json> alerts;
-    std::istringstream lines(file("alerts"));
-    for (std::string line; std::getline(lines, line);)
-      alerts.push_back(nlohmann::json::parse(line));
-    return alerts;
-  }
-
-  nlohmann::json wait_for(const std::string& kind) const {
-    nlohmann::json found;
-    wait_until(
-        [&] {
-          for (const auto& alert : alerts()) {
-            if (alert.at("kind") == kind)
-              found = alert;
-          }
-          return !found.is_null();
-        },
-        kDeadline, "an alert \"" + kind + "\"");
-    return found;
-  }
-
-  void wait_for_file(const std::string& name) const {
-    wait_until([&] { return file(name).ends_with('\n'); }, kDeadline, "the hook's file " + name);
-  }
-
- private:
-  TempDir folder_{"hook"};
-};
 
 /// Whether a process runs; one that waits for its parent's look does not.
 bool lives(const std::string& pid) {
@@ -152,6 +99,24 @@ TEST_CASE("a halt and a dead letter run the alert command, with JSON on stdin an
   site.wait_for_stored(1, 1);
   stop(*child);
   CHECK_THAT(hook.file("alerts"), !ContainsSubstring("account-of-somebody"));
+}
+
+TEST_CASE("a message whose retries are used up is a dead letter's alert, and not before") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section("min_interval = \"0s\"\n");
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto child =
+      site.start({"--set", "failures.then=retry-later", "--set", "failures.max_attempts=1", "--set",
+                  "failures.retry_later=[\"1s\", \"1s\"]"});
+  const auto alert = hook.wait_for("dead-letter");
+  CHECK(alert.at("topic") == site.topic);
+  CHECK(alert.at("offset") == 0);
+  CHECK(alert.at("handler").is_string());
+  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("retry 2 of 2"));
+  CHECK(site.sql("SELECT retries FROM pawl.dead_letters") == "2");
+  CHECK(hook.count("dead-letter") == 1);
+  stop(*child);
 }
 
 TEST_CASE("an alert comes by NOTIFY as well, also alone") {

@@ -63,6 +63,17 @@ TEST_CASE("status says what of the outbox waits, for how long, and where nobody 
                   {1, "", false, 3, outbox.now - std::chrono::milliseconds(2500), 0, std::nullopt}};
   CHECK(has("Outbox: 3 messages wait, the oldest for 2.5 s; 0 are set apart."));
   CHECK(!has("SET APART"));
+  outbox.alert_age = std::chrono::milliseconds(2500);
+  CHECK(!has("LATE"));
+  CHECK(status_json(status, false).find(R"("late":false)") != std::string::npos);
+  outbox.alert_age = std::chrono::milliseconds(2000);
+  CHECK(has("the oldest for 2.5 s, LATE (outbox.alert_age = 2s)"));
+  CHECK(has("the outbox is LATE"));
+  CHECK(status_json(status, false).find(R"("late":true)") != std::string::npos);
+  outbox.lanes[1].more = true;
+  CHECK(has("Outbox: more than 3 messages wait"));
+  CHECK(status_json(status, false).find(R"("more_wait":true)") != std::string::npos);
+  outbox.lanes[1].more = false;
   outbox.lanes[0].owner_late = true;
   CHECK(has("NO PROCESS PUBLISHES"));
   outbox.lanes[1].waiting = 0;

@@ -101,6 +101,11 @@ pawl check --config "$work/batches.toml" >"$work/output" 2>&1 ||
     { cat "$work/output" >&2; fail "check refuses the handler of docs/batches.md"; }
 grep -q 'payments' "$work/output" || fail "check did not look at the handler of docs/batches.md"
 
+# The config of docs/outbox.md that only relays.
+"$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
+pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||
+    { cat "$work/output" >&2; fail "relay refuses the config of docs/outbox.md"; }
+
 # The manual's commands are for a running consumer, and leave it running and caught up.
 pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
 consumer=$!

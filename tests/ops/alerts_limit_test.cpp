@@ -172,3 +172,38 @@ TEST_CASE("an alert's fields are environment variables, and no text breaks out o
   CHECK(found.at("PAWL_ALERT_SUPPRESSED") == "0");
   CHECK(found.at("PAWL_ALERT_DETAIL") == "two\nlines and a   byte");
 }
+
+TEST_CASE("the end of a matter waits for no interval, and takes back what was not sent") {
+  const auto outbox = [](std::string_view kind) {
+    Alert alert;
+    alert.kind = kind;
+    return alert;
+  };
+  AlertLimit limit(60s, 60s);
+  const auto late = [&](Clock::time_point at) { limit.add(outbox(alert_kind::kOutboxLate), at); };
+  const auto caught_up = [&](Clock::time_point at) {
+    limit.add_end(outbox(alert_kind::kOutboxCaughtUp), alert_kind::kOutboxLate, at);
+  };
+  late(kStart);
+  CHECK(limit.take(0, kStart)->kind == alert_kind::kOutboxLate);
+  caught_up(kStart + 1s);
+  CHECK(limit.take(0, kStart + 1s)->kind == alert_kind::kOutboxCaughtUp);
+  // Held back, and over before its time.
+  late(kStart + 2s);
+  CHECK_FALSE(limit.take(0, kStart + 2s));
+  caught_up(kStart + 3s);
+  CHECK_FALSE(limit.take(0, kStart + 3s));
+  CHECK_FALSE(limit.take(0, kStart + 600s));
+  // A second beginning without an end, as when a database has forgotten that the first was told.
+  AlertLimit twice(60s, 60s);
+  twice.add(outbox(alert_kind::kOutboxLate), kStart);
+  CHECK(twice.take(0, kStart));
+  twice.add(outbox(alert_kind::kOutboxLate), kStart + 1s);
+  twice.add_end(outbox(alert_kind::kOutboxCaughtUp), alert_kind::kOutboxLate, kStart + 2s);
+  CHECK(twice.take(0, kStart + 2s)->kind == alert_kind::kOutboxCaughtUp);
+  CHECK_FALSE(twice.take(0, kStart + 600s));
+  // Another process has told of the beginning.
+  AlertLimit other(60s, 60s);
+  other.add_end(outbox(alert_kind::kOutboxCaughtUp), alert_kind::kOutboxLate, kStart);
+  CHECK(other.take(0, kStart)->kind == alert_kind::kOutboxCaughtUp);
+}

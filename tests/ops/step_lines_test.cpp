@@ -47,6 +47,9 @@ TEST_CASE("each step is said in its way") {
       {event(Step::kWarning, -1, "why"), level_enum::warn, true, "why"},
       {event(Step::kTopicRefused, -1, "why"), level_enum::err, false, "why"},
       {event(Step::kRelayed, -1, "how many"), level_enum::debug, false, "how many"},
+      {event(Step::kOutboxRefused, -1, "why"), level_enum::warn, true, "why"},
+      {event(Step::kOutboxLate, -1, "why"), level_enum::warn, false, "why"},
+      {event(Step::kOutboxCaughtUp, -1, "why"), level_enum::info, false, "why"},
       {event(Step::kClaimed, 7, ""), level_enum::debug, false, "claimed 7 "},
   };
   for (const auto& row : rows) {

@@ -54,7 +54,11 @@ enum class Step {
   kOutboxSent,       ///< they are handed over to the Kafka client, in an open transaction
   kOutboxCommitted,  ///< Kafka has committed them
   kOutboxEnded,      ///< they are removed from the outbox
-  kDrained,          ///< draining ends; detail names the partitions that stand before their end
+  // Of the outbox as well, partition -1:
+  kOutboxRefused,   ///< Kafka refuses a message, which is set apart; topic, detail says why
+  kOutboxLate,      ///< the oldest message has waited for longer than outbox.alert_age
+  kOutboxCaughtUp,  ///< after that, none has
+  kDrained,         ///< draining ends; detail names the partitions that stand before their end
   kWarning,  ///< something an operator should know; Event::warning is its code, detail says more
 };
 
@@ -90,7 +94,7 @@ enum class Warning {
   kRetentionFailed,     ///< retention removes nothing for now
   kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
   kRetryLater,          ///< dead letters cannot be tried again by themselves now
-  kOutbox,              ///< messages wait in the outbox, or are set apart
+  kOutbox,              ///< messages wait in the outbox, and the text says why
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
 };
 

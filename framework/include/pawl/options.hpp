@@ -178,6 +178,8 @@ struct OutboxOptions {
   std::string state_topic = "pawl-outbox-state";
   /// Bytes of key, value and headers together that pawl.publish() takes, 1 KiB..100 MiB.
   std::size_t max_message = 1'000'000;
+  /// How long a message may wait before that is an alert, and late in `status`; zero: for ever.
+  milliseconds alert_age{std::chrono::minutes(5)};
 
   friend bool operator==(const OutboxOptions&, const OutboxOptions&) = default;
 };
@@ -211,6 +213,8 @@ struct RetentionOptions {
   milliseconds dead_letters{std::chrono::hours(30 * 24)};
   /// Since a message was skipped.
   milliseconds skipped{std::chrono::hours(90 * 24)};
+  /// Since a message of the outbox that Kafka refused was given up; others are never removed.
+  milliseconds outbox{std::chrono::hours(30 * 24)};
   /// How often a running consumer looks whether something is to be removed; zero: it never does.
   milliseconds interval{std::chrono::minutes(10)};
   /// Share of the time in which a removal works, 1..100 percent; in the rest it pauses.

@@ -8,14 +8,18 @@
 namespace pawl::ledger {
 namespace {
 
+// $1: no more than so many of a lane are counted, and one of them to know that there are more.
 constexpr const char* kLanes = R"sql(
   SELECT l.lane, coalesce(l.owner, ''), coalesce(l.lease_until < clock_timestamp(), false),
-         coalesce(w.rows, 0), floor(extract(epoch FROM w.oldest) * 1000)::bigint,
+         pawl.outbox_waiting(l.lane, $1::bigint + 1),
+         floor(extract(epoch FROM pawl.outbox_oldest(l.lane)) * 1000)::bigint,
          l.published_count, floor(extract(epoch FROM l.published_at) * 1000)::bigint
     FROM pawl.outbox_lanes l
-    LEFT JOIN (SELECT o.lane, count(*) AS rows, min(o.created_at) AS oldest
-                 FROM pawl.outbox o GROUP BY o.lane) w USING (lane)
    ORDER BY l.lane
+)sql";
+
+constexpr const char* kAny = R"sql(
+  SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL) FROM pawl.outbox_lanes l
 )sql";
 
 constexpr const char* kNow = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -41,6 +45,7 @@ constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
 
 OutboxView::OutboxView(const std::string& schema)
     : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
+      any_{"pawl_outbox_any", in_schema(kAny, schema)},
       now_{"pawl_outbox_now", kNow},
       set_apart_{"pawl_outbox_set_apart", in_schema(kSetApart, schema)},
       count_{"pawl_outbox_count_apart", in_schema(kCount, schema)},
@@ -51,6 +56,10 @@ std::int64_t OutboxStatus::waiting() const {
   for (const auto& lane : lanes)
     messages += lane.waiting;
   return messages;
+}
+
+bool OutboxStatus::more() const {
+  return std::ranges::any_of(lanes, &LaneStatus::more);
 }
 
 std::optional<Instant> OutboxStatus::oldest() const {
@@ -67,8 +76,10 @@ bool OutboxStatus::relayed() const {
       lanes, [](const auto& lane) { return !lane.owner.empty() && !lane.owner_late; });
 }
 
-OutboxStatus OutboxView::look(postgres::Session& session) const {
+OutboxStatus OutboxView::look(postgres::Session& session,
+                              std::chrono::milliseconds alert_age) const {
   OutboxStatus status;
+  status.alert_age = alert_age;
   status.lanes = lanes(session);
   status.now = instant(session.exec(now_).get(), 0, 0);
   status.set_apart = integer(session.exec(count_).get(), 0, 0);
@@ -76,15 +87,23 @@ OutboxStatus OutboxView::look(postgres::Session& session) const {
 }
 
 std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
-  const auto found = session.exec(lanes_);
+  postgres::Parameters parameters;
+  parameters.add_integer(kMostCounted);
+  const auto found = session.exec(lanes_, parameters);
   std::vector<LaneStatus> lanes;
   for (int row = 0; row < PQntuples(found.get()); ++row) {
     const auto* rows = found.get();
+    const auto counted = integer(rows, row, 3);
     lanes.push_back({static_cast<std::int32_t>(integer(rows, row, 0)), text(rows, row, 1),
-                     boolean(rows, row, 2), integer(rows, row, 3), optional_instant(rows, row, 4),
-                     integer(rows, row, 5), optional_instant(rows, row, 6)});
+                     boolean(rows, row, 2), std::min(counted, kMostCounted),
+                     optional_instant(rows, row, 4), integer(rows, row, 5),
+                     optional_instant(rows, row, 6), counted > kMostCounted});
   }
   return lanes;
+}
+
+bool OutboxView::any_waits(postgres::Session& session) const {
+  return boolean(session.exec(any_).get(), 0, 0);
 }
 
 std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int64_t id,

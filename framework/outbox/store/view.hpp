@@ -7,30 +7,40 @@
 #include <vector>
 
 #include "ledger/instant.hpp"
+#include "outbox/store/watch.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::ledger {
 
+/// Of one lane's messages. Counting millions takes the server longer than whoever looks waits.
+inline constexpr std::int64_t kMostCounted = 100000;
+
 /// Where a lane of the outbox stands.
 struct LaneStatus {
   std::int32_t lane = 0;
-  std::string owner;        ///< empty: nobody has it
-  bool owner_late = false;  ///< it has not been extended in time
-  std::int64_t waiting = 0;
+  std::string owner;              ///< empty: nobody has it
+  bool owner_late = false;        ///< it has not been extended in time
+  std::int64_t waiting = 0;       ///< kMostCounted at most
   std::optional<Instant> oldest;  ///< since when the oldest message waits
   std::int64_t published = 0;     ///< since the lane was made
   std::optional<Instant> last_published;
+  bool more = false;  ///< more wait than were counted
 };
 
 /// The outbox at one moment.
 struct OutboxStatus {
   std::vector<LaneStatus> lanes;
-  Instant now;                 ///< of the database's clock
-  std::int64_t set_apart = 0;  ///< messages, without those that were given up
+  Instant now;                             ///< of the database's clock
+  std::int64_t set_apart = 0;              ///< messages, without those that were given up
+  std::chrono::milliseconds alert_age{0};  ///< of whoever looks; zero: none is late
 
+  /// What was counted of all lanes; `more`: at least so many.
   [[nodiscard]] std::int64_t waiting() const;
+  [[nodiscard]] bool more() const;
   [[nodiscard]] std::optional<Instant> oldest() const;
+  /// A message waits for longer than alert_age.
+  [[nodiscard]] bool late() const { return outbox_is_late(oldest(), now, alert_age); }
   /// Some process has a lane, and has extended it in time.
   [[nodiscard]] bool relayed() const;
 };
@@ -54,8 +64,10 @@ class OutboxView {
  public:
   explicit OutboxView(const std::string& schema);
 
-  OutboxStatus look(postgres::Session& session) const;
+  OutboxStatus look(postgres::Session& session, std::chrono::milliseconds alert_age) const;
   std::vector<LaneStatus> lanes(postgres::Session& session) const;
+  /// Whether a message waits, without counting them.
+  bool any_waits(postgres::Session& session) const;
   /// By their ids; `id` 0: all. Those that were given up only with `discarded`.
   std::vector<SetApart> set_apart(postgres::Session& session, std::int64_t id, bool discarded,
                                   std::int64_t most, bool with_values) const;
@@ -67,6 +79,7 @@ class OutboxView {
 
  private:
   postgres::Statement lanes_;
+  postgres::Statement any_;
   postgres::Statement now_;
   postgres::Statement set_apart_;
   postgres::Statement count_;

@@ -126,6 +126,23 @@ constexpr const char* kSkipped = R"sql(
          RETURNING 1),
 )sql";
 
+// Of the whole database, whichever consumer removes them: the outbox is no consumer's.
+constexpr const char* kDiscarded = R"sql(
+  WITH old AS (
+         SELECT outbox_id FROM pawl.outbox_failed
+          WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
+          ORDER BY resolved_at LIMIT $2::bigint),
+       gone AS (
+         DELETE FROM pawl.outbox_failed WHERE outbox_id IN (SELECT outbox_id FROM old)
+         RETURNING 1)
+  SELECT count(*) FROM gone
+)sql";
+
+constexpr const char* kCountDiscarded = R"sql(
+  SELECT count(*) FROM pawl.outbox_failed
+   WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
+)sql";
+
 constexpr const char* kCountLetters = R"sql(
   SELECT count(*) FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
@@ -177,8 +194,8 @@ Retention::Retention(std::string schema, ConsumerId consumer)
       finish_scope_{"pawl_retention_finish_scope", in_schema(kFinishScope, schema_)},
       finish_{"pawl_retention_finish", in_schema(kFinish, schema_)},
       letters_{"pawl_retention_letters", in_schema(std::string(kLetters) + kMarkRecords, schema_)},
-      skipped_{"pawl_retention_skipped", in_schema(std::string(kSkipped) + kMarkRecords, schema_)} {
-}
+      skipped_{"pawl_retention_skipped", in_schema(std::string(kSkipped) + kMarkRecords, schema_)},
+      discarded_{"pawl_retention_discarded", in_schema(kDiscarded, schema_)} {}
 
 Instant Retention::now(postgres::Session& session) const {
   const auto found = session.exec({"", kNow});
@@ -303,6 +320,16 @@ std::int64_t Retention::remove_skipped(postgres::Session& session, Instant befor
   return remove(session, skipped_, before, most);
 }
 
+std::int64_t Retention::remove_discarded(postgres::Session& session, Instant before,
+                                         std::int64_t most) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(to_ms(before));
+  parameters.add_integer(most);
+  const auto answers =
+      postgres::run_relaxed_transaction(session, {{&discarded_, std::move(parameters)}});
+  return integer(answers.front().get(), 0, 0);
+}
+
 std::int64_t Retention::count_keys(postgres::Session& session,
                                    const std::map<ScopeId, Instant>& cutoffs) const {
   postgres::Parameters parameters;
@@ -326,6 +353,13 @@ std::int64_t Retention::count_letters(postgres::Session& session, Instant before
 
 std::int64_t Retention::count_skipped(postgres::Session& session, Instant before) const {
   return count(session, kCountSkipped, before);
+}
+
+std::int64_t Retention::count_discarded(postgres::Session& session, Instant before) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(to_ms(before));
+  const auto found = session.exec({"", in_schema(kCountDiscarded, schema_)}, parameters);
+  return integer(found.get(), 0, 0);
 }
 
 std::optional<Instant> pruned_to(postgres::Session& session, const std::string& schema,

@@ -97,12 +97,17 @@ class Retention {
                                             std::int64_t most) const;
   [[nodiscard]] std::int64_t remove_skipped(postgres::Session& session, Instant before,
                                             std::int64_t most) const;
+  /// The same of messages of the outbox that were given up before; also those of which other
+  /// consumers' handlers published them.
+  [[nodiscard]] std::int64_t remove_discarded(postgres::Session& session, Instant before,
+                                              std::int64_t most) const;
 
   // What the above would remove; each reads all there is.
   [[nodiscard]] std::int64_t count_keys(postgres::Session& session,
                                         const std::map<ScopeId, Instant>& cutoffs) const;
   [[nodiscard]] std::int64_t count_letters(postgres::Session& session, Instant before) const;
   [[nodiscard]] std::int64_t count_skipped(postgres::Session& session, Instant before) const;
+  [[nodiscard]] std::int64_t count_discarded(postgres::Session& session, Instant before) const;
 
  private:
   [[nodiscard]] std::int64_t count(postgres::Session& session, const char* text,
@@ -120,6 +125,7 @@ class Retention {
   postgres::Statement finish_;
   postgres::Statement letters_;
   postgres::Statement skipped_;
+  postgres::Statement discarded_;
 };
 
 /// The latest pruned_to of the scopes in which a consumer's topic claims keys: of messages that are

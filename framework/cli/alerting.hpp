@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+
+#include "ops/alerts.hpp"
+#include "ops/log_observer.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::cli {
+
+/// The alerts of a process that runs, whose failures go to its log; nullptr when nobody is to be
+/// told. Throws BadCall.
+std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
+                                                const std::shared_ptr<ops::LogObserver>& log);
+
+/// Sends what is due. Where a connection of the alerts still waits for something then, the process
+/// ends now.
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts);
+
+}  // namespace pawl::cli

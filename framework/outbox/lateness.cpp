@@ -1,0 +1,40 @@
+#include "outbox/lateness.hpp"
+
+#include <fmt/format.h>
+
+#include "config/units.hpp"
+#include "ops/catching_up.hpp"
+
+namespace pawl::engine {
+
+LateNews late_news(ledger::LateTold told, bool late, bool alerts) {
+  using ledger::LateTold;
+  // Nobody but an alert reaches who got one.
+  if (told == LateTold::kAlerted && !alerts)
+    return LateNews::kNone;
+  if (late) {
+    const bool known = told == LateTold::kAlerted || (told == LateTold::kLogged && !alerts);
+    return known ? LateNews::kNone : LateNews::kLate;
+  }
+  return told == LateTold::kNothing ? LateNews::kNone : LateNews::kCaughtUp;
+}
+
+ledger::LateTold told_after(LateNews news, bool alerts) {
+  if (news != LateNews::kLate)
+    return ledger::LateTold::kNothing;
+  return alerts ? ledger::LateTold::kAlerted : ledger::LateTold::kLogged;
+}
+
+std::string late_text(const ledger::OutboxLook& look, std::chrono::milliseconds alert_age) {
+  const auto waits = look.oldest ? look.at - *look.oldest : std::chrono::milliseconds{0};
+  return fmt::format(
+      "the oldest message of the outbox waits for {} (outbox.alert_age = {}){}; `pawl outbox "
+      "status` tells more",
+      ops::span_text(std::chrono::duration_cast<std::chrono::seconds>(waits).count()),
+      config::format_duration(alert_age),
+      look.relayed ? ", although a process publishes: its log says why"
+                   : ", and no process publishes: set outbox.relay = \"on\" for a `run`, or start "
+                     "`pawl relay`");
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,254 @@
+// `relay` and `outbox` with a configuration of their own, and what of the outbox needs a person.
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
+
+#include "aging_site.hpp"
+#include "hook.hpp"
+#include "prelude.hpp"
+#include "relay_site.hpp"
+
+namespace {
+
+void stop(ChildProcess& child) {
+  child.kill(SIGTERM);
+  CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
+std::string late_outbox(const Hook& hook) {
+  return "[outbox]\nrelay = \"off\"\nalert_age = \"1s\"\n" + hook.section();
+}
+
+}  // namespace
+
+TEST_CASE("a role with the rights of a relay relays and retries, with a configuration of its own") {
+  RelaySite site;
+  const auto role = "relay_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA pawl FROM PUBLIC");
+  const auto owner = site.url;
+  auto relay = owner;
+  relay.replace(relay.find("postgres@"), 9, role + "@");
+  site.url = relay;
+  const auto lacking = site.run_relay({"check"});
+  CHECK(lacking.code == 1);
+  CHECK_THAT(lacking.out, ContainsSubstring("scripts/migrate grants --relay --role " + role));
+
+  site.url = owner;
+  site.sql(run_script(scripts_folder() / "migrate", {"grants", "--relay", "--role", role}));
+  site.publish(site.topic, "k", "arrives");
+  site.publish("no-such-topic", "k", "is refused");
+  site.url = relay;
+
+  const auto check = site.run_relay({"check"});
+  INFO(check.out);
+  CHECK(check.code == 0);
+  CHECK_THAT(check.out, ContainsSubstring("looking at what `relay` needs"));
+  const auto drained = site.run_relay({"relay", "--drain"});
+  INFO(drained.err);
+  CHECK(drained.code == 0);
+  const auto records = read_topic(site.bootstrap, site.topic);
+  REQUIRE(records.size() == 1);
+  CHECK(records.front().value == "arrives");
+  const auto status = site.run_relay({"outbox", "status", "--json"});
+  CHECK(nlohmann::json::parse(status.out).at("set_apart") == 1);
+  CHECK(site.run_relay({"outbox", "retry", "--all"}).code == 0);
+  CHECK(site.run_relay({"relay", "--drain"}).code == 0);
+  CHECK(site.run_relay({"outbox", "discard", "2", "--because", "a test"}).code == 0);
+  CHECK_THAT(site.run_relay({"outbox", "list"}).out, ContainsSubstring("no message is set apart"));
+
+  // Nothing beyond that.
+  pqxx::connection connection(site.url);
+  for (const auto* refused : {"SELECT FROM pawl.idempotency_keys", "SELECT FROM pawl.dead_letters",
+                              "UPDATE pawl.processed_kafka_offsets SET last_processed_offset = 0",
+                              "SELECT pawl.publish('t', 'k', 'v')"}) {
+    CAPTURE(refused);
+    pqxx::nontransaction tx(connection);
+    CHECK_THROWS_AS(tx.exec(refused), pqxx::insufficient_privilege);
+  }
+}
+
+TEST_CASE("what lacks a group or a handler, and not both, is a consumer's, and incomplete") {
+  RelaySite site;
+  site.outbox_lines = "[[handler]]\ntopics = [\"t\"]\nsql = [\"SELECT 1\"]\nkey = \"{key}\"\n";
+  const auto no_group = site.run_relay({"relay", "--drain"});
+  CHECK(no_group.code == 2);
+  CHECK_THAT(no_group.err, ContainsSubstring("kafka.group: not set"));
+  site.outbox_lines = "";
+  const auto no_handler = site.run_relay({"check", "--set", "kafka.group=g"});
+  CHECK(no_handler.code == 2);
+  CHECK_THAT(no_handler.out, ContainsSubstring("handler: none"));
+  // Those that consume want both.
+  const auto run = site.run_relay({"run"});
+  CHECK(run.code == 2);
+  CHECK_THAT(run.err,
+             ContainsSubstring("kafka.group: not set") && ContainsSubstring("handler: none"));
+  site.outbox_lines = "relais = \"on\"\n";
+  const auto unknown = site.run_relay({"relay", "--drain"});
+  CHECK(unknown.code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("outbox.relais"));
+}
+
+TEST_CASE(
+    "a message that waits too long is one alert of all processes, and the end of it another") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = late_outbox(hook);
+  site.sql("SELECT pawl.publish('t', 'k', 'v')");
+  const auto first = site.start();
+  site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets", "1");
+  const auto late = hook.wait_for("outbox-late");
+  CHECK_THAT(late.at("detail").get<std::string>(), ContainsSubstring("outbox.alert_age = 1s") &&
+                                                       ContainsSubstring("no process publishes") &&
+                                                       ContainsSubstring("`pawl outbox status`"));
+  CHECK(site.sql("SELECT told FROM pawl.outbox_watch") == "alerted");
+  const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
+
+  const auto text = site.run({"outbox", "status", "--exit-code"});
+  CHECK(text.code == 3);
+  CHECK_THAT(text.out, ContainsSubstring("LATE (outbox.alert_age = 1s)"));
+  const auto json = site.run({"outbox", "status", "--json"});
+  CHECK(json.code == 0);
+  CHECK(nlohmann::json::parse(json.out).at("late") == true);
+  const auto status = site.run({"status", "--exit-code"});
+  CHECK(status.code == 3);
+  CHECK_THAT(status.out, ContainsSubstring("the outbox is LATE"));
+
+  // The one that looks dies; another one knows what was told.
+  const auto second = site.start();
+  first->kill(SIGKILL);
+  wait_until([&] { return site.sql("SELECT holder FROM pawl.outbox_watch") != holder; }, kDeadline,
+             "the second process to look");
+  site.sql("DELETE FROM pawl.outbox");
+  hook.wait_for("outbox-caught-up");
+  CHECK(site.run({"outbox", "status", "--exit-code"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  stop(*second);
+  CHECK(hook.count("outbox-late") == 1);
+  CHECK(hook.count("outbox-caught-up") == 1);
+}
+
+TEST_CASE("a process that sends alerts looks in place of one that writes its log alone") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = "[outbox]\nrelay = \"off\"\nalert_age = \"1s\"\n";
+  site.sql("SELECT pawl.publish('t', 'k', 'v')");
+  const auto quiet = site.start();
+  quiet->wait_for_output("the oldest message of the outbox waits for", kDeadline);
+  site.more = late_outbox(hook);
+  const auto loud = site.start();
+  hook.wait_for("outbox-late");
+  CHECK(site.sql("SELECT alerts FROM pawl.outbox_watch") == "t");
+  stop(*quiet);
+  stop(*loud);
+}
+
+TEST_CASE("while PostgreSQL is away nobody is told that no message waits any more") {
+  const auto hook = Hook::recording();
+  PostgresServer server;
+  Site site;
+  site.url = server.create_database("away");
+  site.sql("CREATE TABLE ledger (event_id text PRIMARY KEY, account text, amount bigint)");
+  site.sql("CREATE TABLE accounts (id text, balance bigint, entries bigint)");
+  site.more = late_outbox(hook) + "unreachable_after = \"500ms\"\n";
+  site.sql("SELECT pawl.publish('t', 'k', 'v')");
+  const auto child = site.start();
+  hook.wait_for("outbox-late");
+  server.stop(StopMode::kImmediate);
+  hook.wait_for("database-unreachable");
+  server.start();
+  hook.wait_for("database-back");
+  CHECK(hook.count("outbox-caught-up") == 0);
+  wait_until(
+      [&] {
+        return site.sql(
+                   "SELECT lease_until > now() + interval '1 second' FROM pawl.outbox_watch") ==
+               "t";
+      },
+      kDeadline, "the next look");
+  CHECK(hook.count("outbox-caught-up") == 0);
+  site.sql("DELETE FROM pawl.outbox");
+  hook.wait_for("outbox-caught-up");
+  stop(*child);
+  CHECK(hook.count("outbox-late") == 1);
+}
+
+TEST_CASE("a message that Kafka refuses is an alert of its topic, also of a process that relays") {
+  const auto hook = Hook::recording();
+  RelaySite site;
+  site.outbox_lines = hook.section();
+  site.publish("no-such-topic", "account-of-somebody", "v");
+  const auto child = site.start_relay();
+  const auto alert = hook.wait_for("outbox-refused");
+  CHECK(alert.at("topic") == "no-such-topic");
+  CHECK_FALSE(alert.contains("group"));
+  CHECK_FALSE(alert.contains("partition"));
+  const auto detail = alert.at("detail").get<std::string>();
+  CHECK_THAT(detail, ContainsSubstring("does not exist in Kafka") &&
+                         ContainsSubstring("`pawl outbox list`") &&
+                         ContainsSubstring("`pawl outbox retry 1`") &&
+                         !ContainsSubstring("account-of-somebody"));
+  site.wait_for_sql("SELECT count(*) FROM pawl.outbox_failed", "1");
+  CHECK(site.run_relay({"outbox", "status", "--exit-code"}).code == 3);
+  stop(*child);
+}
+
+TEST_CASE("relay tells that PostgreSQL is away, and back") {
+  const auto hook = Hook::recording();
+  PostgresServer server;
+  RelaySite site;
+  site.url = server.create_database("away");
+  site.outbox_lines = "alert_age = \"1s\"\n" + hook.section("unreachable_after = \"500ms\"\n");
+  site.publish(site.topic, "k", "v");
+  const auto child = site.start_relay();
+  site.wait_for_sql("SELECT count(*) FROM pawl.outbox", "0");
+  server.stop(StopMode::kImmediate);
+  hook.wait_for("database-unreachable");
+  server.start();
+  hook.wait_for("database-back");
+  stop(*child);
+}
+
+TEST_CASE("more messages than are counted are told as more") {
+  Site site;
+  site.sql(
+      "INSERT INTO pawl.outbox (lane, topic, event_id)"
+      " SELECT CASE WHEN n <= 100001 THEN 0 ELSE 1 END, 't', n::text"
+      "   FROM generate_series(1, 200001) n");
+  const auto json = nlohmann::json::parse(site.run({"outbox", "status", "--json"}).out);
+  CHECK(json.at("waiting") == 200000);
+  CHECK(json.at("more_wait") == true);
+  CHECK(json.at("lanes")[0].at("waiting") == 100000);
+  CHECK(json.at("lanes")[0].at("more_wait") == true);
+  CHECK(json.at("lanes")[1].at("waiting") == 100000);
+  CHECK(json.at("lanes")[1].at("more_wait") == false);
+  const auto text = site.run({"outbox", "status"}).out;
+  CHECK_THAT(text, ContainsSubstring("more than 200000 messages wait"));
+}
+
+TEST_CASE("retention removes what was given up of the outbox, and nothing that waits") {
+  Aging site;
+  site.pay_many(0, "e", 1);
+  site.drain();
+  site.sql(
+      "INSERT INTO pawl.outbox_failed (outbox_id, lane, topic, event_id, created_at, failed_at,"
+      "                                status, reason, resolved_at, resolved_by)"
+      " SELECT n, 0, 't', n::text, now() - interval '90 days', now() - interval '90 days',"
+      "        CASE WHEN n <= 1203 THEN 'discarded' WHEN n = 1204 THEN 'failed' ELSE 'waiting' END,"
+      "        'why',"
+      "        CASE WHEN n <= 1200 THEN now() - interval '31 days'"
+      "             WHEN n <= 1203 THEN now() - interval '29 days' END, 'somebody'"
+      "   FROM generate_series(1, 1205) n");
+  const auto dry = site.prune({"--dry-run"});
+  INFO(dry.out << dry.err);
+  CHECK_THAT(dry.out, ContainsSubstring("1200 discarded messages of the outbox"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.outbox_failed") == "1205");
+  CHECK(nlohmann::json::parse(site.prune({"--json"}).out).at("outbox_discarded") == 1200);
+  CHECK(site.sql("SELECT string_agg(status, ' ' ORDER BY outbox_id) FROM pawl.outbox_failed") ==
+        "discarded discarded discarded failed waiting");
+  site.sql(
+      "UPDATE pawl.outbox_failed SET resolved_at = now() - interval '9 years'"
+      " WHERE status = 'discarded'");
+  const auto kept = site.prune({"--json", "--set", "retention.outbox=0s"});
+  CHECK(nlohmann::json::parse(kept.out).at("outbox_discarded") == 0);
+}
