@@ -35,18 +35,26 @@ std::string sql_label(const HandlerPlace& handler, std::size_t index) {
                      handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
 }
 
+std::string response_label(const HandlerPlace& handler) {
+  return fmt::format("{}.response{}", handler_option(handler.index),
+                     handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
+}
+
 std::string said_label(const std::string& handler, std::size_t index) {
   return fmt::format("handler {}, statement {}", handler, index + 1);
 }
 
 HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,
                                    const std::string& schema, Prepared prepared)
-    : plain_{name(prepared), std::move(sql)}, expect_rows_(expect_rows) {
+    : plain_{name(prepared), std::move(sql), {}}, expect_rows_(expect_rows) {
   if (!expect_rows)
     return;
   if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
-    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising)});
+    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising), {}});
 }
+
+HandlerStatement::HandlerStatement(std::string sql, std::string rule)
+    : plain_{next_sql_name(), std::move(sql), std::move(rule)} {}
 
 const postgres::Statement* HandlerStatement::counted_by_server() const {
   if (!expect_rows_)

@@ -9,6 +9,8 @@ namespace pawl::postgres {
 struct Statement {
   std::string name;
   std::string text;
+  /// What it must be, for the error that says that it is not (42601); empty: that says enough.
+  std::string rule = {};
 };
 
 }  // namespace pawl::postgres
