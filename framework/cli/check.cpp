@@ -13,6 +13,7 @@
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
+#include "handlers/response_sql.hpp"
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
 #include "kafka/producer.hpp"
@@ -237,7 +238,17 @@ void Check::check_statements(postgres::Session& session) {
 
 void Check::check_statement(postgres::Session& session,
                             const handlers::DescribedStatement& statement) {
-  const auto problem = postgres::describe(session, statement.sql, statement.parameters);
+  auto problem = postgres::describe(session, statement.sql, statement.parameters);
+  if (!statement.response.empty()) {
+    // Of the statement as it was written PostgreSQL tells more.
+    if (const auto own = postgres::describe(session, statement.response, statement.own_parameters))
+      problem = own;
+    else if (const int found = postgres::columns_of(session, statement.response);
+             found != statement.columns)
+      problem = fmt::format(
+          "it returns {} columns; {}", found,
+          statement.columns == 1 ? handlers::kResponseColumns : handlers::kBatchResponseColumns);
+  }
   if (problem) {
     findings_.wrong(fmt::format(
         "{}{}{}: {}; correct the statement, or create or grant what it needs", statement.where,

@@ -10,11 +10,14 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/printable.hpp"
 #include "console/table.hpp"
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/view.hpp"
+#include "engine/key_retention.hpp"
 #include "ledger/key_view.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
@@ -22,9 +25,13 @@
 namespace pawl::cli {
 namespace {
 
+/// What PostgreSQL can hold in a field.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30U;
+
 struct ShowArguments {
   std::string key;
   std::string scope;
+  std::size_t max_bytes = 4096;
   bool json = false;
 };
 
@@ -67,7 +74,11 @@ Found find(const Options& options, const ShowArguments& arguments) {
   return found;
 }
 
-void print_json(const Found& found) {
+std::optional<std::string_view> view(const std::optional<std::string>& bytes) {
+  return bytes ? std::optional<std::string_view>(*bytes) : std::nullopt;
+}
+
+void print_json(const Found& found, std::size_t max_bytes) {
   Json json;
   json["key"] = found.key;
   json["found"] = !found.keys.empty();
@@ -84,7 +95,8 @@ void print_json(const Found& found) {
                     {"offset", key.offset},
                     {"created_at", key.created_at},
                     {"payload_hash", hash_text(key.payload_hash)},
-                    {"response_bytes", or_null(key.response_bytes)}});
+                    {"response_bytes", key.response ? Json(key.response->size()) : Json(nullptr)},
+                    {"response", readable(view(key.response), max_bytes)}});
   }
   auto& letters = json["dead_letters"] = Json::array();
   for (const auto& letter : found.letters) {
@@ -99,7 +111,7 @@ void print_json(const Found& found) {
   std::cout << indented(json) << '\n';
 }
 
-void print(const Found& found) {
+void print(const Found& found, std::size_t max_bytes) {
   using Align = Table::Align;
   if (found.keys.empty()) {
     std::cout << fmt::format("{} is not there: no message with this key was applied", found.key);
@@ -125,9 +137,14 @@ void print(const Found& found) {
     for (const auto& key : found.keys) {
       table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
                  key.created_at, hash_text(key.payload_hash),
-                 key.response_bytes ? std::to_string(*key.response_bytes) : "-", key.consumer});
+                 key.response ? std::to_string(key.response->size()) : "-", key.consumer});
     }
     std::cout << table.text();
+    for (const auto& key : found.keys) {
+      if (key.response)
+        std::cout << fmt::format("\nResponse in {}: {}\n", printable(key.scope),
+                                 to_text(decode(view(key.response), max_bytes)));
+    }
   }
   if (found.letters.empty())
     return;
@@ -150,24 +167,46 @@ void print(const Found& found) {
 int show(const Options& options, const ShowArguments& arguments) {
   const auto found = find(options, arguments);
   if (arguments.json) {
-    print_json(found);
+    print_json(found, arguments.max_bytes);
   } else {
-    print(found);
+    print(found, arguments.max_bytes);
   }
   return found.keys.empty() ? kFailed : kDone;
 }
 
 struct EstimateArguments {
   double rate = 0;
+  std::string handler;
   std::string retention;
   std::int64_t key_bytes = 0;
   bool json = false;
 };
 
+/// Of the handler that was named, else the longest of all.
+milliseconds retention_of(const Options& options, const std::string& handler) {
+  std::optional<milliseconds> longest;
+  for (const auto& one : options.handlers) {
+    if (!handler.empty() && one.name != handler)
+      continue;
+    const auto own = engine::key_retention(one, options);
+    longest = longest ? engine::longer(*longest, own) : own;
+  }
+  if (longest)
+    return *longest;
+  std::vector<std::string> names;
+  for (const auto& one : options.handlers) {
+    if (!one.name.empty())
+      names.push_back(one.name);
+  }
+  throw BadCall(
+      fmt::format("--handler {}: no handler has this name; there is {}", handler,
+                  names.empty() ? "none with a name" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
 int estimate(const Options& options, const EstimateArguments& arguments) {
   KeyLoad load;
   load.rate = arguments.rate;
-  load.retention = options.retention.keys;
+  load.retention = retention_of(options, arguments.handler);
   if (!arguments.retention.empty()) {
     const auto retention = config::parse_duration(arguments.retention);
     if (!retention || retention->count() <= 0) {
@@ -177,7 +216,9 @@ int estimate(const Options& options, const EstimateArguments& arguments) {
     load.retention = *retention;
   }
   if (load.retention.count() == 0)
-    throw BadCall("retention.keys is \"0s\", so keys are never removed; give --retention");
+    throw BadCall(
+        "keys are never removed, by \"0s\" as retention.keys or as a handler's retention; give "
+        "--retention");
   std::optional<ledger::KeyTableSize> measured;
   if (arguments.key_bytes > 0) {
     load.key_bytes = arguments.key_bytes;
@@ -196,8 +237,8 @@ void add_keys(Command& parser, Commands& commands) {
   auto* keys =
       parser.add_subcommand("keys", "Idempotency keys: where one was seen, what they cost");
 
-  auto* show_command =
-      keys->add_subcommand("show", "Where a key was first seen, and dead letters that have it");
+  auto* show_command = keys->add_subcommand(
+      "show", "Where a key was first seen, its response, and dead letters that have it");
   const auto show_config = add_config_arguments(*show_command);
   const auto show_arguments = std::make_shared<ShowArguments>();
   show_command->add_option("KEY", show_arguments->key, "The key, as the template gives it")
@@ -205,6 +246,10 @@ void add_keys(Command& parser, Commands& commands) {
   show_command
       ->add_option("--scope", show_arguments->scope, "Only this scope; else all of the consumer")
       ->type_name("NAME");
+  show_command->add_option("--max-bytes", show_arguments->max_bytes, "Show so much of a response")
+      ->within(1, kMostBytes)
+      ->type_name("N")
+      ->shows_default();
   show_command->add_flag("--json", show_arguments->json, "For machines");
   commands.set_action(show_command, [show_config, show_arguments] {
     return show(show_config->load(), *show_arguments);
@@ -219,7 +264,12 @@ void add_keys(Command& parser, Commands& commands) {
       ->positive()
       ->type_name("N");
   estimate_command
-      ->add_option("--retention", estimate_arguments->retention, "Instead of retention.keys")
+      ->add_option("--handler", estimate_arguments->handler,
+                   "For how long keys are kept for this one; without it, the longest of all")
+      ->type_name("NAME");
+  estimate_command
+      ->add_option("--retention", estimate_arguments->retention,
+                   "Instead of retention.keys or the handler's retention")
       ->type_name("DURATION");
   estimate_command
       ->add_option("--key-bytes", estimate_arguments->key_bytes,

@@ -19,7 +19,6 @@ constexpr std::size_t kGiB = std::size_t{1} << 30U;
 constexpr std::size_t kKafkaNameBytes = 249;  // Kafka's longest topic and instance name
 constexpr std::size_t kLabelBytes = 255;
 constexpr std::size_t kLongestChannel = 63;  // NAMEDATALEN - 1: PostgreSQL refuses a longer one
-constexpr hours kLongestRetention{24 * 3650};
 
 constexpr std::array<Word, 2> kGroupProtocols{{{"classic"}, {"consumer"}}};
 constexpr std::array<Word, 3> kAssignors{{{"cooperative-sticky"}, {"range"}, {"roundrobin"}}};
@@ -322,6 +321,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning = "What becomes of a key that comes again with another payload.",
      .own = &kOwn<&IdempotencyOptions::conflict, &HandlerOptions::conflict>},
 
+    {.section = "idempotency",
+     .name = "max_response",
+     .field = SizeField{field<&Options::idempotency, &IdempotencyOptions::max_response>, kKiB,
+                        16 * kMiB},
+     .meaning = "What a [response](responses.md) may have that is stored with a key. A larger one "
+                "fails its message, and is not tried again.",
+     .own = &kOwn<&IdempotencyOptions::max_response, &HandlerOptions::max_response>},
+
     // [failures]
     {.section = "failures",
      .name = "then",
@@ -376,7 +383,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .values = "1 to 20 durations, 1s to 30d each",
      .meaning = "With `then = \"retry-later\"`: the delays before a message that was set aside is "
                 "tried again, by the database's clock; after the last one it is a dead letter. "
-                "Together less than `retention.keys`, and none of them holds its partition: give "
+                "Together less than the retention of the handler's keys, and none of them holds "
+                "its partition: give "
                 "`retry_for` less than the first one.",
      .own = &kOwnFailures},
 
@@ -477,7 +485,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                             kLongestRetention, true},
      .meaning =
          "How late a producer's duplicate may come and still be recognised: keys of messages that "
-         "are older are removed. Counted from the oldest message that still waits, not from now, "
+         "are older are removed. A handler may have a `retention` of its own. Counted from the "
+         "oldest message that still waits, not from now, "
          "so that a consumer that was down forgets nothing. `\"0s\"`: keys are never removed."},
 
     {.section = "retention",
@@ -689,11 +698,29 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
 ])toml"},
 
     {.section = "handler",
+     .name = "response",
+     .field = OtherField{read_response, response_value},
+     .values = "a statement, or `{ statement = \"NAME\" }`",
+     .meaning = "What is [stored with the key](responses.md), and given to whoever asks when a "
+                "duplicate comes: the one value that a statement behind those of `sql` returns, "
+                "or what the one of them returns that says `name = \"NAME\"`.",
+     .example = R"("SELECT balance FROM accounts WHERE id = {/account}")"},
+
+    {.section = "handler",
      .name = "function",
      .field = TextField{handler_field<&HandlerOptions::function>},
      .values = "`schema.function`",
      .meaning = "A database function that is called with the message, instead of `sql`.",
      .example = R"("app.apply_refund")"},
+
+    {.section = "handler",
+     .name = "retention",
+     .field = OtherField{read_retention, retention_value},
+     .values = R"(`"0s"`, `"1s"` to `"3650d"`)",
+     .meaning = "Instead of `retention.keys`, for this handler's keys. Where several put keys into "
+                "one scope, also of other topics and consumers, [the longest "
+                "counts](retention.md#how-long).",
+     .example = R"("30d")"},
 
     {.section = "handler",
      .name = "batch",

@@ -131,6 +131,8 @@ struct OptionDescriptor {
 
 using OptionTable = std::span<const OptionDescriptor>;
 
+inline constexpr std::chrono::hours kLongestRetention{24 * 3650};
+
 /// The one place of every option: the reader, the ranges, the known names, what a handler may say,
 /// conf/reference.toml, docs/configuration.md and `pawl config show` all go by it.
 [[nodiscard]] OptionTable option_table();

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
+#include "config/units.hpp"
 #include "config/values.hpp"
 
 namespace pawl::config {
@@ -53,13 +57,28 @@ void add_properties(const Node& node, const std::string& prefix, Findings& findi
 struct ItemWords {
   std::string_view name;  ///< with its article
   std::string_view example;
-  std::array<std::string_view, 2> keys;  ///< of an item that is a table; the first holds its text
+  std::span<const std::string_view> keys;  ///< of an item that is a table
 };
 
-constexpr ItemWords kCheckWords{
-    "a check", R"(write { name = "...", text = "SELECT ..." })", {"text", "name"}};
-constexpr ItemWords kStatementWords{
-    "a statement", R"(write { text = "...", expect_rows = 1 })", {"text", "expect_rows"}};
+constexpr std::array<std::string_view, 2> kCheckKeys{"text", "name"};
+constexpr std::array<std::string_view, 3> kStatementKeys{"text", "expect_rows", "name"};
+
+constexpr ItemWords kCheckWords{"a check", R"(write { name = "...", text = "SELECT ..." })",
+                                kCheckKeys};
+constexpr ItemWords kStatementWords{"a statement", R"(write { text = "...", expect_rows = 1 })",
+                                    kStatementKeys};
+
+void report_unknown_keys(const Node& node, const std::string& option, std::string_view name,
+                         std::span<const std::string_view> known, Findings& findings) {
+  for (const auto& [key, value] : node.members) {
+    if (std::ranges::find(known, key) != known.end())
+      continue;
+    const auto near = nearest(key, {known.begin(), known.end()});
+    findings.report(value, dotted(option, key), "unknown option",
+                    near ? fmt::format("did you mean {}?", *near)
+                         : fmt::format("{} has {}", name, fmt::join(known, " and ")));
+  }
+}
 
 /// An SQL text, or a table that holds it beside another option, which `read_rest` reads.
 template <typename ReadRest>
@@ -77,14 +96,7 @@ void read_item(const Node& node, const std::string& option, const Reader& list,
                     std::string(words.example));
   reader.text("text", text);
   read_rest(reader);
-  for (const auto& [key, value] : node.members) {
-    if (std::ranges::find(words.keys, key) != words.keys.end())
-      continue;
-    const auto near = nearest(key, {std::string(words.keys[0]), std::string(words.keys[1])});
-    findings.report(value, dotted(option, key), "unknown option",
-                    near ? fmt::format("did you mean {}?", *near)
-                         : fmt::format("{} has {}", words.name, fmt::join(words.keys, " and ")));
-  }
+  report_unknown_keys(node, option, words.name, words.keys, findings);
 }
 
 /// Calls `read(node, option)` for every item of `sql`, which may also be one item without [ ].
@@ -101,13 +113,14 @@ void read_items(const Reader& reader, const ReadItem& read) {
     read(node->items[i], fmt::format("{}[{}]", reader.option("sql"), i));
 }
 
-/// `{ text = "...", KEY = ... }`, or the text alone where there is nothing else.
-Node item_value(const std::string& text, const char* key, std::optional<Node> rest) {
-  if (!rest)
+/// `{ text = "...", KEY = ..., ... }`, or the text alone where there is nothing else.
+Node item_value(const std::string& text, std::map<std::string, Node> rest) {
+  if (rest.empty())
     return text_value(text);
   Node item;
+  for (auto& [key, value] : rest)
+    item.members.emplace(key, std::move(value));
   item.members.emplace("text", text_value(text));
-  item.members.emplace(key, *std::move(rest));
   return item;
 }
 
@@ -192,6 +205,7 @@ void read_statements(const Reader& handler, Findings& findings, Settings& settin
     statement.where = node.where();
     read_item(node, option, handler, kStatementWords, findings, statement.text,
               [&](const Reader& reader) {
+                reader.text("name", statement.name);
                 if (reader.node("expect_rows") != nullptr) {
                   std::uint64_t rows = 0;
                   reader.count("expect_rows", rows);
@@ -199,6 +213,33 @@ void read_statements(const Reader& handler, Findings& findings, Settings& settin
                 }
               });
   });
+}
+
+void read_response(const Reader& handler, Findings& findings, Settings& settings) {
+  const Node* const node = handler.node("response");
+  if (node == nullptr)
+    return;
+  auto& out = settings.handler.response;
+  out.where = node->where();
+  const std::string option = handler.option("response");
+  if (node->kind != Node::Kind::kTable) {
+    (void)handler.is_text(*node, option, out.text);
+    return;
+  }
+  static constexpr std::array<std::string_view, 1> kKeys{"statement"};
+  const Reader reader{*node, option, findings};
+  if (reader.node("statement") == nullptr)
+    findings.report(*node, option, "names no statement",
+                    R"(write "SELECT ...", or { statement = "NAME" })");
+  reader.text("statement", out.statement);
+  report_unknown_keys(*node, option, "a response", kKeys, findings);
+}
+
+void read_retention(const Reader& handler, Findings& /*findings*/, Settings& settings) {
+  auto retention = settings.handler.retention.value_or(milliseconds{-1});
+  handler.duration("retention", retention);
+  if (retention.count() >= 0)
+    settings.handler.retention = retention;
 }
 
 Node start_value(Settings& settings) {
@@ -229,9 +270,10 @@ Node audit_sql_value(Settings& settings) {
   Node array;
   array.kind = Node::Kind::kArray;
   for (const AuditCheck& check : settings.options.audit.checks) {
-    array.items.push_back(
-        item_value(check.text, "name",
-                   check.name.empty() ? std::nullopt : std::optional{text_value(check.name)}));
+    std::map<std::string, Node> rest;
+    if (!check.name.empty())
+      rest.emplace("name", text_value(check.name));
+    array.items.push_back(item_value(check.text, std::move(rest)));
   }
   return array;
 }
@@ -240,12 +282,28 @@ Node statements_value(Settings& settings) {
   Node array;
   array.kind = Node::Kind::kArray;
   for (const SqlStatement& statement : settings.handler.sql) {
-    std::optional<Node> rows;
+    std::map<std::string, Node> rest;
     if (statement.expect_rows)
-      rows = integer_value(static_cast<std::int64_t>(*statement.expect_rows));
-    array.items.push_back(item_value(statement.text, "expect_rows", std::move(rows)));
+      rest.emplace("expect_rows", integer_value(static_cast<std::int64_t>(*statement.expect_rows)));
+    if (!statement.name.empty())
+      rest.emplace("name", text_value(statement.name));
+    array.items.push_back(item_value(statement.text, std::move(rest)));
   }
   return array;
+}
+
+Node retention_value(Settings& settings) {
+  return text_value(
+      format_duration(settings.handler.retention.value_or(settings.options.retention.keys)));
+}
+
+Node response_value(Settings& settings) {
+  const SqlResponse& response = settings.handler.response;
+  if (response.statement.empty())
+    return text_value(response.text);
+  Node named;
+  named.members.emplace("statement", text_value(response.statement));
+  return named;
 }
 
 }  // namespace pawl::config

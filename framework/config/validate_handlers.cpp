@@ -12,6 +12,8 @@ namespace pawl::config {
 
 namespace {
 
+constexpr std::size_t kLabelBytes = 255;
+
 /// One part of a function's name: plain, or in double quotes. The part is taken off `rest`.
 bool take_identifier(std::string_view& rest) {
   if (rest.starts_with('"')) {
@@ -96,6 +98,52 @@ void validate_action(const HandlerOptions& handler, const std::string& option,
   }
 }
 
+/// Where the response comes from is there, and can give one.
+void validate_response(const HandlerOptions& handler, const std::string& option,
+                       Validation& validation) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < handler.sql.size(); ++i) {
+    const std::string item = fmt::format("{}.sql[{}].name", option, i);
+    const std::string& name = handler.sql[i].name;
+    validation.label(item, name, kLabelBytes);
+    if (!name.empty() && !names.insert(name).second)
+      validation.add(item, in_quotes(name), "another statement has this name", "choose another");
+  }
+  const SqlResponse& response = handler.response;
+  const std::string item = option + ".response";
+  if (response.empty())
+    return;
+  if (handler.sql.empty()) {
+    validation.add(item, "", "only SQL handlers have one",
+                   handler.function.empty() ? "return it from the handler's code"
+                                            : "call the function in sql: sql = [\"SELECT ...\"]");
+  } else if (!response.text.empty() && !response.statement.empty()) {
+    validation.add(item, "", "has both text and statement", "keep one");
+  } else if (!response.text.empty()) {
+    if (handler.batch) {
+      validation.batch_sql(item, response.text);
+    } else {
+      validation.sql(item, response.text);
+    }
+    validation.response(item, response.text, handler.batch);
+  } else {
+    const auto named = std::ranges::find(handler.sql, response.statement, &SqlStatement::name);
+    const std::string place = item + ".statement";
+    if (named == handler.sql.end()) {
+      validation.add(place, in_quotes(response.statement), "no statement of sql has this name",
+                     fmt::format("write {{ text = \"...\", name = {} }} there",
+                                 in_quotes(response.statement)));
+      return;
+    }
+    validation.response(place, named->text, handler.batch);
+    if (named->expect_rows && *named->expect_rows != 1) {
+      validation.add(fmt::format("{}.sql[{}].expect_rows", option, named - handler.sql.begin()),
+                     std::to_string(*named->expect_rows), "the statement's one row is the response",
+                     "give 1, or remove it", place);
+    }
+  }
+}
+
 /// C++ handlers may bring a key function of their own, which only the program knows.
 void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defaults,
                   const std::string& option, Validation& validation) {
@@ -118,7 +166,11 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
   validate_topics(handler, option, validation);
   validation.condition(option + ".when", handler.when);
   validate_action(handler, option, validation);
+  validate_response(handler, option, validation);
   validate_key(handler, common.options.idempotency, option, validation);
+  if (handler.retention && *handler.retention != milliseconds{0})
+    validation.range(option + ".retention", *handler.retention, std::chrono::seconds{1},
+                     kLongestRetention);
   validate_own(common, handler, option, validation);
 }
 

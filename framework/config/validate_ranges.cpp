@@ -76,7 +76,7 @@ void validate_plain(const Settings& settings, Validation& validation) {
   }
   validation.backoff("postgres", own.options.postgres.retry_initial,
                      own.options.postgres.retry_max);
-  validation.failures("failures", own.options.failures, own.options.retention.keys);
+  validation.failures("failures", own.options.failures);
 }
 
 void validate_own(const Settings& settings, const HandlerOptions& handler, const std::string& name,
@@ -96,8 +96,16 @@ void validate_own(const Settings& settings, const HandlerOptions& handler, const
     std::visit(FieldCheck{dotted(name, option.name), also, own, validation}, option.field);
   }
   const FailureOptions& failures = own.options.failures;
-  if (failures != common.options.failures)
-    validation.failures(name, failures, common.options.retention.keys);
+  const bool own_failures = failures != common.options.failures;
+  if (own_failures)
+    validation.failures(name, failures);
+  const std::string keys_option =
+      handler.retention ? dotted(name, "retention") : std::string("retention.keys");
+  const std::string delays_option =
+      own_failures ? dotted(name, "retry_later") : std::string("failures.retry_later");
+  validation.retries_within(handler.retention && !own_failures ? keys_option : delays_option,
+                            failures, keys_option,
+                            handler.retention.value_or(common.options.retention.keys));
 }
 
 }  // namespace pawl::config

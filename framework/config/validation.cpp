@@ -57,8 +57,7 @@ void Validation::backoff(const std::string& section, std::chrono::milliseconds i
       "give the first delay in retry_initial and the longest in retry_max", first);
 }
 
-void Validation::failures(const std::string& section, const FailureOptions& options,
-                          std::chrono::milliseconds keys) {
+void Validation::failures(const std::string& section, const FailureOptions& options) {
   backoff(section, options.retry_initial, options.retry_max);
   if (options.then != FailurePolicy::kRetryLater || options.retry_later.empty())
     return;
@@ -72,15 +71,32 @@ void Validation::failures(const std::string& section, const FailureOptions& opti
             format_duration(first)),
         "give less, such as retry_for = \"1s\", or max_attempts", option);
   }
+}
+
+void Validation::retries_within(const std::string& option, const FailureOptions& options,
+                                const std::string& keys_option, std::chrono::milliseconds keys) {
+  if (options.then != FailurePolicy::kRetryLater || keys == std::chrono::milliseconds{0})
+    return;
   std::chrono::milliseconds all{0};
   for (const auto delay : options.retry_later)
     all += delay;
-  if (keys > std::chrono::milliseconds{0} && all >= keys) {
-    add(option, "",
-        fmt::format("takes {} together, and idempotency keys are removed after {}",
-                    format_duration(all), format_duration(keys)),
-        "give shorter delays, or a longer retention.keys", "retention.keys");
-  }
+  // Each handler that says nothing itself has the same.
+  const bool reported =
+      std::any_of(problems_.begin(), problems_.end(), [&](const Problem& problem) {
+        return problem.option == option && problem.also == "retention.keys";
+      });
+  if (all < keys || reported)
+    return;
+  const bool blames_keys = option == keys_option;
+  add(option, "",
+      blames_keys
+          ? fmt::format("idempotency keys are removed after {}, and retry_later takes {} together",
+                        format_duration(keys), format_duration(all))
+          : fmt::format("takes {} together, and idempotency keys are removed after {}",
+                        format_duration(all), format_duration(keys)),
+      blames_keys ? "give a longer one, or shorter delays"
+                  : fmt::format("give shorter delays, or a longer {}", keys_option),
+      blames_keys ? "" : keys_option);
 }
 
 void Validation::one_of(const std::string& option, const std::string& value,

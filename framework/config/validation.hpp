@@ -35,9 +35,13 @@ class Validation {
   void backoff(const std::string& section, std::chrono::milliseconds initial,
                std::chrono::milliseconds longest);
 
-  /// What a section's options about failures say together. `keys`: retention.keys, or zero.
-  void failures(const std::string& section, const FailureOptions& options,
-                std::chrono::milliseconds keys);
+  /// What a section's options about failures say together.
+  void failures(const std::string& section, const FailureOptions& options);
+
+  /// Whether keys are there until the last of retry_later, which `option` says, or `keys_option`
+  /// how long keys are kept: `keys`, zero for ever.
+  void retries_within(const std::string& option, const FailureOptions& options,
+                      const std::string& keys_option, std::chrono::milliseconds keys);
 
   void one_of(const std::string& option, const std::string& value,
               const std::vector<std::string_view>& names, const std::string& also = "");
@@ -59,6 +63,9 @@ class Validation {
   void sql(const std::string& option, const std::string& text);
   /// As sql(), for a statement that takes many messages at once.
   void batch_sql(const std::string& option, const std::string& text);
+  /// Beside sql() or batch_sql(): the statement can give a response. How many columns it returns
+  /// only PostgreSQL can tell.
+  void response(const std::string& option, const std::string& text, bool batch);
   /// A statement that has no message to take values from.
   void query(const std::string& option, const std::string& text);
 

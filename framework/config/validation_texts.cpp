@@ -1,6 +1,7 @@
 #include <string>
 
 #include "config/validation.hpp"
+#include "handlers/response_sql.hpp"
 #include "handlers/sql_text.hpp"
 #include "message/condition.hpp"
 #include "message/template.hpp"
@@ -56,6 +57,18 @@ void Validation::sql(const std::string& option, const std::string& text) {
     (void)handlers::SqlText::parse(text);
   } catch (const message::SyntaxError& error) {
     add(not_understood(option, error));
+  }
+}
+
+void Validation::response(const std::string& option, const std::string& text, bool batch) {
+  try {
+    const auto parsed =
+        batch ? handlers::SqlText::parse_batch(text) : handlers::SqlText::parse(text);
+    if (const auto problem = handlers::response_problem(parsed.sql())) {
+      add(option, "", *problem,
+          "write a SELECT, or an INSERT, UPDATE or DELETE with RETURNING, of one value");
+    }
+  } catch (const message::SyntaxError&) {  // NOLINT(bugprone-empty-catch): sql() reports it
   }
 }
 

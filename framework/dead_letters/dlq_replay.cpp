@@ -15,6 +15,7 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/letter_source.hpp"
 #include "dead_letters/replay.hpp"
+#include "engine/message_key.hpp"
 #include "retention/store/retention.hpp"
 
 namespace pawl::cli {
@@ -115,14 +116,23 @@ class ReplayRun {
                                                     consumer_.id, topic))
                   .first;
     }
-    if (!known->second || letter.timestamp >= *known->second)
+    auto before = known->second;
+    if (!before || letter.timestamp >= *before)
       return std::nullopt;
+    // Its own handler may keep keys for longer than others of the topic.
+    if (const auto* handler = replay_.handler_of(letter)) {
+      std::string buffer;
+      before = ledger::pruned_to(*session_, options_.postgres.schema,
+                                 engine::scope_name(options_.kafka, handler->scope, topic, buffer));
+      if (!before || letter.timestamp >= *before)
+        return std::nullopt;
+    }
     return fmt::format(
-        "its message is older than {}, and keys of before were removed (retention.keys): if the "
-        "same "
-        "event was applied from another message, it would be applied a second time; look for its "
+        "its message is older than {}, and keys of before were removed (retention.keys, or its "
+        "handler's retention): if the same event was applied from another message, it would be "
+        "applied a second time; look for its "
         "effects, then --force",
-        ledger::to_string(*known->second));
+        ledger::to_string(*before));
   }
 
   /// Whether it is resolved now.

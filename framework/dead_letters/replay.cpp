@@ -81,7 +81,7 @@ ledger::SourceId Replay::source_of(const std::string& topic) {
 
 ReplayResult Replay::one(const ledger::DeadLetter& letter) {
   try {
-    return read_and_apply(letter);
+    return with_message(letter, [&](const Message& message) { return apply(letter, message); });
   } catch (const postgres::Error& error) {
     throw unusable(error.what());
   } catch (const postgres::InDoubt& error) {
@@ -89,7 +89,16 @@ ReplayResult Replay::one(const ledger::DeadLetter& letter) {
   }
 }
 
-ReplayResult Replay::read_and_apply(const ledger::DeadLetter& letter) {
+const handlers::Binding* Replay::handler_of(const ledger::DeadLetter& letter) {
+  const handlers::Binding* found = nullptr;
+  (void)with_message(letter, [&](const Message& message) {
+    found = identify(context_.router, message).binding;
+    return ReplayResult{};
+  });
+  return found;
+}
+
+ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMessage& use) {
   if (letter.payload == "complete") {
     std::vector<Header> headers;
     headers.reserve(letter.headers.size());
@@ -107,7 +116,7 @@ ReplayResult Replay::read_and_apply(const ledger::DeadLetter& letter) {
     fields.headers = headers;
     fields.timestamp = letter.timestamp;
     fields.topic_id = letter.topic_id;
-    return apply(letter, Message(fields));
+    return use(Message(fields));
   }
   if (letter.payload == "erased")
     return {ReplayResult::Kind::kUnreadable, "its payload was erased"};
@@ -125,7 +134,7 @@ ReplayResult Replay::read_and_apply(const ledger::DeadLetter& letter) {
             fmt::format("its payload is {} here, and Kafka does not have the message any more",
                         letter.payload)};
   }
-  return apply(letter, record->view(letter.partition.topic, letter.topic_id));
+  return use(record->view(letter.partition.topic, letter.topic_id));
 }
 
 /// Whether its turn has not come. A handler that ran too early would fail for that, and its error

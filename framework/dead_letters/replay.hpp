@@ -52,9 +52,14 @@ class Replay {
   /// Throws FatalError when PostgreSQL cannot be used.
   ReplayResult one(const ledger::DeadLetter& letter);
 
+  /// Who would get it; nullptr: none of the handlers, or its message cannot be had.
+  const handlers::Binding* handler_of(const ledger::DeadLetter& letter);
+
  private:
+  using UseMessage = std::function<ReplayResult(const Message&)>;
+
   postgres::Session& session();
-  ReplayResult read_and_apply(const ledger::DeadLetter& letter);
+  ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
   ledger::SourceId source_of(const std::string& topic);
   std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
                                     postgres::Session& connection);

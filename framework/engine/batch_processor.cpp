@@ -203,11 +203,43 @@ void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame, S
       applied_messages_.push_back(messages_[index]);
     messages = applied_messages_;
   }
+  std::optional<handlers::BatchClaim> claim;
+  if (binding_->batch->stores_responses())
+    claim = claim_of_applied();
   subject.handler_begun = true;
+  std::vector<Response> responses;
   call_handler(session, [&]() -> Response {
-    binding_->batch->apply_batch(frame, {messages, columns_, applied_});
+    responses = binding_->batch->apply_batch(
+        frame, {messages, columns_, applied_, claim ? &*claim : nullptr});
     return std::nullopt;
   });
+  store(frame, responses);
+}
+
+handlers::BatchClaim BatchProcessor::claim_of_applied() const {
+  postgres::ArrayElements keys;
+  for (const auto index : applied_) {
+    if (entries_[index].fate == Fate::kClaimed) {
+      keys.add_text(entries_[index].key);
+    } else {
+      keys.add_null();
+    }
+  }
+  return {static_cast<std::int32_t>(scope_), keys.array()};
+}
+
+/// What code answered, for those that have a key to store it with.
+void BatchProcessor::store(postgres::Frame& frame, const std::vector<Response>& responses) {
+  ledger::KeyResponses stored;
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    const auto& entry = entries_[applied_[i]];
+    if (entry.fate != Fate::kClaimed || !responses[i])
+      continue;
+    require_fits(*binding_, responses[i]);
+    stored.add(entry.key, *responses[i]);
+  }
+  if (stored.size() > 0)
+    frame.defer_own(context_.batch_keys.store_responses(scope_, stored));
 }
 
 ledger::BatchCounts BatchProcessor::count() const {

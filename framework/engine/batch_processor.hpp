@@ -65,6 +65,8 @@ class BatchProcessor {
   std::string claim(postgres::Frame& frame, const BatchStep& step);
   std::vector<std::int64_t> look_up_duplicates(postgres::Frame& frame);
   void apply(postgres::Session& session, postgres::Frame& frame, Subject& subject);
+  [[nodiscard]] handlers::BatchClaim claim_of_applied() const;
+  void store(postgres::Frame& frame, const std::vector<Response>& responses);
   void finish(postgres::Frame& frame, const BatchStep& step);
   [[nodiscard]] ledger::BatchCounts count() const;
   void tell();

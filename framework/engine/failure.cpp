@@ -17,6 +17,10 @@ using postgres::FailureClass;
 Failure from_sqlstate(FailureClass kind, const std::string& sqlstate, std::string text) {
   Failure failure{kind, false, false, sqlstate, std::move(text)};
   failure.reason = ledger::dead_reason::kError;
+  if (sqlstate == postgres::kResponseTooLargeState) {
+    failure.permanent = true;
+    failure.reason = ledger::dead_reason::kPermanent;
+  }
   if (sqlstate == "25P02") {
     failure.text =
         "a statement of the handler failed and the handler went on as if it had not; nothing was "

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
 
@@ -44,6 +45,12 @@ void add_work(Fields& fields, const HandlerOptions& handler) {
     fields.add(statement.text);
     fields.add(statement.expect_rows ? fmt::format("{}", *statement.expect_rows) : "any");
   }
+  // Its statement's place tells what its name stands for.
+  const auto named =
+      std::ranges::find(handler.sql, handler.response.statement, &SqlStatement::name);
+  fields.add(handler.response.text);
+  fields.add(handler.response.statement.empty() ? "none"
+                                                : fmt::format("{}", named - handler.sql.begin()));
   fields.add(handler.isolation);
 }
 
@@ -54,6 +61,7 @@ void add_key(Fields& fields, const HandlerOptions& handler, const Options& optio
   fields.add(handler.scope.value_or(options.idempotency.scope));
   fields.add(handler.missing_key.value_or(options.idempotency.missing_key));
   fields.add(handler.conflict.value_or(options.idempotency.conflict));
+  fields.add(fmt::format("{}", handler.max_response.value_or(options.idempotency.max_response)));
 }
 
 }  // namespace

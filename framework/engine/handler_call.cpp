@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "dead_letters/store/dead_letters.hpp"
 #include "engine/failure.hpp"
 #include "handlers/handler_statement.hpp"
 #include "postgres/error.hpp"
@@ -27,6 +28,16 @@ Response call_handler(postgres::Session& session, const std::function<Response()
         fmt::format("the handler ended the transaction itself and then failed: {}",
                     what_was_thrown()));
   }
+}
+
+void require_fits(const handlers::Binding& binding, const Response& response) {
+  if (!response || response->size() <= binding.max_response)
+    return;
+  throw Unfit(
+      ledger::dead_reason::kPermanent,
+      fmt::format("{}: its response has {} bytes, idempotency.max_response allows {}; "
+                  "return less, or raise idempotency.max_response",
+                  handlers::handler_text(binding.label), response->size(), binding.max_response));
 }
 
 void tell_duplicate(const Observers& observers, const handlers::Binding& binding,

@@ -14,6 +14,9 @@ namespace pawl::engine {
 /// have committed one half.
 Response call_handler(postgres::Session& session, const std::function<Response()>& handler);
 
+/// Throws Unfit for a response that is larger than the handler's messages may store.
+void require_fits(const handlers::Binding& binding, const Response& response);
+
 /// Tells the binding's on_duplicate, if any, about a duplicate that is committed. What it throws is
 /// a warning.
 void tell_duplicate(const Observers& observers, const handlers::Binding& binding,

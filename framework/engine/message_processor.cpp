@@ -177,6 +177,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   }
 
   const auto response = run_handler(session, frame, hand, subject);
+  require_fits(hand.binding(), response);
   if (response)
     frame.defer_own(context_.keys.store_response(scope, subject.key, *response));
   emit_step(Step::kHandled, hand);

@@ -15,12 +15,18 @@ std::optional<ledger::ScopeId> ScopeCache::known(const handlers::Binding& bindin
   return found == scopes.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Of a scope and topic that a handler has.
+milliseconds ScopeCache::retention_of(const std::string& scope, std::string_view topic) const {
+  const auto found = retentions_.find({scope, std::string(topic)});
+  return found == retentions_.end() ? options_.retention.keys : found->second;
+}
+
 ledger::ScopeId ScopeCache::find(postgres::Session& session, const handlers::Binding& binding,
                                  std::string_view topic, ledger::SourceId source) {
   if (const auto scope = known(binding, topic, source))
     return *scope;
   const auto& name = name_of(binding, topic);
-  const auto scope = keys_.scope(session, name, source);
+  const auto scope = keys_.scope(session, name, source, retention_of(name, topic));
   scopes_[source].emplace(name, scope);
   return scope;
 }

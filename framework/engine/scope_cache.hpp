@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/key_retention.hpp"
 #include "handlers/router.hpp"
 #include "ledger/idempotency_keys.hpp"
 #include "ledger/types.hpp"
@@ -17,7 +18,7 @@ namespace pawl::engine {
 class ScopeCache {
  public:
   ScopeCache(const Options& options, const ledger::IdempotencyKeys& keys)
-      : options_(options), keys_(keys) {}
+      : options_(options), keys_(keys), retentions_(key_retentions(options)) {}
 
   /// Nullopt: not read yet.
   [[nodiscard]] std::optional<ledger::ScopeId> known(const handlers::Binding& binding,
@@ -30,10 +31,12 @@ class ScopeCache {
   void forget() { scopes_.clear(); }
 
  private:
+  [[nodiscard]] milliseconds retention_of(const std::string& scope, std::string_view topic) const;
   const std::string& name_of(const handlers::Binding& binding, std::string_view topic);
 
   const Options& options_;
   const ledger::IdempotencyKeys& keys_;
+  const KeyRetentions retentions_;
   std::map<ledger::SourceId, std::map<std::string, ledger::ScopeId>> scopes_;
   std::string name_;
 };

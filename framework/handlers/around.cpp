@@ -51,7 +51,9 @@ BatchFunction inside(const Arounds& arounds, const std::string& handler, BatchFu
     return function;
   return [&arounds, handler, function = std::move(function)](pqxx::dbtransaction& tx,
                                                              std::span<const Message> messages) {
-    call_inside(arounds, {handler, messages}, [&] { function(tx, messages); });
+    std::vector<Response> responses;
+    call_inside(arounds, {handler, messages}, [&] { responses = function(tx, messages); });
+    return responses;
   };
 }
 

@@ -1,18 +1,32 @@
 #include "handlers/batch_code_handler.hpp"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "handlers/handler_statement.hpp"
+
 namespace pawl::handlers {
 
 Response BatchCodeHandler::apply(postgres::Frame& frame, const Message& message,
                                  message::JsonView& /*json*/) const {
-  function_(frame, {&message, 1});
-  return std::nullopt;
+  const BatchColumns none;
+  auto responses = apply_batch(frame, {{&message, 1}, none, {}});
+  return responses.empty() ? std::nullopt : std::move(responses.front());
 }
 
 void BatchCodeHandler::collect(const Message& /*message*/, message::JsonView& /*json*/,
                                BatchColumns& /*columns*/) const {}
 
-void BatchCodeHandler::apply_batch(postgres::Frame& frame, const BatchMessages& batch) const {
-  function_(frame, batch.messages);
+std::vector<Response> BatchCodeHandler::apply_batch(postgres::Frame& frame,
+                                                    const BatchMessages& batch) const {
+  auto responses = function_(frame, batch.messages);
+  if (!responses.empty() && responses.size() != batch.messages.size()) {
+    throw std::logic_error(fmt::format(
+        "{} returned {} responses for {} messages; return one for each, in their order, or none",
+        handler_text(label_), responses.size(), batch.messages.size()));
+  }
+  return responses;
 }
 
 }  // namespace pawl::handlers

@@ -5,19 +5,41 @@
 #include <utility>
 
 #include "handlers/handler_statement.hpp"
-#include "handlers/sql_text.hpp"
+#include "handlers/response_sql.hpp"
 
 namespace pawl::handlers {
 
-BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place,
-                                 const std::vector<SqlStatement>& statements) {
-  for (std::size_t i = 0; i < statements.size(); ++i) {
-    auto text = SqlText::parse_batch(statements[i].text);
-    Entry entry{sql_label(place, i), {next_sql_name(), text.sql()}, {}, statements[i].where};
-    for (auto& value : std::move(text).parameters())
-      entry.columns.push_back(column_of(std::move(value)));
+BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place, const HandlerOptions& options,
+                                 std::size_t max_response, const std::string& schema) {
+  const auto& response = options.response;
+  const auto add_response = [&](const std::string& label, const SqlStatement& from) {
+    auto entry = make_entry(label, SqlText::parse_batch(from.text), from.where);
+    entry.response = entry.statement.text;
+    entry.statement.text = batch_response_sql(
+        entry.response, {label, max_response, std::nullopt, schema}, entry.columns.size());
+    entry.statement.rule = kBatchResponseColumns;
     entries_.push_back(std::move(entry));
+    stores_responses_ = true;
+  };
+  for (std::size_t i = 0; i < options.sql.size(); ++i) {
+    const auto& from = options.sql[i];
+    if (!response.statement.empty() && from.name == response.statement) {
+      add_response(sql_label(place, i), from);
+    } else {
+      entries_.push_back(
+          make_entry(sql_label(place, i), SqlText::parse_batch(from.text), from.where));
+    }
   }
+  if (!response.text.empty())
+    add_response(response_label(place), {response.text, std::nullopt, response.where});
+}
+
+BatchSqlHandler::Entry BatchSqlHandler::make_entry(std::string label, SqlText text,
+                                                   SourceLocation where) {
+  Entry entry{std::move(label), {next_sql_name(), text.sql(), {}}, {}, std::move(where), {}};
+  for (auto& value : std::move(text).parameters())
+    entry.columns.push_back(column_of(std::move(value)));
+  return entry;
 }
 
 std::size_t BatchSqlHandler::column_of(message::Template value) {
@@ -53,20 +75,32 @@ void BatchSqlHandler::collect(const Message& message, message::JsonView& json,
   }
 }
 
-void BatchSqlHandler::apply_batch(postgres::Frame& frame, const BatchMessages& batch) const {
+std::vector<Response> BatchSqlHandler::apply_batch(postgres::Frame& frame,
+                                                   const BatchMessages& batch) const {
   for (const auto& entry : entries_) {
     postgres::Parameters parameters;
     for (const auto column : entry.columns)
       parameters.add_text(batch.columns[column].array_of(batch.places));
+    if (!entry.response.empty() && batch.claim == nullptr) {
+      parameters.add_null();
+      parameters.add_null();
+    } else if (!entry.response.empty()) {
+      parameters.add_integer(batch.claim->scope);
+      parameters.add_text(batch.claim->keys);
+    }
     frame.defer(entry.statement, std::move(parameters), std::nullopt, entry.label);
   }
+  return {};
 }
 
 std::vector<DescribedStatement> BatchSqlHandler::statements() const {
   std::vector<DescribedStatement> described;
-  for (const auto& entry : entries_)
-    described.push_back(
-        {entry.label + " (for batches)", entry.statement.text, entry.columns.size(), entry.where});
+  for (const auto& entry : entries_) {
+    const auto own = entry.response.empty() ? 0U : 2U;
+    described.push_back({entry.label + " (for batches)", entry.statement.text,
+                         entry.columns.size() + own, entry.where, entry.response,
+                         entry.columns.size(), 2});
+  }
   return described;
 }
 

@@ -6,6 +6,7 @@
 
 #include "handlers/batch_handler.hpp"
 #include "handlers/handler_statement.hpp"
+#include "handlers/sql_text.hpp"
 #include "message/template.hpp"
 #include "pawl/options.hpp"
 #include "postgres/statement.hpp"
@@ -17,13 +18,16 @@ namespace pawl::handlers {
 class BatchSqlHandler final : public BatchHandler {
  public:
   /// As SqlHandler.
-  BatchSqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements);
+  BatchSqlHandler(const HandlerPlace& place, const HandlerOptions& options,
+                  std::size_t max_response, const std::string& schema);
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
   void collect(const Message& message, message::JsonView& json,
                BatchColumns& columns) const override;
-  void apply_batch(postgres::Frame& frame, const BatchMessages& batch) const override;
+  std::vector<Response> apply_batch(postgres::Frame& frame,
+                                    const BatchMessages& batch) const override;
+  [[nodiscard]] bool stores_responses() const override { return stores_responses_; }
   [[nodiscard]] std::vector<DescribedStatement> statements() const override;
 
  private:
@@ -32,12 +36,16 @@ class BatchSqlHandler final : public BatchHandler {
     postgres::Statement statement;
     std::vector<std::size_t> columns;  ///< of its parameters, in values_
     SourceLocation where;
+    std::string response;  ///< the text that gives them; empty: it gives none
   };
+
+  Entry make_entry(std::string label, SqlText text, SourceLocation where);
 
   std::size_t column_of(message::Template value);
 
   std::vector<message::Template> values_;  // each once, however often the statements name it
   std::vector<Entry> entries_;
+  bool stores_responses_ = false;
 };
 
 }  // namespace pawl::handlers

@@ -18,6 +18,11 @@ struct DescribedStatement {
   std::string sql;
   std::size_t parameters = 0;
   SourceLocation where = {};  ///< in the configuration; empty: it is not written there
+  /// The statement as it was written, where what it returns is stored as the response, with its
+  /// parameters, and how many columns that must have. Empty: it gives none.
+  std::string response = {};
+  std::size_t own_parameters = 0;
+  int columns = 0;
 };
 
 /// Says ahead which statements apply a message: they depend on nothing but the message, need no

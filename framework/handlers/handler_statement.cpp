@@ -35,6 +35,11 @@ std::string sql_label(const HandlerPlace& handler, std::size_t index) {
                      handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
 }
 
+std::string response_label(const HandlerPlace& handler) {
+  return fmt::format("{}.response{}", handler_option(handler.index),
+                     handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
+}
+
 std::string said_label(const std::string& handler, std::size_t index) {
   return fmt::format("handler {}, statement {}", handler, index + 1);
 }
@@ -47,6 +52,11 @@ HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t>
     return;
   if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
     raising_.emplace(postgres::Statement{name(prepared), *std::move(raising), plain_.publishes});
+}
+
+HandlerStatement::HandlerStatement(std::string sql, std::string rule)
+    : plain_{next_sql_name(), std::move(sql), false, std::move(rule)} {
+  plain_.publishes = postgres::calls_publish(plain_.text);
 }
 
 const postgres::Statement* HandlerStatement::counted_by_server() const {

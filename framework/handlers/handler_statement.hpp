@@ -28,6 +28,9 @@ struct HandlerPlace {
 /// What errors call a statement of the configuration: "handler[0].sql[1] (payment)".
 [[nodiscard]] std::string sql_label(const HandlerPlace& handler, std::size_t index);
 
+/// What errors call the statement of `response`: "handler[0].response (payment)".
+[[nodiscard]] std::string response_label(const HandlerPlace& handler);
+
 /// What a statement that code says is called: "handler payment, statement 2".
 [[nodiscard]] std::string said_label(const std::string& handler, std::size_t index);
 
@@ -40,6 +43,8 @@ class HandlerStatement {
   /// `schema` is pawl's.
   HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,
                    const std::string& schema, Prepared prepared = Prepared::kOnce);
+  /// One that counts its own rows, with postgres::Statement::rule.
+  HandlerStatement(std::string sql, std::string rule);
 
   /// For one message at a time: whoever reads the answer counts its rows.
   [[nodiscard]] const postgres::Statement& counted_by_reader() const { return plain_; }

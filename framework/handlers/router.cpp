@@ -47,18 +47,20 @@ std::string label_of(const HandlerOptions& options, std::size_t position) {
 }
 
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
-                                      std::size_t position, const Registry& registry,
-                                      const std::string& schema) {
+                                      std::size_t position, std::size_t max_response,
+                                      const Registry& registry, const std::string& schema) {
   if (!options.sql.empty() && options.batch)
-    return std::make_unique<BatchSqlHandler>(HandlerPlace{position, options.name}, options.sql);
+    return std::make_unique<BatchSqlHandler>(HandlerPlace{position, options.name}, options,
+                                             max_response, schema);
   if (!options.sql.empty())
-    return std::make_unique<SqlHandler>(HandlerPlace{position, options.name}, options.sql, schema);
+    return std::make_unique<SqlHandler>(HandlerPlace{position, options.name}, options, max_response,
+                                        schema);
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
   const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
-    return std::make_unique<BatchCodeHandler>(inside(arounds, label, *function));
+    return std::make_unique<BatchCodeHandler>(label, inside(arounds, label, *function));
   const auto* function = registry.find_handler(options.name);
   const auto* gives_statements = registry.find_statement_handler(options.name);
   if (function == nullptr && gives_statements == nullptr) {
@@ -99,7 +101,9 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->conflict = from.conflict.value_or(options.idempotency.conflict);
     binding->frame = {parse_isolation(from.isolation), from.timeout};
     binding->failures = from.failures.value_or(options.failures);
-    binding->handler = make_handler(from, binding->label, i, registry, options.postgres.schema);
+    binding->max_response = from.max_response.value_or(options.idempotency.max_response);
+    binding->handler = make_handler(from, binding->label, i, binding->max_response, registry,
+                                    options.postgres.schema);
     // A parked record key must be looked at for each message.
     if (!parks(binding->failures.then) && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();

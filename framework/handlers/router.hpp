@@ -33,6 +33,7 @@ struct Binding {
   std::string scope;  ///< empty: consumer and topic
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
+  std::size_t max_response = 0;  ///< bytes
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,9 @@ namespace pawl::handlers {
 /// rows and the message goes alone.
 class SqlHandler final : public Handler, private StatementPlanner {
  public:
-  /// `place` names the statements in errors, `schema` is pawl's. Throws SqlTextError,
-  /// message::TemplateError.
-  SqlHandler(const HandlerPlace& place, const std::vector<SqlStatement>& statements,
+  /// `place` names the statements in errors, `schema` is pawl's. `max_response`: bytes. Throws
+  /// SqlTextError, message::TemplateError.
+  SqlHandler(const HandlerPlace& place, const HandlerOptions& options, std::size_t max_response,
              const std::string& schema);
 
   Response apply(postgres::Frame& frame, const Message& message,
@@ -32,8 +33,11 @@ class SqlHandler final : public Handler, private StatementPlanner {
     SqlText text;
     HandlerStatement statement;
     SourceLocation where;
+    bool responds = false;
   };
 
+  void add_response(std::string label, const SqlStatement& statement, std::size_t max_response,
+                    const std::string& schema);
   [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,
                           message::JsonView& json) const override;
   static void fill(const Entry& entry, postgres::Parameters& parameters, const Message& message,

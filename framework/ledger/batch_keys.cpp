@@ -1,6 +1,7 @@
 #include "ledger/batch_keys.hpp"
 
 #include "ledger/rows.hpp"
+#include "message/hexadecimal.hpp"
 
 namespace pawl::ledger {
 namespace {
@@ -20,6 +21,14 @@ constexpr const char* kLookup = R"sql(
     FROM pawl.stored_keys($1::integer, $2::text[], $3::boolean)
 )sql";
 
+// Their sizes are known to be small enough.
+constexpr const char* kRespond = R"sql(
+  SELECT pawl.store_responses('', 2147483647, $1::integer, $2::text[],
+                              (SELECT array_agg(n)
+                                 FROM generate_series(1::bigint, cardinality($2::text[])) AS n),
+                              $3::bytea[])
+)sql";
+
 }  // namespace
 
 void KeysToClaim::clear() {
@@ -34,9 +43,16 @@ void KeysToClaim::add(const std::string& key, std::int64_t payload_hash, std::in
   offsets.add_integer(offset);
 }
 
+void KeyResponses::add(const std::string& key, std::string_view response) {
+  keys.add_text(key);
+  // PostgreSQL's form of bytea.
+  responses.add_text("\\x" + message::hexadecimal(response));
+}
+
 BatchKeys::BatchKeys(const std::string& schema)
     : claim_{"pawl_claim_batch", in_schema(kClaim, schema)},
-      lookup_{"pawl_lookup_batch", in_schema(kLookup, schema)} {}
+      lookup_{"pawl_lookup_batch", in_schema(kLookup, schema)},
+      respond_{"pawl_respond_batch", in_schema(kRespond, schema)} {}
 
 void BatchKeys::claim(postgres::Request& request, ScopeId scope, SourceId source,
                       std::int32_t partition, const KeysToClaim& keys) const {
@@ -77,6 +93,15 @@ std::vector<EarlierKey> BatchKeys::found(const PGresult* rows) {
                      bytes(rows, row, 2), instant(rows, row, 3)});
   }
   return found;
+}
+
+postgres::Request BatchKeys::store_responses(ScopeId scope, const KeyResponses& responses) const {
+  postgres::Request request;
+  auto& parameters = request.to(respond_);
+  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_text(responses.keys.array());
+  parameters.add_text(responses.responses.array());
+  return request;
 }
 
 }  // namespace pawl::ledger

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ledger/instant.hpp"
@@ -37,6 +38,15 @@ struct EarlierKey {
   Instant created;  ///< since when it vouches
 };
 
+/// Responses and the keys that they are stored with; each key once.
+struct KeyResponses {
+  postgres::ArrayElements keys;
+  postgres::ArrayElements responses;
+
+  void add(const std::string& key, std::string_view response);
+  [[nodiscard]] std::size_t size() const { return keys.size(); }
+};
+
 /// pawl.idempotency_keys for many messages of one partition at once; see IdempotencyKeys. Holds
 /// statements only; one instance serves all threads.
 class BatchKeys {
@@ -54,9 +64,14 @@ class BatchKeys {
                bool with_responses) const;
   [[nodiscard]] static std::vector<EarlierKey> found(const PGresult* rows);
 
+  /// With keys that this transaction has claimed.
+  [[nodiscard]] postgres::Request store_responses(ScopeId scope,
+                                                  const KeyResponses& responses) const;
+
  private:
   postgres::Statement claim_;
   postgres::Statement lookup_;
+  postgres::Statement respond_;
 };
 
 }  // namespace pawl::ledger

@@ -66,14 +66,16 @@ constexpr const char* kInsertScope =
     "INSERT INTO pawl.idempotency_scopes (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
 
 constexpr const char* kInsertUse = R"sql(
-  INSERT INTO pawl.scope_sources (scope_id, source_id)
-  SELECT scope_id, $2::integer FROM pawl.idempotency_scopes WHERE name = $1
-  ON CONFLICT DO NOTHING
+  INSERT INTO pawl.scope_sources AS u (scope_id, source_id, retention_ms)
+  SELECT scope_id, $2::integer, $3::bigint FROM pawl.idempotency_scopes WHERE name = $1
+  ON CONFLICT (scope_id, source_id) DO UPDATE
+     SET retention_ms = pawl.longer_retention(u.retention_ms, excluded.retention_ms)
 )sql";
 
 constexpr const char* kFindScope = R"sql(
   SELECT s.scope_id FROM pawl.idempotency_scopes s JOIN pawl.scope_sources u USING (scope_id)
    WHERE s.name = $1 AND u.source_id = $2::integer
+     AND u.retention_ms = pawl.longer_retention(u.retention_ms, $3::bigint)
 )sql";
 
 void fill(postgres::Parameters& parameters, const Claim& claim) {
@@ -155,11 +157,12 @@ postgres::Request IdempotencyKeys::store_response(ScopeId scope, const std::stri
   return request;
 }
 
-ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name,
-                               SourceId source) const {
+ScopeId IdempotencyKeys::scope(postgres::Session& session, const std::string& name, SourceId source,
+                               std::chrono::milliseconds retention) const {
   postgres::Parameters use;
   use.add_text(name);
   use.add_integer(static_cast<std::int64_t>(source));
+  use.add_integer(retention.count());
   const auto find = [&]() -> std::optional<ScopeId> {
     auto parameters = use;
     const auto result = session.exec(find_scope_, parameters);

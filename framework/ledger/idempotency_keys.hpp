@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,8 +79,10 @@ class IdempotencyKeys {
                                                  const std::string& response) const;
 
   /// The number of a scope, made when it is new. Stores that the source uses it, before its first
-  /// key: pruning asks what its partitions still need (pawl.scope_sources).
-  ScopeId scope(postgres::Session& session, const std::string& name, SourceId source) const;
+  /// key, and for how long keys are kept for it, unless it is kept for longer so far (pruning
+  /// stores what is configured): pruning asks what its partitions still need (pawl.scope_sources).
+  ScopeId scope(postgres::Session& session, const std::string& name, SourceId source,
+                std::chrono::milliseconds retention) const;
 
  private:
   postgres::Statement claim_;

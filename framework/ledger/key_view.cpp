@@ -18,7 +18,7 @@ constexpr const char* kScopes = R"sql(
 constexpr const char* kFind = R"sql(
   SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,
          to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-         k.payload_hash, octet_length(k.response)
+         k.payload_hash, k.response
     FROM pawl.idempotency_scopes s
     JOIN pawl.idempotency_keys k ON k.scope_id = s.scope_id AND k.key = $2
     LEFT JOIN pawl.consumer_topics t USING (source_id)
@@ -65,7 +65,7 @@ std::vector<KeyRow> find_key(postgres::Session& session, const std::string& sche
     for (int row = 0; row < PQntuples(rows); ++row) {
       keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
                       static_cast<std::int32_t>(integer(rows, row, 3)), integer(rows, row, 4),
-                      text(rows, row, 5), integer(rows, row, 6), optional_integer(rows, row, 7)});
+                      text(rows, row, 5), integer(rows, row, 6), bytes(rows, row, 7)});
     }
   }
   return keys;

@@ -19,7 +19,7 @@ struct KeyRow {
   std::int64_t offset = 0;
   std::string created_at;  ///< RFC 3339, UTC: when it was claimed, or renewed by a late duplicate
   std::int64_t payload_hash = 0;
-  std::optional<std::int64_t> response_bytes;
+  std::optional<std::string> response;  ///< bytes
 };
 
 /// A scope that was searched.

@@ -81,7 +81,7 @@ constexpr const char* kMissingRights = R"sql(
    UNION ALL
   SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)
     FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),
-                 ('idempotency_scopes', 'pruned_to'), ('idempotency_scopes', 'swept_to')) AS
+                 ('scope_sources', 'retention_ms'), ('idempotency_scopes', 'pruned_to'), ('idempotency_scopes', 'swept_to')) AS
                         needed (name, attribute)
     JOIN pg_class t ON t.relname = needed.name
     JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1

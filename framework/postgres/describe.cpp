@@ -70,4 +70,16 @@ std::optional<std::string> describe(Session& session, const std::string& sql,
   return problem;
 }
 
+int columns_of(Session& session, const std::string& sql) {
+  must(session, "BEGIN");
+  must_prepare(session, sql);
+  const Result described(PQdescribePrepared(session.raw(), kName));
+  if (PQresultStatus(described.get()) != PGRES_COMMAND_OK)
+    throw Error::from(described.get());
+  const int columns = PQnfields(described.get());
+  must(session, fmt::format("DEALLOCATE {}", kName));
+  must(session, "ROLLBACK");
+  return columns;
+}
+
 }  // namespace pawl::postgres

@@ -18,4 +18,7 @@ namespace pawl::postgres {
 std::optional<std::string> describe(Session& session, const std::string& sql,
                                     std::size_t parameters);
 
+/// How many columns a statement returns, which PostgreSQL is known to understand. Throws Error.
+int columns_of(Session& session, const std::string& sql);
+
 }  // namespace pawl::postgres

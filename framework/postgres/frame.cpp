@@ -98,6 +98,15 @@ void Frame::defer(std::shared_ptr<const Statement> statement, Parameters paramet
       {std::move(statement), {address, std::move(parameters)}, expect_rows, std::move(label)});
 }
 
+/// Says of a statement of the handler's why it is wrong, where PostgreSQL cannot know.
+Error Frame::explained(const Error& error, const Deferred& deferred) {
+  const auto& rule = deferred.request.statement->rule;
+  if (error.sqlstate() != "42601" || rule.empty())
+    return error;
+  return {error.sqlstate(), fmt::format("{}: {} ({})", deferred.label, rule, error.what()),
+          error.detail()};
+}
+
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   if (!deferred.expect_rows)
     return;
@@ -116,9 +125,11 @@ void Frame::flush() {
   Flight flight(session_, Cargo::kHandler);
   for (auto& deferred : statements)
     flight.add(deferred.request);
-  const auto results = flight.run();
+  const auto answers = flight.run_each();
+  if (answers.failure)
+    throw explained(*answers.failure, statements[answers.failed_at]);
   for (std::size_t i = 0; i < statements.size(); ++i)
-    check_rows(statements[i], results[i].get());
+    check_rows(statements[i], answers.results[i].get());
 }
 
 std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
@@ -150,9 +161,11 @@ bool Frame::can_start_next() const {
 /// Whose statement of the last flight failed. What runs at COMMIT is the handler's: deferred
 /// constraints and triggers.
 Error Frame::blame(const Error& error, std::size_t failed_at) const {
-  const bool own =
-      failed_at < deferred_.size() ? deferred_[failed_at].own : failed_at == deferred_.size();
-  return own ? error.as_own() : error;
+  const bool is_deferred = failed_at < deferred_.size();
+  const bool own = is_deferred ? deferred_[failed_at].own : failed_at == deferred_.size();
+  if (own)
+    return error.as_own();
+  return is_deferred ? explained(error, deferred_[failed_at]) : error;
 }
 
 void Frame::do_commit() {

@@ -93,6 +93,7 @@ class Frame final : public pqxx::dbtransaction {
 
   void do_commit() override;
   void do_abort() override;
+  [[nodiscard]] static Error explained(const Error& error, const Deferred& deferred);
   [[nodiscard]] Error blame(const Error& error, std::size_t failed_at) const;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
   [[nodiscard]] bool can_start_next() const;

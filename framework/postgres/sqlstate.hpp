@@ -22,7 +22,8 @@ enum class FailureClass {
 /// SQLSTATEs of pawl's own: raised by its functions (migrations/0001_schema.sql), the last one also
 /// by the engine. No code looks for the others: PW007 refuses to remove an owned register row,
 /// PW008 ends a pipelined message that is a duplicate or must wait (processed alone then), PW009 a
-/// statement that touched other than expect_rows, PW010 a command beside which keys were removed.
+/// statement that touched other than expect_rows, PW010 a command beside which keys were removed,
+/// PW013 a handler whose statement returned other rows than a response has.
 inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
@@ -33,6 +34,8 @@ inline constexpr std::string_view kResolvedState = "PW005";
 inline constexpr std::string_view kParkedBehindState = "PW006";
 /// A key that was claimed before is gone when it is looked at: the next try claims it.
 inline constexpr std::string_view kKeyVanishedState = "PW011";
+/// A response is larger than idempotency.max_response: it would be at the next attempt, too.
+inline constexpr std::string_view kResponseTooLargeState = "PW014";
 
 /// Where an error was met; its code alone says too little.
 struct Circumstances {

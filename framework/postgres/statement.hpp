@@ -18,6 +18,8 @@ struct Statement {
   std::string text;
   /// It writes to the outbox: whoever publishes is told once that is committed.
   bool publishes = false;
+  /// What it must be, for the error that says that it is not (42601); empty: that says enough.
+  std::string rule = {};
 };
 
 }  // namespace pawl::postgres

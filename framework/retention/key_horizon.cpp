@@ -27,7 +27,8 @@ std::optional<std::string> KeyHorizon::refusal(const TopicPartition& partition,
   return fmt::format(
       "{} [{}] cannot go back to {}: messages before offset {} are older than {}, and keys of "
       "before "
-      "were removed (retention.keys). They would not be recognised, and what they did would be "
+      "were removed (retention.keys, or a handler's retention). They would not be recognised, and "
+      "what they did would be "
       "done "
       "a second time. Give an offset from {} on; or --force, if their effects may be repeated or "
       "were taken back",

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/context.hpp"
-#include "engine/message_key.hpp"
 #include "pawl/errors.hpp"
+#include "retention/scope_retention.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -62,12 +62,15 @@ std::string removed_text(const RetentionReport& report) {
 }
 
 RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer,
-                             const kafka::Client& kafka, std::string holder, Pause pause)
+                             const kafka::Client& kafka, std::string holder, Pause pause,
+                             std::optional<milliseconds> older_than)
     : options_(options),
       kafka_(kafka),
       retention_(options.postgres.schema, consumer),
       holder_(std::move(holder)),
-      pause_(std::move(pause)) {}
+      pause_(std::move(pause)),
+      older_than_(older_than),
+      configured_(key_retentions(options)) {}
 
 RetentionReport RetentionPass::run(postgres::Session& session, PassMode mode) {
   if (PQserverVersion(session.raw()) < kOldestServer) {
@@ -94,13 +97,11 @@ void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionRe
   const auto& retention = options_.retention;
   const bool dry_run = mode == PassMode::kDryRun;
   report.at = retention_.now(session);
-  if (retention.keys != milliseconds{0}) {
-    const auto chosen = cutoffs(session, mode, report);
-    if (dry_run) {
-      report.keys = chosen.empty() ? 0 : retention_.count_keys(session, chosen);
-    } else if (!chosen.empty()) {
-      sweep(session, chosen, report);
-    }
+  const auto chosen = cutoffs(session, mode, report);
+  if (dry_run) {
+    report.keys = chosen.empty() ? 0 : retention_.count_keys(session, chosen);
+  } else if (!chosen.empty()) {
+    sweep(session, chosen, report);
   }
   if (!dry_run) {
     remove_records(session, report);
@@ -118,16 +119,27 @@ void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionRe
 // that it shares with others: by scope, the topic that nothing is known of.
 std::map<std::string, std::string> RetentionPass::register_uses(postgres::Session& session) const {
   std::map<std::string, std::string> unknown;
-  std::string buffer;
-  for (const auto& handler : options_.handlers) {
-    const auto& configured = handler.scope.value_or(options_.idempotency.scope);
-    for (const auto& topic : handler.topics) {
-      const auto& scope = scope_name(options_.kafka, configured, topic, buffer);
-      if (!retention_.register_use(session, scope, topic))
-        unknown.emplace(scope, topic);
-    }
+  for (const auto& [place, retention] : configured_) {
+    if (!retention_.register_use(session, place.first, place.second, retention))
+      unknown.emplace(place.first, place.second);
   }
   return unknown;
+}
+
+/// What counts for this consumer's topics now.
+KeyRetentions RetentionPass::in_force(const std::vector<ledger::PrunableScope>& scopes) const {
+  auto retentions = configured_;
+  if (!older_than_)
+    return retentions;
+  for (auto& [place, retention] : retentions)
+    retention = *older_than_;
+  for (const auto& scope : scopes) {
+    for (const auto& user : scope.users) {
+      if (user.own)
+        retentions.insert_or_assign({scope.name, user.topic}, *older_than_);
+    }
+  }
+  return retentions;
 }
 
 std::vector<ledger::KnownEnd> RetentionPass::ask_ends(postgres::Session& session,
@@ -173,22 +185,33 @@ std::map<ledger::ScopeId, ledger::Instant> RetentionPass::cutoffs(postgres::Sess
   std::map<std::string, std::string> unknown;
   if (mode != PassMode::kDryRun)
     unknown = register_uses(session);
-  const auto ends = ask_ends(session, report);
-  const auto due = options_.retention.keys / kSweepsPerRetention;
+  const auto otherwise = older_than_.value_or(options_.retention.keys);
+  auto scopes = retention_.scopes(session);
+  const auto own = in_force(scopes);
+  const auto kept = [&](const ledger::PrunableScope& scope) {
+    return retention_of(scope, own, otherwise);
+  };
+  const bool any =
+      std::ranges::any_of(scopes, [&](const auto& scope) { return kept(scope).count() > 0; });
+  const auto ends = any ? ask_ends(session, report) : std::vector<ledger::KnownEnd>{};
   std::map<ledger::ScopeId, ledger::Instant> chosen;
-  for (auto& scope : retention_.scopes(session)) {
+  for (auto& scope : scopes) {
     ScopeRetention one;
+    one.kept = kept(scope);
     const auto ask = [&](bool store) {
-      return retention_.cutoff(session, scope.id, options_.retention.keys, report.at, ends, store);
+      return retention_.cutoff(session, scope.id, one.kept, report.at, ends, store);
     };
-    if (const auto missing = unknown.find(scope.name); missing != unknown.end()) {
+    if (one.kept == milliseconds{0}) {
+      // None may go.
+    } else if (const auto missing = unknown.find(scope.name); missing != unknown.end()) {
       one.cutoff.held_by =
           fmt::format("topic {}, which this consumer has not met yet", missing->second);
     } else {
       one.cutoff = ask(false);
     }
-    one.swept = one.cutoff.keys && (mode != PassMode::kWhenDue || !scope.swept_to ||
-                                    *one.cutoff.keys - *scope.swept_to >= due);
+    one.swept =
+        one.cutoff.keys && (mode != PassMode::kWhenDue || !scope.swept_to ||
+                            *one.cutoff.keys - *scope.swept_to >= one.kept / kSweepsPerRetention);
     if (one.swept && mode != PassMode::kDryRun) {
       one.cutoff = ask(true);
       one.swept = one.cutoff.keys.has_value();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/key_retention.hpp"
 #include "kafka/client.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
@@ -19,7 +20,8 @@ namespace pawl::engine {
 struct ScopeRetention {
   ledger::PrunableScope scope;  ///< as it was before
   ledger::Cutoff cutoff;
-  bool swept = false;  ///< it was, or would be, part of this pass' sweep
+  milliseconds kept{0};  ///< how long keys are kept; zero: for ever
+  bool swept = false;    ///< it was, or would be, part of this pass' sweep
 };
 
 struct RetentionReport {
@@ -51,9 +53,11 @@ class RetentionPass {
   /// Waits; false: stop. Called between transactions, so that stopping is prompt.
   using Pause = std::function<bool(std::chrono::milliseconds)>;
 
-  /// `holder` names this process. The references outlive the object.
+  /// `holder` names this process. `older_than`: instead of what this consumer wants; what
+  /// others want who share their scopes holds all the same. The references outlive the object.
   RetentionPass(const Options& options, ledger::ConsumerId consumer, const kafka::Client& kafka,
-                std::string holder, Pause pause);
+                std::string holder, Pause pause,
+                std::optional<milliseconds> older_than = std::nullopt);
 
   /// Throws postgres::Error, postgres::InDoubt (repeat it), or FatalError when the server is too
   /// old.
@@ -67,6 +71,7 @@ class RetentionPass {
   std::vector<ledger::KnownEnd> ask_ends(postgres::Session& session, RetentionReport& report) const;
   std::map<ledger::ScopeId, ledger::Instant> cutoffs(postgres::Session& session, PassMode mode,
                                                      RetentionReport& report) const;
+  [[nodiscard]] KeyRetentions in_force(const std::vector<ledger::PrunableScope>& scopes) const;
   void sweep(postgres::Session& session, const std::map<ledger::ScopeId, ledger::Instant>& cutoffs,
              RetentionReport& report);
   void remove_records(postgres::Session& session, RetentionReport& report);
@@ -78,6 +83,8 @@ class RetentionPass {
   ledger::Retention retention_;
   std::string holder_;
   Pause pause_;
+  std::optional<milliseconds> older_than_;
+  KeyRetentions configured_;
   Clock::time_point lease_due_;
 };
 

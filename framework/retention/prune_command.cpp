@@ -31,15 +31,15 @@ struct Arguments {
   bool json = false;
 };
 
-milliseconds retention_of(const Arguments& arguments, const Options& options) {
+std::optional<milliseconds> older_than(const Arguments& arguments) {
   if (arguments.older_than.empty())
-    return options.retention.keys;
+    return std::nullopt;
   const auto age = config::parse_duration(arguments.older_than);
   if (!age || *age < std::chrono::seconds{1}) {
     throw BadCall(fmt::format("--older-than {}: give a time of at least 1s, as 90s, 15m, 12h or 7d",
                               arguments.older_than));
   }
-  return *age;
+  return age;
 }
 
 std::string when(const std::optional<ledger::Instant>& time) {
@@ -60,8 +60,9 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   json["outbox_discarded"] = report.discarded;
   json["kafka_problem"] = or_null(report.kafka_problem);
   auto& scopes = json["scopes"] = Json::array();
-  for (const auto& [scope, cutoff, swept] : report.scopes) {
+  for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     scopes.push_back({{"scope", scope.name},
+                      {"retention_ms", kept.count()},
                       {"keys_before", time_or_null(cutoff.keys)},
                       {"held_by", or_null(cutoff.held_by)},
                       {"unusable_time", or_null(cutoff.unusable_time)},
@@ -72,9 +73,10 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
 
 void print(const engine::RetentionReport& report, bool dry_run) {
   if (!report.scopes.empty()) {
-    Table table({{"SCOPE"}, {"KEYS GO BEFORE"}, {"WENT BEFORE"}, {"HELD BACK BY"}});
-    for (const auto& [scope, cutoff, swept] : report.scopes) {
-      table.add({scope.name, when(cutoff.keys), when(scope.pruned_to),
+    Table table({{"SCOPE"}, {"KEPT FOR"}, {"KEYS GO BEFORE"}, {"WENT BEFORE"}, {"HELD BACK BY"}});
+    for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
+      table.add({scope.name, kept == milliseconds{0} ? "ever" : config::format_duration(kept),
+                 when(cutoff.keys), when(scope.pruned_to),
                  cutoff.held_by.empty() ? "-" : cutoff.held_by});
     }
     std::cout << table.text() << '\n';
@@ -93,8 +95,8 @@ std::string holder() {
   return fmt::format("command:{}:{:08x}", ::getpid(), random());
 }
 
-int prune(Options options, const Arguments& arguments) {
-  options.retention.keys = retention_of(arguments, options);
+int prune(const Options& options, const Arguments& arguments) {
+  const auto age = older_than(arguments);
   auto settings = engine::pruning_settings(options);
   const auto first = connect_database(options);
   const auto consumer = require_consumer(*first, options);
@@ -102,10 +104,13 @@ int prune(Options options, const Arguments& arguments) {
   if (arguments.dry_run)
     session.require_statement_timeout(kDryRunTimeout);
   const auto kafka = make_client(options);
-  engine::RetentionPass pruning(options, consumer.id, *kafka, holder(), [](milliseconds time) {
-    std::this_thread::sleep_for(time);
-    return true;
-  });
+  engine::RetentionPass pruning(
+      options, consumer.id, *kafka, holder(),
+      [](milliseconds time) {
+        std::this_thread::sleep_for(time);
+        return true;
+      },
+      age);
   const auto report = [&] {
     try {
       return pruning.run(session,
@@ -143,7 +148,8 @@ void add_prune(Command& parser, Commands& commands) {
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("--older-than", arguments->older_than,
-                   "Instead of retention.keys; counted from the oldest message that waits")
+                   "Instead of what the handlers keep (retention.keys or their own retention); "
+                   "counted from the oldest message that waits")
       ->type_name("DURATION");
   command->add_flag("--dry-run", arguments->dry_run, "Only count what would go");
   command->add_flag("--json", arguments->json, "For machines");

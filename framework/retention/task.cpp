@@ -94,7 +94,6 @@ void RetentionTask::tell(const RetentionReport& report) {
     emit(Step::kPruned, fmt::format("retention removed {}{}", removed_text(report),
                                     report.interrupted ? ", and goes on later" : ""));
   }
-  const auto& retention = context_.options.retention;
   if (report.kafka_problem.empty()) {
     warned_.erase("Kafka");
   } else {
@@ -103,25 +102,24 @@ void RetentionTask::tell(const RetentionReport& report) {
                           "partition counts as one with messages left: {}",
                           report.kafka_problem));
   }
-  for (const auto& [scope, cutoff, swept] : report.scopes) {
+  for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     if (!cutoff.unusable_time.empty())
       warn_once(Warning::kRetentionUncertain, "time of " + cutoff.unusable_time,
                 unusable_time_text(cutoff.unusable_time));
     // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
     const bool late =
-        !cutoff.held_by.empty() && (!cutoff.keys || report.at - *cutoff.keys > 2 * retention.keys);
+        !cutoff.held_by.empty() && (!cutoff.keys || report.at - *cutoff.keys > 2 * kept);
     if (!late) {
       warned_.erase(scope.name);
       continue;
     }
     warn_once(
         Warning::kKeysHeld, scope.name,
-        fmt::format(
-            "retention: keys of scope {} stay {}because of {}; process it, or see "
-            "docs/retention.md",
-            scope.name,
-            cutoff.keys ? fmt::format("beyond {} ", config::format_duration(retention.keys)) : "",
-            cutoff.held_by));
+        fmt::format("retention: keys of scope {} stay {}because of {}; process it, or see "
+                    "docs/retention.md",
+                    scope.name,
+                    cutoff.keys ? fmt::format("beyond {} ", config::format_duration(kept)) : "",
+                    cutoff.held_by));
   }
 }
 

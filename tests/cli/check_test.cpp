@@ -33,6 +33,34 @@ TEST_CASE("check says everything that is wrong at once") {
   CHECK_THAT(outcome.out, ContainsSubstring("4 things are wrong"));
 }
 
+TEST_CASE("check says of a response what it must be") {
+  struct Case {
+    std::string handler;
+    int code;
+    std::string says;
+  };
+  const auto [handler, code, says] = GENERATE(
+      Case{"response = \"SELECT balance FROM accounts WHERE id = {/account}\"", 0,
+           "ok      handler[0].response\n"},
+      Case{"response = \"SELECT id, balance FROM accounts\"", 1,
+           "handler[0].response: it returns 2 columns; a response is one column"},
+      Case{"response = \"SELECT missing FROM accounts\"", 1,
+           "handler[0].response: column \"missing\" does not exist"},
+      Case{"batch = true\nresponse = \"SELECT n, v FROM unnest({/account}::text[]) WITH ORDINALITY"
+           " AS m (v, n)\"",
+           0, "ok      handler[0].response (for batches)\n"},
+      Case{"batch = true\nresponse = \"SELECT {/account}::text[]\"", 1,
+           "handler[0].response (for batches): it returns 1 columns; the responses of a batch are "
+           "two columns"});
+  CAPTURE(handler);
+  Site site;
+  site.handler = "sql = \"SELECT 1\"\n" + handler + "\n";
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == code);
+  CHECK_THAT(outcome.out, ContainsSubstring(says));
+}
+
 TEST_CASE("check says whether the topic of dead letters is there") {
   Site site;
   site.more = "[dead_letters]\ntopic = \"no-such-dead\"\n";

@@ -30,6 +30,43 @@ TEST_CASE("keys show tells where a key was first seen, and of a conflict both po
   CHECK(site.run({"keys", "show", "first", "--scope", "other"}).code == 2);
 }
 
+TEST_CASE("keys show prints the response, bounded, and never as what steers a terminal") {
+  Site site;
+  site.handler =
+      "sql = \"SELECT 1\"\nresponse = \"SELECT convert_from(decode({/account}, 'hex'), 'UTF8')"
+      " WHERE {/amount}::int = 1 UNION ALL SELECT NULL WHERE {/amount}::int = 2\"\n";
+  site.pay(0, "text", "68c3bc0a1b5b31", "1");
+  site.pay(0, "none", "", "2");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.handler = "sql = \"SELECT 1\"\nresponse = \"SELECT decode({/account}, 'hex')\"\n";
+  site.pay(0, "bytes", "00ff41", "1");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto show = [&](const std::string& key, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"keys", "show", key});
+    const auto shown = site.run(more);
+    CHECK(shown.code == 0);
+    return shown.out;
+  };
+  const auto json = [&](const std::string& key, std::vector<std::string> more = {}) {
+    more.emplace_back("--json");
+    return nlohmann::json::parse(show(key, more)).at("seen")[0];
+  };
+  CHECK_THAT(show("text"), ContainsSubstring("hex, 7 bytes: 68c3bc0a1b5b31\n"));
+  CHECK_THAT(show("text", {"--max-bytes", "4"}),
+             ContainsSubstring("text, 7 bytes: h\xc3\xbc\n... (cut; --max-bytes 7 shows all)"));
+  CHECK_THAT(show("text", {"--max-bytes", "2"}),
+             ContainsSubstring("text, 7 bytes: h... (cut; --max-bytes 7 shows all)"));
+  CHECK_THAT(show("bytes"), ContainsSubstring("hex, 3 bytes: 00ff41"));
+  CHECK(show("none").find("Response") == std::string::npos);
+  CHECK(json("text").at("response") == "h\xc3\xbc\n\x1b[1");
+  CHECK(json("text", {"--max-bytes", "1"}).at("response") ==
+        nlohmann::json{{"text", "h"}, {"cut", true}});
+  CHECK(json("text").at("response_bytes") == 7);
+  CHECK(json("bytes").at("response") == nlohmann::json{{"base64", "AP9B"}});
+  CHECK(json("none").at("response").is_null());
+  CHECK(site.run({"keys", "show", "text", "--max-bytes", "0"}).code == 2);
+}
+
 TEST_CASE("keys show says that a key is not there, and whether it may have been removed") {
   Site site;
   site.pay(0, "first", "a", "1");
@@ -80,6 +117,20 @@ TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL make
   CHECK(text.code == 0);
   CHECK_THAT(text.out, ContainsSubstring("kept for 7d") && ContainsSubstring("write-ahead log"));
   CHECK(site.run({"keys", "estimate", "--rate", "0"}).code == 2);
+
+  site.more =
+      "name = \"pay\"\nretention = \"30d\"\n[[handler]]\ntopics = [\"other\"]\n"
+      "name = \"short\"\nretention = \"1d\"\nsql = \"SELECT 1\"\n";
+  const auto of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"keys", "estimate", "--rate", "1", "--key-bytes", "36"});
+    return site.run(more).out;
+  };
+  CHECK_THAT(of({}), ContainsSubstring("kept for 30d"));
+  CHECK_THAT(of({"--handler", "short"}), ContainsSubstring("kept for 1d"));
+  CHECK_THAT(of({"--handler", "short", "--retention", "2d"}), ContainsSubstring("kept for 2d"));
+  const auto unknown = site.run({"keys", "estimate", "--rate", "1", "--handler", "other"});
+  CHECK(unknown.code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("no handler has this name; there is pay, short"));
 }
 
 TEST_CASE("check and run warn of a key that looks like the id of a thing, and go on") {

@@ -113,7 +113,7 @@ TEST_CASE("what waits for another consumer of a named scope keeps its keys") {
   Aging one;
   Aging other;
   other.url = one.url;
-  one.more = other.more = "scope = \"shared\"\n";
+  one.more = other.more = "scope = \"shared\"\nretention = \"1h\"\n";
   one.pay_many_before(600min, 0, "e", 10);
   one.drain();
   other.pay_before(600min, 0, "x");
@@ -129,6 +129,74 @@ TEST_CASE("what waits for another consumer of a named scope keeps its keys") {
   CHECK_THAT(one.prune().out, ContainsSubstring("removed 1 keys"));
   one.age_keys("10 hours");
   CHECK_THAT(one.prune().out, ContainsSubstring("removed 10 keys"));
+}
+
+TEST_CASE("a handler keeps its keys for as long as it says, not as retention.keys does") {
+  Aging site;
+  site.pay_many(0, "e", 5);
+  site.more = "retention = \"2h\"\n";
+  site.drain();
+  site.age_keys("90 minutes");
+  const auto prune = [&](const std::string& keys) {
+    const auto pruned = site.run({"prune", "--set", "retention.keys=" + keys});
+    INFO(pruned.out << pruned.err);
+    CHECK(pruned.code == 0);
+    return pruned.out;
+  };
+  CHECK_THAT(prune("1h"), ContainsSubstring("removed 0 keys") && ContainsSubstring(" 2h "));
+  site.more = "retention = \"0s\"\n";
+  CHECK_THAT(prune("1h"), ContainsSubstring("removed 0 keys") && ContainsSubstring(" ever "));
+  site.more = "retention = \"1h\"\n";
+  CHECK_THAT(prune("0s"), ContainsSubstring("removed 5 keys"));
+}
+
+TEST_CASE("of handlers that share a scope the longest retention counts, also of other consumers") {
+  Aging one;
+  Aging other;
+  other.url = one.url;
+  one.more = "scope = \"shared\"\nretention = \"1h\"\n";
+  other.more = "scope = \"shared\"\nretention = \"5h\"\n";
+  one.pay_many(0, "e", 5);
+  one.drain();
+  other.pay_many(0, "x", 5);
+  other.drain();
+  one.age_keys("3 hours");
+  // What the other one has stored counts, whoever removes, and whatever an operator says here.
+  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 0 keys"));
+  CHECK_THAT(one.prune().out, ContainsSubstring("removed 0 keys"));
+  // Until it wants less: a run that starts only ever prolongs, a removal stores what is configured.
+  other.more = "scope = \"shared\"\nretention = \"2h\"\n";
+  other.pay(0, "y", "a", "1");
+  other.drain();
+  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 0 keys"));
+  CHECK_THAT(other.run({"prune"}).out, ContainsSubstring("removed 10 keys"));
+  one.age_keys("90 minutes");
+  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 0 keys"));
+  one.age_keys("31 minutes");
+  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 1 keys"));
+}
+
+TEST_CASE("a letter is replayed as long as its own handler keeps keys") {
+  Aging site;
+  const std::string failing = "then = \"dead-letter\"\nsql = \"SELECT 1 / {/amount}::int\"\n";
+  site.handler = "when = '{/account} == \"a\"'\nscope = \"short\"\nretention = \"1h\"\n" + failing +
+                 "[[handler]]\ntopics = [\"" + site.topic +
+                 "\"]\nscope = \"long\"\nretention = \"5h\"\n" + failing;
+  site.pay_before(180min, 0, "short", "0");
+  site.pay(0, "long", "b", "0");
+  site.pay_many(0, "e", 3);
+  site.drain();
+  REQUIRE(site.sql("SELECT count(*) FROM pawl.dead_letters") == "2");
+  site.sql(
+      "UPDATE pawl.dead_letters SET timestamp_ms = timestamp_ms - 3 * 3600 * 1000"
+      " WHERE idempotency_key = 'long'");
+  site.age_keys("2 hours");
+  REQUIRE_THAT(site.run({"prune"}).out, ContainsSubstring("removed 3 keys"));
+  const auto dry = site.run({"dlq", "replay", "--all", "--dry-run"});
+  INFO(dry.out << dry.err);
+  CHECK_THAT(dry.out, ContainsSubstring("would replay 1 dead letters"));
+  CHECK_THAT(dry.err,
+             ContainsSubstring("[0] offset 0") && ContainsSubstring("handler's retention"));
 }
 
 TEST_CASE("a configured topic of a named scope that was never met keeps its keys") {

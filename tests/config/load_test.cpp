@@ -76,7 +76,10 @@ isolation = "read committed"
 [[handler]]
 topics = ["t"]
 when = '{header:type} == "b"'
-sql = ["SELECT 1", { text = "SELECT 2", expect_rows = 0 }]
+sql = [{ text = "SELECT 1", expect_rows = 0 }, { text = "SELECT 2", name = "two" }]
+response = { statement = "two" }
+max_response = "2KiB"
+retention = "30d"
 missing_key = "process"
 [[handler]]
 topics = ["t"]
@@ -103,7 +106,13 @@ topics = ["v"]
   CHECK(first.where == "a.toml:7");
   const HandlerOptions& second = options.handlers[1];
   REQUIRE(second.sql.size() == 2);
-  CHECK(second.sql[1].expect_rows == 0U);
+  CHECK(second.sql[0].expect_rows == 0U);
+  CHECK(second.sql[1].name == "two");
+  CHECK(second.response.statement == "two");
+  CHECK(second.max_response == 2048U);
+  CHECK(second.retention == 24h * 30);
+  CHECK(first.response.empty());
+  CHECK(first.retention == std::nullopt);
   CHECK(second.key == std::nullopt);
   CHECK(second.conflict == std::nullopt);
   CHECK(second.timeout == 2s);

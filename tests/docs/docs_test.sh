@@ -92,14 +92,18 @@ require "payments in the ledger after the README" 1000 "$(query 'SELECT count(*)
 require "entries of the accounts" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 require "duplicates" 10 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
 
-# The handler of docs/batches.md in the same config, against what stands in the database.
-{
-    sed '/^\[\[handler/,$d' conf/payments.toml
-    "$root/tests/docs/blocks" "$root/docs/batches.md" handler.toml
-} >"$work/batches.toml"
-pawl check --config "$work/batches.toml" >"$work/output" 2>&1 ||
-    { cat "$work/output" >&2; fail "check refuses the handler of docs/batches.md"; }
-grep -q 'payments' "$work/output" || fail "check did not look at the handler of docs/batches.md"
+# Handlers of other pages in the same config, against what stands in the database.
+check_handler() { # MARKDOWN BLOCK
+    {
+        sed '/^\[\[handler/,$d' conf/payments.toml
+        "$root/tests/docs/blocks" "$root/$1" "$2"
+    } >"$work/$2"
+    pawl check --config "$work/$2" >"$work/output" 2>&1 ||
+        { cat "$work/output" >&2; fail "check refuses $2 of $1"; }
+    grep -q 'payments' "$work/output" || fail "check did not look at $2 of $1"
+}
+check_handler docs/batches.md handler.toml
+for block in response.toml statement.toml batch.toml; do check_handler docs/responses.md "$block"; done
 
 # The config of docs/outbox.md that only relays.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
@@ -112,6 +116,7 @@ consumer=$!
 run_blocks "$root/docs/operations.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
 run_blocks "$root/docs/retention.md"
+run_blocks "$root/docs/responses.md"
 caught_up() {
     [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
                  WHERE state = 'running'") == '8|1010' ]]

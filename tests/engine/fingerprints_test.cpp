@@ -38,6 +38,11 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   CHECK(change("t", [](auto& o) { o.handlers[0].sql.clear(); }) == "handlers");
   CHECK(change("t", [](auto& o) { o.handlers[0].batch = true; }) == "handlers");
   CHECK(change("t", [](auto& o) { o.handlers[0].isolation = "serializable"; }) == "handlers");
+  CHECK(change("t", [](auto& o) { o.handlers[0].response.text = "SELECT 1"; }) == "handlers");
+  CHECK(change("t", [](auto& o) {
+          o.handlers[0].sql[0].name = o.handlers[0].response.statement = "a";
+        }) == "handlers");
+  CHECK(change("t", [](auto& o) { o.handlers[0].max_response = 2048; }) == "keys");
   CHECK(change("u", [](auto& o) { o.handlers[1].name = "other"; }) == "handlers");
   CHECK(change("u", [](auto& o) { std::swap(o.handlers[0], o.handlers[1]); }) ==
         "handlers, conditions");
@@ -56,6 +61,7 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   // Of another topic, or without an effect on what is stored.
   CHECK(change("t", [](auto& o) { o.handlers[1].when.clear(); }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].name = "label"; }).empty());
+  CHECK(change("t", [](auto& o) { o.handlers[0].sql[0].name = "label"; }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].timeout *= 2; }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].failures.emplace().max_attempts = 9; }).empty());
   CHECK(change("t", [](auto& o) { o.consumer.pipeline = 1; }).empty());

@@ -45,6 +45,13 @@ block service.cpp >"$work/outside/service.cpp"
     printf '}\n'
 } >"$work/outside/batch.cpp"
 {
+    printf '#include <optional>\n#include <pawl/pawl.hpp>\n#include <pqxx/pqxx>\n#include <span>\n#include <vector>\n'
+    printf 'pawl::Response pay(pqxx::dbtransaction& tx, const pawl::Message& message);\n'
+    printf 'void answer_with(pawl::App& app) {\n'
+    block batch_response.cpp docs/responses.md
+    printf '}\n'
+} >"$work/outside/batch_response.cpp"
+{
     printf '#include <memory>\n#include <optional>\n#include <pawl/pawl.hpp>\n#include <string_view>\n'
     printf 'struct Span {\n  Span(std::string_view name, std::optional<std::string_view> parent);\n'
     printf '  void end(bool good);\n};\nvoid trace(pawl::App& app) {\n'
@@ -55,7 +62,7 @@ cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
 # Not in the README: what other pages show, and fixtures for tests, with the installed scripts.
-add_library(shown OBJECT around.cpp batch.cpp service.cpp)
+add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp service.cpp)
 target_compile_features(shown PRIVATE cxx_std_20)
 target_link_libraries(shown PRIVATE pawl::pawl)
 add_executable(fixtures fixtures.cpp)

@@ -21,7 +21,9 @@ class App {
     return *this;
   }
   /// The same for a handler that takes many messages in one transaction (docs/batches.md).
-  App& batch_handler(std::string name, BatchFunction function) {
+  /// `function` is called as BatchFunction and may return nothing.
+  template <typename F>
+  App& batch_handler(std::string name, F function) {
     registry_.batch_handler(std::move(name), std::move(function));
     return *this;
   }

@@ -17,7 +17,8 @@
 
 namespace pawl {
 
-/// What a handler answers: bytes to store with the idempotency key, or nothing.
+/// What a handler answers: bytes to store with the idempotency key, at most
+/// `idempotency.max_response`, or nothing (docs/responses.md).
 using Response = std::optional<std::string>;
 
 /// Applies one message inside pawl's transaction. Returning commits effects, key and offset
@@ -31,8 +32,9 @@ using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Messa
 /// transaction: all of it commits, or none of it. Called as HandlerFunction is, with at least one
 /// message; with exactly one when messages must be told apart: after a failure, on probation, in a
 /// replay (docs/batches.md). So what it does with many must be what it does with each of them in
-/// turn.
-using BatchFunction = std::function<void(pqxx::dbtransaction&, std::span<const Message>)>;
+/// turn. Returns a response for each message, in their order, or none at all.
+using BatchFunction =
+    std::function<std::vector<Response>(pqxx::dbtransaction&, std::span<const Message>)>;
 
 /// Says by which statements one message is applied, for handlers that read nothing before they
 /// write. So its transaction needs no answer before COMMIT, and many travel to the server at once
@@ -89,9 +91,20 @@ class Registry {
       handlers_[std::move(name)] = std::move(function);
     }
   }
-  void batch_handler(std::string name, BatchFunction function) {
+  template <typename F>
+  void batch_handler(std::string name, F function) {
     forget(name);
-    batch_handlers_[std::move(name)] = std::move(function);
+    if constexpr (std::is_void_v<
+                      std::invoke_result_t<F&, pqxx::dbtransaction&, std::span<const Message>>>) {
+      batch_handlers_[std::move(name)] = [f = std::move(function)](
+                                             pqxx::dbtransaction& tx,
+                                             std::span<const Message> messages) mutable {
+        f(tx, messages);
+        return std::vector<Response>{};
+      };
+    } else {
+      batch_handlers_[std::move(name)] = std::move(function);
+    }
   }
   void statement_handler(std::string name, StatementFunction function) {
     forget(name);

@@ -111,6 +111,8 @@ struct IdempotencyOptions {
   std::string scope;
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
+  /// Bytes of a response that is stored with a key, 1 KiB..16 MiB; a larger one fails its message.
+  std::size_t max_response = std::size_t{64} << 10U;
 
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
@@ -241,10 +243,28 @@ struct SqlStatement {
   /// Rows that the statement must affect or return; anything else fails the message.
   std::optional<std::uint64_t> expect_rows = {};
   SourceLocation where = {};
+  /// For SqlResponse::statement; empty: it has none.
+  std::string name = {};
 
   /// Wherever they were written.
   friend bool operator==(const SqlStatement& one, const SqlStatement& other) {
-    return one.text == other.text && one.expect_rows == other.expect_rows;
+    return one.text == other.text && one.expect_rows == other.expect_rows && one.name == other.name;
+  }
+};
+
+/// What an SQL handler stores as the response of a message: what a statement returns, one row of
+/// one column; for batches two columns, the message's number from 1 and its response. None while
+/// both are empty.
+struct SqlResponse {
+  std::string text;       ///< a statement that runs behind the others
+  std::string statement;  ///< the name of one of them, instead
+  SourceLocation where = {};
+
+  [[nodiscard]] bool empty() const { return text.empty() && statement.empty(); }
+
+  /// Wherever they were written.
+  friend bool operator==(const SqlResponse& one, const SqlResponse& other) {
+    return one.text == other.text && one.statement == other.statement;
   }
 };
 
@@ -255,6 +275,7 @@ struct HandlerOptions {
   /// Condition on the message, e.g. `{header:type} == "refund"`; empty matches everything.
   std::string when;
   std::vector<SqlStatement> sql;
+  SqlResponse response;
   /// A database function to call with the message, e.g. "app.apply_payment".
   std::string function;
   /// `sql` takes many messages at once: each placeholder is an array with one element a message.
@@ -264,6 +285,10 @@ struct HandlerOptions {
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
+  std::optional<std::size_t> max_response;
+  /// How late a producer's duplicate may come; instead of RetentionOptions::keys. Zero: its keys
+  /// are never removed. The longest of a scope counts for all of its keys.
+  std::optional<milliseconds> retention;
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
   /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]

@@ -3,6 +3,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -12,7 +14,7 @@ namespace {
 constexpr const char* kNow = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 constexpr const char* kFindUse = R"sql(
-  SELECT s.scope_id IS NOT NULL, t.source_id IS NOT NULL, u.scope_id IS NOT NULL
+  SELECT s.scope_id IS NOT NULL, t.source_id IS NOT NULL, coalesce(u.retention_ms = $4::bigint, false)
     FROM (SELECT) one
     LEFT JOIN pawl.idempotency_scopes s ON s.name = $1
     LEFT JOIN pawl.consumer_topics t ON t.consumer_id = $2::integer AND t.topic = $3
@@ -20,11 +22,11 @@ constexpr const char* kFindUse = R"sql(
 )sql";
 
 constexpr const char* kInsertUse = R"sql(
-  INSERT INTO pawl.scope_sources (scope_id, source_id)
-  SELECT s.scope_id, t.source_id
+  INSERT INTO pawl.scope_sources (scope_id, source_id, retention_ms)
+  SELECT s.scope_id, t.source_id, $4::bigint
     FROM pawl.idempotency_scopes s CROSS JOIN pawl.consumer_topics t
    WHERE s.name = $1 AND t.consumer_id = $2::integer AND t.topic = $3
-  ON CONFLICT DO NOTHING
+  ON CONFLICT (scope_id, source_id) DO UPDATE SET retention_ms = excluded.retention_ms
 )sql";
 
 constexpr const char* kScopes = R"sql(
@@ -35,6 +37,12 @@ constexpr const char* kScopes = R"sql(
     JOIN pawl.consumer_topics t USING (source_id)
    WHERE t.consumer_id = $1::integer
    ORDER BY s.name
+)sql";
+
+constexpr const char* kUsers = R"sql(
+  SELECT u.scope_id, t.consumer_id = $1::integer, t.topic, u.retention_ms
+    FROM pawl.scope_sources u
+    JOIN pawl.consumer_topics t USING (source_id)
 )sql";
 
 // Topics of other consumers count as well, where we can ask their Kafka cluster.
@@ -153,6 +161,10 @@ constexpr const char* kCountSkipped = R"sql(
    WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
 )sql";
 
+constexpr const char* kScopePrunedTo = R"sql(
+  SELECT (extract(epoch FROM pruned_to) * 1000)::bigint FROM pawl.idempotency_scopes WHERE name = $1
+)sql";
+
 constexpr const char* kPrunedTo = R"sql(
   SELECT (extract(epoch FROM max(s.pruned_to)) * 1000)::bigint
     FROM pawl.idempotency_scopes s
@@ -203,11 +215,12 @@ Instant Retention::now(postgres::Session& session) const {
 }
 
 bool Retention::register_use(postgres::Session& session, const std::string& scope,
-                             const std::string& topic) const {
+                             const std::string& topic, std::chrono::milliseconds retention) const {
   postgres::Parameters parameters;
   parameters.add_text(scope);
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(topic);
+  parameters.add_integer(retention.count());
   const auto found = session.exec({"", in_schema(kFindUse, schema_)}, parameters);
   if (!boolean(found.get(), 0, 0))
     return true;
@@ -228,7 +241,20 @@ std::vector<PrunableScope> Retention::scopes(postgres::Session& session) const {
   std::vector<PrunableScope> scopes;
   for (int row = 0; row < PQntuples(rows); ++row) {
     scopes.push_back({ScopeId{static_cast<std::int32_t>(integer(rows, row, 0))}, text(rows, row, 1),
-                      optional_instant(rows, row, 2), optional_instant(rows, row, 3)});
+                      optional_instant(rows, row, 2), optional_instant(rows, row, 3),
+                      std::vector<ScopeUser>{}});
+  }
+  const auto users = session.exec({"", in_schema(kUsers, schema_)}, parameters);
+  for (int row = 0; row < PQntuples(users.get()); ++row) {
+    const ScopeId id{static_cast<std::int32_t>(integer(users.get(), row, 0))};
+    const auto scope = std::ranges::find(scopes, id, &PrunableScope::id);
+    if (scope == scopes.end())
+      continue;
+    auto& user = scope->users.emplace_back();
+    user.own = boolean(users.get(), row, 1);
+    user.topic = text(users.get(), row, 2);
+    if (const auto ms = optional_integer(users.get(), row, 3))
+      user.retention = std::chrono::milliseconds{*ms};
   }
   return scopes;
 }
@@ -360,6 +386,14 @@ std::int64_t Retention::count_discarded(postgres::Session& session, Instant befo
   parameters.add_integer(to_ms(before));
   const auto found = session.exec({"", in_schema(kCountDiscarded, schema_)}, parameters);
   return integer(found.get(), 0, 0);
+}
+
+std::optional<Instant> pruned_to(postgres::Session& session, const std::string& schema,
+                                 const std::string& scope) {
+  postgres::Parameters parameters;
+  parameters.add_text(scope);
+  const auto found = session.exec({"", in_schema(kScopePrunedTo, schema)}, parameters);
+  return PQntuples(found.get()) == 0 ? std::nullopt : optional_instant(found.get(), 0, 0);
 }
 
 std::optional<Instant> pruned_to(postgres::Session& session, const std::string& schema,

@@ -15,12 +15,20 @@
 
 namespace pawl::ledger {
 
+/// A topic whose messages claim keys in a scope, and how long its consumer wants them to be kept.
+struct ScopeUser {
+  bool own = false;  ///< of the consumer that removes
+  std::string topic;
+  std::optional<std::chrono::milliseconds> retention;  ///< zero: for ever; nullopt: never stored
+};
+
 /// A scope in which topics of this consumer claim keys.
 struct PrunableScope {
   ScopeId id{};
   std::string name;
   std::optional<Instant> pruned_to;  ///< keys created before may be gone
   std::optional<Instant> swept_to;   ///< keys that might go before are gone
+  std::vector<ScopeUser> users;
 };
 
 /// A topic whose messages claim keys in such a scope: this consumer's, or one of another consumer
@@ -70,10 +78,11 @@ class Retention {
   /// The right to remove for this consumer.
   [[nodiscard]] const Lease& lease() const { return lease_; }
 
-  /// Stores that a topic of this consumer claims keys in a scope, if both are known. False: the
-  /// scope is there, but the topic has not met first contact.
+  /// Stores that a topic of this consumer claims keys in a scope, and how long they are kept for
+  /// it, if both are known. False: the scope is there, but the topic has not met first contact.
   [[nodiscard]] bool register_use(postgres::Session& session, const std::string& scope,
-                                  const std::string& topic) const;
+                                  const std::string& topic,
+                                  std::chrono::milliseconds retention) const;
   [[nodiscard]] std::vector<PrunableScope> scopes(postgres::Session& session) const;
   [[nodiscard]] std::vector<ScopeSource> sources(postgres::Session& session) const;
 
@@ -127,6 +136,10 @@ class Retention {
   postgres::Statement skipped_;
   postgres::Statement discarded_;
 };
+
+/// pruned_to of a scope; nullopt: nothing was removed, or there is no such scope.
+[[nodiscard]] std::optional<Instant> pruned_to(postgres::Session& session,
+                                               const std::string& schema, const std::string& scope);
 
 /// The latest pruned_to of the scopes in which a consumer's topic claims keys: of messages that are
 /// older, duplicates may not be recognised any more. Nullopt: nothing was removed yet.

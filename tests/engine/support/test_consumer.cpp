@@ -127,6 +127,19 @@ void add_batch_handlers(pawl::Registry& registry, const Pay& pay) {
                 static_cast<long long>(message.offset()));
     std::fflush(stdout);
   });
+  // An answer for each but those that want none, of whatever length the id has.
+  registry.batch_handler(
+      "batch_respond", [pay](pqxx::dbtransaction& tx, std::span<const Message> messages) {
+        std::vector<pawl::Response> responses;
+        for (const auto& message : messages) {
+          pay(tx, message);
+          const auto id = std::string(message.header("event-id").value());
+          responses.push_back(id.starts_with("none") ? pawl::Response{} : "response to " + id);
+          if (id == "one too many")
+            responses.emplace_back("another");
+        }
+        return responses;
+      });
   registry.batch_handler("batch_stream",
                          [](pqxx::dbtransaction& tx, std::span<const Message> messages) {
                            auto stream = pqxx::stream_to::table(tx, {"incoming"}, {"id", "value"});
