@@ -23,7 +23,8 @@ enum class FailureClass {
 /// by the engine. No code looks for the others: PW007 refuses to remove an owned register row,
 /// PW008 ends a pipelined message that is a duplicate or must wait (processed alone then), PW009 a
 /// statement that touched other than expect_rows, PW010 a command beside which keys were removed,
-/// PW013 a handler whose statement returned other rows than a response has.
+/// PW012 an outbox that may not be published as it is, PW013 a handler whose statement returned
+/// other rows than a response has.
 inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
 inline constexpr std::string_view kTransactionEndedState = "PW003";

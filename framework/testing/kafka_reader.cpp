@@ -53,8 +53,8 @@ std::string StoredRecord::header(const std::string& name) const {
 }
 
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
-                                     Isolation isolation) {
-  const bool committed = isolation == Isolation::kReadCommitted;
+                                     ReadIsolation isolation) {
+  const bool committed = isolation == ReadIsolation::kReadCommitted;
   const auto client =
       make_client(RD_KAFKA_CONSUMER, bootstrap,
                   {{"group.id", "reader"},

@@ -126,7 +126,7 @@ TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL make
     return site.run(more).out;
   };
   CHECK_THAT(of({}), ContainsSubstring("kept for 30d"));
-  CHECK_THAT(of({"--handler", "short"}), ContainsSubstring("kept for 1d"));
+  CHECK_THAT(of({"--handler", "short"}), ContainsSubstring("kept for 24h"));
   CHECK_THAT(of({"--handler", "short", "--retention", "2d"}), ContainsSubstring("kept for 2d"));
   const auto unknown = site.run({"keys", "estimate", "--rate", "1", "--handler", "other"});
   CHECK(unknown.code == 2);

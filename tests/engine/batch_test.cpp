@@ -165,7 +165,7 @@ TEST_CASE("duplicates within a batch, across batches and of a single message's k
     REQUIRE(process->wait(60s).success());
     INFO(process->output());
     CHECK(world.imbalance() == "");
-    // Their own duplicates have none: code for batches gives no responses.
+    // Their own duplicates have none: this code gives no responses.
     CHECK(occurrences(*process, "RESPONSE response to early") == 2);
     CHECK(occurrences(*process, "RESPONSE none") == (round == 0 ? 2 : 5));
   }

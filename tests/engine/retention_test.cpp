@@ -70,6 +70,21 @@ TEST_CASE("a process that dies while it removes is followed by another") {
   CHECK(imbalance_but_keys(world).empty());
 }
 
+TEST_CASE("a consumer removes the keys of a handler by that one's own retention") {
+  PaymentsWorld world(1);
+  world.use_handler(std::string(kFlightSql) + "\nretention = \"1s\"\n");
+  world.produce(20);
+  ProgramOptions options;
+  options.extra_config = "[retention]\nkeys = \"7d\"\ninterval = \"100ms\"\nload = 100\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  CHECK(world.value("SELECT retention_ms FROM pawl.scope_sources") == "1000");
+  wait_until([&] { return world.value("SELECT count(*) FROM pawl.idempotency_keys") == "0"; }, 60s,
+             "all keys to go");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a consumer stops promptly in the middle of a removal") {
   PaymentsWorld world(1);
   world.produce(10);

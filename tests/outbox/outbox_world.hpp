@@ -85,7 +85,7 @@ class OutboxWorld {
     std::map<std::string, std::set<std::string>> ids;
     std::map<std::string, std::set<std::string>> values;
     for (const auto& record :
-         read_topic(world_.broker().bootstrap(), topic_, Isolation::kReadUncommitted)) {
+         read_topic(world_.broker().bootstrap(), topic_, ReadIsolation::kReadUncommitted)) {
       const auto id = record.header("pawl-outbox-id");
       ids[record.value.value()].insert(id);
       values[id].insert(*record.value);

@@ -121,7 +121,7 @@ TEST_CASE(
   const auto process = outbox.start();
   const ShowOnFailure show("relay", *process);
   std::int64_t lost = 0;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     stop_wal_writer(outbox);
     // What is published now has been committed now.
     const auto committed = publisher.committed();

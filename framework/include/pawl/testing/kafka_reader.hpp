@@ -22,12 +22,12 @@ struct StoredRecord {
 
 /// Which records a reader sees (isolation.level): those of committed transactions alone, or also
 /// those of aborted and open ones.
-enum class Isolation { kReadCommitted, kReadUncommitted };
+enum class ReadIsolation { kReadCommitted, kReadUncommitted };
 
 /// Reads what is in a topic: all partitions, from their start to the end that they have when it is
 /// called, in the order of partitions and offsets. Throws std::runtime_error with librdkafka's
 /// reason, or Timeout.
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
-                                     Isolation isolation = Isolation::kReadCommitted);
+                                     ReadIsolation isolation = ReadIsolation::kReadCommitted);
 
 }  // namespace pawl::testing
