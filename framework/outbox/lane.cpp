@@ -37,6 +37,11 @@ constexpr milliseconds kPollSoon{5};
 constexpr milliseconds kPollLate{100};
 /// A net under the snapshots: whatever is in the lane is found by its place.
 constexpr milliseconds kSweepInterval{60000};
+/// It goes over what is gone too, as long as some open transaction keeps that: then it comes
+/// rarely.
+constexpr int kSweepShare = 20;
+/// For that, once millions are gone; nobody waits for it.
+constexpr milliseconds kStatementTimeout{std::chrono::minutes(5)};
 constexpr milliseconds kLockTimeout{5000};
 
 constexpr const char* kIdHeader = "pawl-outbox-id";
@@ -86,7 +91,7 @@ postgres::SessionSettings OutboxSite::session_settings() const {
   auto settings = engine::session_settings(options);
   settings.application_name = "pawl outbox";
   settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
-  settings.statement_timeout = milliseconds(30000);
+  settings.statement_timeout = kStatementTimeout;
   return settings;
 }
 
@@ -253,8 +258,11 @@ void OutboxLane::begin_at_the_top() {
 
 /// False: there is nothing to publish now.
 bool OutboxLane::publish_next() {
+  const auto begun = Clock::now();
   auto page = site_.store.next(*session_, lane_.lane, after_, since_, kRowsAtOnce, kBytesAtOnce);
   const bool paging = after_.has_value();
+  if (paging)
+    next_sweep_ = std::max(next_sweep_, Clock::now() + (Clock::now() - begun) * kSweepShare);
   if (!paging)
     since_ = page.seen;
   after_.reset();
