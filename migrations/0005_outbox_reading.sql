@@ -161,3 +161,44 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Takes one lane that nobody has. Its new epoch makes whatever an earlier owner still does there fail.
+CREATE OR REPLACE FUNCTION pawl.take_outbox_lane(p_owner text, p_lease_ms bigint, p_kafka_cluster_id text)
+RETURNS TABLE (lane integer, epoch bigint, batch_number bigint, batch_token text, batch_rows integer)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    free pawl.outbox_lanes%ROWTYPE;
+BEGIN
+    SELECT * INTO free FROM pawl.outbox_lanes l
+     WHERE (l.owner IS NULL OR l.lease_until < clock_timestamp())
+     ORDER BY l.lane LIMIT 1
+       FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF free.kafka_cluster_id <> p_kafka_cluster_id THEN
+        RAISE EXCEPTION 'the outbox of this database is published into Kafka cluster %, and this is %',
+                        free.kafka_cluster_id, p_kafka_cluster_id
+            USING ERRCODE = 'PW012',
+                  HINT = 'Point kafka.bootstrap_servers to that cluster. If it is gone for good: UPDATE pawl.outbox_lanes SET kafka_cluster_id = NULL.';
+    ELSIF (SELECT s.seqcache FROM pg_sequence s WHERE s.seqrelid = 'pawl.outbox_outbox_id_seq'::regclass) <> 1 THEN
+        RAISE EXCEPTION 'pawl.outbox_outbox_id_seq hands out numbers in blocks, which breaks the order of a key''s messages'
+            USING ERRCODE = 'PW012', HINT = 'ALTER SEQUENCE pawl.outbox_outbox_id_seq CACHE 1';
+    END IF;
+    -- Rows of a dump, or of another server, name transactions of that one, which are none here yet: they would be
+    -- found behind what is written now. This transaction is theirs then.
+    WITH foreign_rows AS (
+        DELETE FROM pawl.outbox o
+         WHERE o.lane::bigint = free.lane AND o.xid >= pg_snapshot_xmax(pg_current_snapshot())
+        RETURNING o.*)
+    INSERT INTO pawl.outbox (outbox_id, lane, topic, record_key, record_value, headers, event_id, created_at)
+    SELECT r.outbox_id, r.lane, r.topic, r.record_key, r.record_value, r.headers, r.event_id, r.created_at
+      FROM foreign_rows r;
+    RETURN QUERY UPDATE pawl.outbox_lanes l
+       SET owner = p_owner, epoch = free.epoch + 1, acquired_at = clock_timestamp(),
+           lease_until = clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0),
+           kafka_cluster_id = p_kafka_cluster_id
+     WHERE l.lane = free.lane
+    RETURNING l.lane, l.epoch, l.batch_number, l.batch_token, cardinality(l.batch_ids);
+END
+$$;

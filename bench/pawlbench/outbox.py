@@ -46,10 +46,7 @@ def set_lanes(database: Database, lanes: int) -> None:
 def relay_config(site: Site, database: Database) -> Path:
     file = site.work / f"{database.name}.toml"
     file.write_text(
-        f'[kafka]\nbootstrap_servers = "{site.bootstrap}"\ngroup = "{database.name}"\n'
-        f'[postgres]\nurl = "{database.url}"\n'
-        '[idempotency]\nkey = "{header:event-id}"\n'
-        '[[handler]]\ntopics = ["none"]\nsql = ["SELECT 1"]\n'
+        f'[kafka]\nbootstrap_servers = "{site.bootstrap}"\n[postgres]\nurl = "{database.url}"\n'
         '[log]\nlevel = "warn"\n'
     )
     return file

@@ -330,8 +330,14 @@ void Check::check_outbox_topic(const kafka::Client& client) {
   const auto& topic = options_.outbox.state_topic;
   if (!relays_at_once() || !options_.outbox.transactions)
     return;
-  if (client.describe({topic}, kKafkaTimeout).contains(topic)) {
+  const auto described = client.describe({topic}, kKafkaTimeout);
+  if (const auto found = described.find(topic); found != described.end()) {
     findings_.good(fmt::format("outbox.state_topic {}", topic));
+    if (found->second.partitions != 1)
+      findings_.note(
+          fmt::format("outbox.state_topic {} has {} partitions, as if it were for messages; give "
+                      "the outbox one of its own, with one partition",
+                      topic, found->second.partitions));
   } else {
     findings_.note(fmt::format(
         "outbox.state_topic {} does not exist in Kafka: `{}` creates it where it may, "

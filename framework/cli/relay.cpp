@@ -15,15 +15,28 @@
 #include "console/connections.hpp"
 #include "engine/owner.hpp"
 #include "engine/reachability.hpp"
+#include "ledger/consumers.hpp"
 #include "ops/log_observer.hpp"
 #include "outbox/relay.hpp"
 #include "outbox/store/view.hpp"
 #include "outbox/watcher.hpp"
+#include "pawl/errors.hpp"
 
 namespace pawl::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainPoll{200};
+
+/// A database that is away is waited for; one that this program does not serve is not.
+void refuse_other_schema(const Options& options) {
+  std::unique_ptr<postgres::Session> session;
+  try {
+    session = connect_bare(options);
+  } catch (const FatalError&) {
+    return;  // the relay tells of it
+  }
+  ledger::require_schema(*session, options.postgres.schema);
+}
 
 int relay(const Program& program, const Options& options, bool drain) {
   StopSignals::block();
@@ -44,6 +57,8 @@ int relay(const Program& program, const Options& options, bool drain) {
   });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
+  if (!drain)
+    refuse_other_schema(options);
   {
     const auto owner = engine::make_owner();
     const engine::OutboxRelay outbox(options, observers, owner);

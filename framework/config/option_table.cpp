@@ -50,8 +50,8 @@ constexpr std::array<Word, 2> kUnmatched{
     {{"fail", "the failure policy"}, {"skip", "skipped, and recorded"}}};
 constexpr std::array<Word, 3> kOutboxRelays{
     {{"auto",
-      "where the SQL of a handler calls `pawl.publish`; with handlers in C++ or functions of the "
-      "database from their first message on, or as soon as messages wait that nobody publishes"},
+      "where the SQL of a handler calls `pawl.publish`; else from the first message on that C++ "
+      "publishes, or as soon as messages wait that nobody publishes"},
      {"on", "always"},
      {"off", "never"}}};
 constexpr std::array<Word, 2> kDurabilities{

@@ -46,6 +46,7 @@ void validate_behaviour(const Options& options, Validation& validation) {
   validation.scope("idempotency.scope", options.idempotency.scope);
 
   validate_dead_letters(options, validation);
+  (void)validation.topic("outbox.state_topic", options.outbox.state_topic);
 
   for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
     validation.query(fmt::format("audit.sql[{}]", i), options.audit.checks[i].text);

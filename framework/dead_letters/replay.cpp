@@ -25,6 +25,10 @@ class ResolveStep final : public LastStep {
                ledger::Outcome outcome) const override {
     letters_.resolve(request, letter_, transaction, outcome);
   }
+  [[nodiscard]] bool request_first(postgres::Request& request) const override {
+    letters_.lock_record_key(request, letter_);
+    return true;
+  }
   [[nodiscard]] bool respects_parking() const override { return false; }
   [[nodiscard]] bool may_leave_out() const override { return false; }
 
@@ -163,6 +167,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         return *std::move(waiting);
       const auto outcome =
           processor_.process(connection, {message, source, letter.leader_epoch, last}, subject);
+      if (connection.take_published())
+        context_.outbox_written->ring();
       return {outcome == ledger::Outcome::kDuplicate ? Kind::kDuplicate : Kind::kApplied, ""};
     } catch (...) {
       const auto failure = explain(std::current_exception(), connection.alive());

@@ -8,6 +8,7 @@
 #include "dead_letters/after_retry.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/backoff.hpp"
+#include "handlers/handler_statement.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 
@@ -19,6 +20,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kInterval{1000};
 constexpr milliseconds kRetryInitial{1000};
 constexpr milliseconds kRetryMax{30000};
+/// Behind a message on probation, which has the process to itself.
+constexpr milliseconds kTurnedAway{20};
 /// Of one partition, before the others are asked for again.
 constexpr std::int64_t kLettersAtOnce = 20;
 
@@ -63,8 +66,9 @@ RetryTask::~RetryTask() {
 
 FrameContext RetryTask::quiet_frame() const {
   const auto& frame = context_.frame;
-  return {frame.options, frame.router,       nobody_,          frame.keys,
-          frame.skips,   frame.dead_letters, frame.batch_keys, frame.letter_stored};
+  return {frame.options,    frame.router,        nobody_,
+          frame.keys,       frame.skips,         frame.dead_letters,
+          frame.batch_keys, frame.letter_stored, frame.outbox_written};
 }
 
 void RetryTask::emit(Step step, const ledger::DueLetter& due, const std::string& text) const {
@@ -132,11 +136,23 @@ bool RetryTask::pass() {
       return true;
     }
     for (const auto& letter : due) {
-      if (bell_.stopping())
+      const auto leave = ask_to_run();
+      if (!leave)
         return true;
       try_again(letter);
     }
   }
+}
+
+/// Not beside a message on probation: if the process ended, nobody could say whose doing it was.
+/// None: the process is to end.
+RunGate::Pass RetryTask::ask_to_run() {
+  while (!bell_.stopping()) {
+    if (auto leave = context_.gate.among_others())
+      return leave;
+    bell_.wait(kTurnedAway, kTurnedAway);
+  }
+  return {};
 }
 
 /// A drain does not wait for them.
@@ -172,6 +188,8 @@ bool RetryTask::wanted() {
 
 void RetryTask::try_again(const ledger::DueLetter& due) {
   const auto& options = options_of(due.handler);
+  if (due.retries >= retries_allowed(options) && !by_handler_.contains(due.handler))
+    return leave_to_others(due);
   if (due.retries >= retries_allowed(options)) {
     return give_up(due, fmt::format("the process that tried it for the {}. time ended, or "
                                     "retry_later has become shorter",
@@ -187,6 +205,19 @@ void RetryTask::try_again(const ledger::DueLetter& due) {
       end(due, replay().one(letter.front()));
   }
   to_give_back_.reset();
+}
+
+/// Its handler is not in this process' configuration, so what its policy allows is not known here.
+void RetryTask::leave_to_others(const ledger::DueLetter& due) {
+  const auto later = options_of(due.handler).program_error_retry;
+  if (!letters_.take(*session_, due, later))
+    return;
+  to_give_back_ = due;
+  give_back();
+  warn(
+      fmt::format("dead letter {} is of {}, which this process does not have: left to one that has "
+                  "it, or to `dlq replay`",
+                  due.id, handlers::handler_text(due.handler)));
 }
 
 Replay& RetryTask::replay() {

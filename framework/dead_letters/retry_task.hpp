@@ -42,7 +42,9 @@ class RetryTask final : public BackgroundTask {
   bool tell_waiting();
   bool connect();
   bool wanted();
+  [[nodiscard]] RunGate::Pass ask_to_run();
   void try_again(const ledger::DueLetter& due);
+  void leave_to_others(const ledger::DueLetter& due);
   void end(const ledger::DueLetter& due, const ReplayResult& result);
   void give_back();
   Replay& replay();

@@ -18,6 +18,9 @@ class LastStep {
   /// `transaction`: id of the one that claimed the key; empty: unchecked.
   virtual void request(postgres::Request& request, const std::string& transaction,
                        ledger::Outcome outcome) const = 0;
+  /// A statement that goes before the claim where the transaction keeps one snapshot: what it locks
+  /// must not be changed by others between the snapshot and the last step. False: there is none.
+  [[nodiscard]] virtual bool request_first(postgres::Request& /*request*/) const { return false; }
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
   /// Whether a message that nobody handles, or that has no key, may be left out where the options

@@ -152,6 +152,16 @@ void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId
   context_.keys.claim(request, claim);
 }
 
+/// Where the transaction keeps one snapshot, with what the last step needs unchanged since. False:
+/// it has not begun.
+bool MessageProcessor::begin_with_lock(postgres::Frame& frame, const InHand& hand) {
+  if (hand.binding().frame.isolation == postgres::Isolation::kReadCommitted ||
+      !hand.step->last.request_first(request_))
+    return false;
+  frame.begin(request_);
+  return true;
+}
+
 Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
                                         Subject& subject) {
   const auto& binding = hand.binding();
@@ -163,8 +173,9 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
       if (auto answer = session.go_on(*ticket))
         return frame.proceed(*std::move(answer));
     }
+    const bool begun = begin_with_lock(frame, hand);
     request_claim(request_, scope, hand.step->source, hand, parks);
-    return frame.begin(request_);
+    return begun ? frame.exec(request_) : frame.begin(request_);
   };
   const auto answer = claim();
   emit_step(Step::kClaimed, hand);
@@ -195,8 +206,9 @@ Response MessageProcessor::run_handler(postgres::Session& session, postgres::Fra
 Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand,
                                           Subject& subject) {
   postgres::Frame frame(session, hand.binding().frame);
+  const bool begun = begin_with_lock(frame, hand);
   context_.keys.name_transaction(request_);
-  const auto answer = frame.begin(request_);
+  const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (hand.step->last.respects_parking() && hand.binding().may_park(hand.message) &&

@@ -80,6 +80,7 @@ class MessageProcessor {
   void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
                      const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();
+  bool begin_with_lock(postgres::Frame& frame, const InHand& hand);
   ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, Subject& subject);
   Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand,
                        Subject& subject);

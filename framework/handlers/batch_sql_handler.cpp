@@ -36,7 +36,11 @@ BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place, const HandlerOptions
 
 BatchSqlHandler::Entry BatchSqlHandler::make_entry(std::string label, SqlText text,
                                                    SourceLocation where) {
-  Entry entry{std::move(label), {next_sql_name(), text.sql(), {}}, {}, std::move(where), {}};
+  Entry entry{std::move(label),
+              postgres::application_statement(next_sql_name(), text.sql()),
+              {},
+              std::move(where),
+              {}};
   for (auto& value : std::move(text).parameters())
     entry.columns.push_back(column_of(std::move(value)));
   return entry;

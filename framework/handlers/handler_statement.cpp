@@ -46,18 +46,16 @@ std::string said_label(const std::string& handler, std::size_t index) {
 
 HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,
                                    const std::string& schema, Prepared prepared)
-    : plain_{name(prepared), std::move(sql)}, expect_rows_(expect_rows) {
-  plain_.publishes = postgres::calls_publish(plain_.text);
+    : plain_(postgres::application_statement(name(prepared), std::move(sql))),
+      expect_rows_(expect_rows) {
   if (!expect_rows)
     return;
   if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
-    raising_.emplace(postgres::Statement{name(prepared), *std::move(raising), plain_.publishes});
+    raising_ = postgres::application_statement(name(prepared), *std::move(raising));
 }
 
 HandlerStatement::HandlerStatement(std::string sql, std::string rule)
-    : plain_{next_sql_name(), std::move(sql), false, std::move(rule)} {
-  plain_.publishes = postgres::calls_publish(plain_.text);
-}
+    : plain_(postgres::application_statement(next_sql_name(), std::move(sql), std::move(rule))) {}
 
 const postgres::Statement* HandlerStatement::counted_by_server() const {
   if (!expect_rows_)

@@ -76,6 +76,8 @@ constexpr const char* kMissingRights = R"sql(
               WHEN needed.name = 'outbox_watch' THEN $4::boolean
               WHEN needed.name IN ('outbox', 'outbox_lanes') AND needed.privilege = 'SELECT'
                 THEN $3::boolean OR $4::boolean
+              WHEN needed.name = 'outbox_failed' AND needed.privilege IN ('SELECT', 'DELETE')
+                THEN $2::boolean OR $3::boolean
               WHEN needed.name LIKE 'outbox%' THEN $3::boolean
               ELSE $2::boolean END
    UNION ALL
@@ -93,7 +95,7 @@ constexpr const char* kMissingRights = R"sql(
    WHERE NOT has_function_privilege(p.oid, 'EXECUTE')
      AND CASE WHEN p.proname = 'publish' THEN $2::boolean AND $3::boolean
               WHEN p.proname IN ('watch_outbox', 'outbox_oldest') THEN $3::boolean OR $4::boolean
-              WHEN p.proname LIKE '%outbox%' AND p.proname <> 'outbox_headers' THEN true
+              WHEN p.proname LIKE '%outbox%' AND p.proname <> 'outbox_headers' THEN $3::boolean
               ELSE $2::boolean END
    UNION ALL
   SELECT 'USAGE on schema ' || s.nspname

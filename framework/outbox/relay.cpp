@@ -6,6 +6,7 @@
 
 #include "engine/context.hpp"
 #include "ledger/register_view.hpp"
+#include "outbox/store/view.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -19,8 +20,10 @@ constexpr milliseconds kLease{10000};
 constexpr milliseconds kTick{2000};
 /// Of many commits in a row the lanes are told together.
 constexpr milliseconds kTogether{1};
+/// Between two looks whether something waits still, where that ends the process.
+constexpr milliseconds kFinishing{20};
 /// How often a process that may not have to publish looks whether anybody does.
-constexpr milliseconds kLook{15000};
+constexpr milliseconds kLook{30000};
 constexpr milliseconds kRetryInitial{200};
 constexpr milliseconds kRetryMax{10000};
 /// A lane that fails after so long begins with short waits again.
@@ -39,8 +42,15 @@ OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std
       thread_([this] { run(); }) {}
 
 OutboxRelay::~OutboxRelay() {
-  stop();
+  if (!finishing_)
+    stop();
   thread_.join();
+}
+
+void OutboxRelay::finish(Clock::time_point deadline) {
+  finish_by_ = deadline;
+  finishing_ = true;
+  bell_->ring();
 }
 
 void OutboxRelay::stop() {
@@ -53,23 +63,33 @@ void OutboxRelay::warn_once(const std::string& text) {
 }
 
 void OutboxRelay::run() {
-  if (begins_ == RelayBegins::kOnceNeeded)
-    wait_until_needed();
-  relay();
+  if (begins_ == RelayBegins::kAtOnce || wait_until_needed())
+    relay();
   leave();
 }
 
-void OutboxRelay::wait_until_needed() {
+/// False: it is to end first.
+bool OutboxRelay::wait_until_needed() {
+  bool rung = false;
   while (!bell_->stopping()) {
+    // What ends it may have rung as well.
+    const bool last = finishing_;
+    if (rung && !last)
+      return true;
     try {
       if (is_needed())
-        return;
-    } catch (const postgres::Error&) {
+        return true;
+    } catch (const postgres::Error& error) {
       // The workers tell of a database that is away.
+      if (error.failure() != postgres::FailureClass::kConnection)
+        warn_once(fmt::format("outbox: whether messages wait cannot be looked at: {} (SQLSTATE {})",
+                              error.what(), error.sqlstate()));
     }
-    if (bell_->wait(milliseconds(0), kLook))
-      return;
+    if (last)
+      return false;
+    rung = bell_->wait(milliseconds(0), kLook);
   }
+  return false;
 }
 
 /// Messages wait, of a process that has ended, and nobody publishes.
@@ -90,12 +110,34 @@ void OutboxRelay::relay() {
       well = tick();
       next_tick = Clock::now() + (well ? kTick : backoff_.next());
     }
-    const auto left = std::chrono::ceil<milliseconds>(next_tick - Clock::now());
+    if (finishing_ && finished())
+      return;
+    const auto left =
+        finishing_ ? kFinishing : std::chrono::ceil<milliseconds>(next_tick - Clock::now());
     if (bell_->wait(kTogether, std::max(left, kTogether))) {
       for (const auto& lane : lanes_)
         lane->ring();
     }
   }
+}
+
+/// Nothing waits any more, or there is no more time.
+bool OutboxRelay::finished() {
+  try {
+    const ledger::OutboxView view(options_.postgres.schema);
+    const bool waits = !session_ || view.any_waits(*session_);
+    if (!waits)
+      return true;
+  } catch (const postgres::Error&) {
+    // tick() tells, and tries again.
+    session_.reset();
+  }
+  if (Clock::now() < finish_by_.load())
+    return false;
+  observers_.emit(warning_event(Warning::kOutbox,
+                                "outbox: messages wait still; the next `run` publishes them, or "
+                                "`pawl relay --config FILE --drain`"));
+  return true;
 }
 
 /// False: not all of it was done, and another try should come later.

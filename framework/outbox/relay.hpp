@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <list>
@@ -40,10 +41,14 @@ class OutboxRelay {
 
   /// Begins to end. From any thread.
   void stop();
+  /// Begins to end behind what waits now, as far as there is time until `deadline`. From any
+  /// thread.
+  void finish(Clock::time_point deadline);
 
  private:
   void run();
-  void wait_until_needed();
+  [[nodiscard]] bool wait_until_needed();
+  [[nodiscard]] bool finished();
   [[nodiscard]] bool is_needed();
   void relay();
   [[nodiscard]] bool tick();
@@ -65,6 +70,8 @@ class OutboxRelay {
   Backoff backoff_;
   Clock::time_point take_not_before_{};  ///< a lane failed: another try comes later
   std::string last_warning_;
+  std::atomic<bool> finishing_{false};
+  std::atomic<Clock::time_point> finish_by_{Clock::time_point::max()};
   std::thread thread_;
 };
 

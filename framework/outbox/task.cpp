@@ -11,17 +11,14 @@ std::optional<RelayBegins> relays_outbox(const Options& options) {
     return std::nullopt;
   if (options.outbox.relay == RelayOutbox::kOn)
     return RelayBegins::kAtOnce;
-  std::optional<RelayBegins> begins;
-  for (const auto& handler : options.handlers) {
-    const auto publishes = std::ranges::any_of(
-        handler.sql, [](const auto& statement) { return postgres::calls_publish(statement.text); });
-    if (publishes)
-      return RelayBegins::kAtOnce;
-    // What code and functions do shows when they do it.
-    if (handler.sql.empty())
-      begins = RelayBegins::kOnceNeeded;
-  }
-  return begins;
+  const auto publishes = [](const auto& statement) {
+    return postgres::calls_publish(statement.text);
+  };
+  const bool says_so = std::ranges::any_of(options.handlers, [&](const HandlerOptions& handler) {
+    return std::ranges::any_of(handler.sql, publishes) || publishes(handler.response);
+  });
+  // What code, functions and triggers do shows when they do it.
+  return says_so ? RelayBegins::kAtOnce : RelayBegins::kOnceNeeded;
 }
 
 }  // namespace pawl::engine

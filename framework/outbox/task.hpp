@@ -18,9 +18,12 @@ class OutboxTask final : public BackgroundTask {
       : relay_(context.options, context.observers, context.owner, context.frame.outbox_written,
                begins) {}
 
-  /// What is not published yet waits for the next process.
-  void stop(std::chrono::steady_clock::time_point /*deadline*/, bool /*finish*/) override {
-    relay_.stop();
+  /// What is not published then waits for the next process.
+  void stop(std::chrono::steady_clock::time_point deadline, bool finish) override {
+    if (finish)
+      relay_.finish(deadline);
+    else
+      relay_.stop();
   }
 
  private:

@@ -155,9 +155,9 @@ std::shared_ptr<const Statement> Session::by_text(std::string_view sql) {
   if (known != by_text_.end())
     return known->second;
   if (by_text_.size() >= kMaxByText)
-    return std::make_shared<const Statement>(Statement{"", std::string(sql), calls_publish(sql)});
-  auto statement = std::make_shared<const Statement>(Statement{
-      fmt::format("pawl_text_{}", by_text_.size()), std::string(sql), calls_publish(sql)});
+    return std::make_shared<const Statement>(application_statement("", std::string(sql)));
+  auto statement = std::make_shared<const Statement>(
+      application_statement(fmt::format("pawl_text_{}", by_text_.size()), std::string(sql)));
   return by_text_.emplace(std::string(sql), std::move(statement)).first->second;
 }
 

@@ -19,7 +19,7 @@ enum class FailureClass {
   kRowMissing,        ///< the register row is gone
 };
 
-/// SQLSTATEs of pawl's own: raised by its functions (migrations/0001_schema.sql), the last one also
+/// SQLSTATEs of pawl's own: raised by its functions (migrations/*.sql), the last two also
 /// by the engine. No code looks for the others: PW007 refuses to remove an owned register row,
 /// PW008 ends a pipelined message that is a duplicate or must wait (processed alone then), PW009 a
 /// statement that touched other than expect_rows, PW010 a command beside which keys were removed,

@@ -2,13 +2,20 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace pawl::postgres {
 
 /// Whether a text of the application's calls pawl.publish, as far as its words tell: what a
 /// function or a trigger does within it they do not say.
 [[nodiscard]] inline bool calls_publish(std::string_view sql) {
-  return sql.find(".publish") != std::string_view::npos;
+  constexpr std::string_view kCall = ".publish";
+  for (auto at = sql.find(kCall); at != std::string_view::npos; at = sql.find(kCall, at + 1)) {
+    const auto behind = sql.find_first_not_of(" \t\r\n", at + kCall.size());
+    if (behind != std::string_view::npos && sql[behind] == '(')
+      return true;
+  }
+  return false;
 }
 
 /// A statement that is prepared once a session, on first use, under its name. Lives as long as the
@@ -21,5 +28,12 @@ struct Statement {
   /// What it must be, for the error that says that it is not (42601); empty: that says enough.
   std::string rule = {};
 };
+
+/// A statement of the application's.
+[[nodiscard]] inline Statement application_statement(std::string name, std::string text,
+                                                     std::string rule = {}) {
+  const bool publishes = calls_publish(text);
+  return {std::move(name), std::move(text), publishes, std::move(rule)};
+}
 
 }  // namespace pawl::postgres

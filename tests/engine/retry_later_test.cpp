@@ -250,6 +250,117 @@ TEST_CASE("letters of a paused partition wait, those of the others do not") {
   stop_cleanly(*process);
 }
 
+// What ends the process then would be taken for the message's doing, which would be dead in the
+// end.
+TEST_CASE("no letter is tried beside a message on probation") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  const auto options = retrying(R"(["1h"])");
+  world.drain(options);
+  world.execute("DELETE FROM closed");
+  world.set("kafka.session_timeout=6s");
+  std::optional<Blocked> blocked(world);
+  {
+    const auto killed = world.start(options);
+    produce(world, "b", 1, 1);
+    blocked->wait_for_somebody();
+    killed->kill(SIGKILL);
+    killed->wait(60s);
+  }
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] { return world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by <> ''") == 1; },
+      60s, "the message to be on probation");
+  blocked->wait_for_somebody();
+  make_due(world);
+  // It tells that it lives every 5 s, and looks for letters every second.
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pawl.processes p, pawl.dead_letters d"
+                   " WHERE p.seen_at > d.due_at + interval '3 seconds'") > 0;
+      },
+      60s, "the process to have looked for letters");
+  CHECK(letters(world, "retries = 0") == 1);
+  blocked.reset();
+  wait_for_order(world, "b", "1");
+  wait_for_order(world, "a", "1");
+  stop_cleanly(*process);
+}
+
+// With one snapshot for a whole transaction each message that is parked meanwhile fails a replay.
+TEST_CASE("letters of a key whose messages keep coming are applied under repeatable read") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  world.use_handler(R"toml(isolation = "repeatable read"
+sql = [
+  "SELECT pg_sleep(0.1)",
+  { text = "INSERT INTO ordered (account, number) SELECT {/account}, {/number}::bigint WHERE NOT EXISTS (SELECT FROM closed WHERE account = {/account})", expect_rows = 1 },
+])toml");
+  close(world, "a");
+  const auto process = world.start(retrying(R"(["1s", "1h"])"));
+  const ShowOnFailure show("consumer", *process);
+  produce(world, "a", 1, 1);
+  wait_for_letters(world, 1, "true");
+  int last = 1;
+  const auto more = [&] {
+    ++last;
+    produce(world, "a", last, last);
+  };
+  more();
+  open(world, "a");
+  wait_until(
+      [&] {
+        more();
+        return letters(world, "status = 'replayed'") >= 2;
+      },
+      60s, "letters to be applied while more come behind them");
+  wait_until([&] { return letters(world, "status IN ('dead', 'parked')") == 0; }, 120s,
+             "all letters to be applied");
+  world.wait_until_all_processed();
+  stop_cleanly(*process);
+  std::string order = "1";
+  for (int number = 2; number <= last; ++number)
+    order += fmt::format(",{}", number);
+  CHECK(order_of(world, "a") == order);
+}
+
+TEST_CASE("a letter that was seen while its partition ran is not taken once it is paused") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  world.drain(retrying(R"(["1h"])"));
+  make_due(world);
+  const auto state = GENERATE(std::string("paused"), std::string("halted"));
+  world.execute(fmt::format(
+      "UPDATE pawl.processed_kafka_offsets SET state = '{}', state_reason = 'test'", state));
+  const auto take =
+      "SELECT pawl.take_due_letter(dead_letter_id, 0, '1 hour') FROM pawl.dead_letters";
+  CHECK(world.value(take) == "f");
+  world.execute("UPDATE pawl.processed_kafka_offsets SET state = 'running', state_reason = NULL");
+  CHECK(world.value(take) == "t");
+}
+
+TEST_CASE("a letter of a handler that this process does not have is not given up by it") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  world.drain(retrying(R"(["1h"])"));
+  world.execute("UPDATE pawl.dead_letters SET handler = 'another', due_at = now()");
+  ProgramOptions parks;
+  parks.extra_config =
+      "[failures]\nthen = \"park\"\nmax_attempts = 1\nprogram_error_retry = \"1h\"\n";
+  const auto process = world.start(parks);
+  const ShowOnFailure show("consumer", *process);
+  wait_for_letters(world, 1, "due_at > now() AND retries = 0 AND status = 'dead'");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("letters keep being tried when the policy is another one by now") {
   PaymentsWorld world(1);
   prepare_accounts(world);

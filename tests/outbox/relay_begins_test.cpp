@@ -25,15 +25,20 @@ TEST_CASE("whether a consumer publishes follows from its handlers, where nobody 
   const auto publishes = sql("SELECT pawl.publish('t', {key}, {value})");
   const auto other_schema = sql("SELECT \"my pawl\".publish('t', {key}, {value})");
   const auto plain = sql("INSERT INTO published VALUES ({key})");
+  const auto no_call = sql("UPDATE o SET published_at = now() WHERE o.published_at IS NULL");
+  auto responds = plain;
+  responds.response.text = "SELECT pawl.publish('t', {key}, {value})";
   struct Row {
     RelayOutbox relay;
     std::vector<pawl::HandlerOptions> handlers;
     std::optional<RelayBegins> begins;
   };
   const auto row =
-      GENERATE_COPY(values<Row>({{RelayOutbox::kAuto, {plain}, std::nullopt},
+      GENERATE_COPY(values<Row>({{RelayOutbox::kAuto, {plain}, RelayBegins::kOnceNeeded},
                                  {RelayOutbox::kAuto, {publishes}, RelayBegins::kAtOnce},
                                  {RelayOutbox::kAuto, {other_schema}, RelayBegins::kAtOnce},
+                                 {RelayOutbox::kAuto, {no_call}, RelayBegins::kOnceNeeded},
+                                 {RelayOutbox::kAuto, {responds}, RelayBegins::kAtOnce},
                                  {RelayOutbox::kAuto, {plain, code()}, RelayBegins::kOnceNeeded},
                                  {RelayOutbox::kAuto, {code(), publishes}, RelayBegins::kAtOnce},
                                  {RelayOutbox::kOff, {publishes}, std::nullopt},
@@ -52,24 +57,42 @@ TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being tol
   const auto handler = GENERATE(std::string("publishes"), std::string("publishes_by_statements"));
   CAPTURE(handler);
   world.use_handler(fmt::format("name = \"{}\"", handler));
+  // As if another process published, so that only what this one publishes makes it begin.
+  world.execute(
+      "INSERT INTO pawl.outbox_relays (owner, seen_at) VALUES ('other', now() + interval '1 "
+      "hour')");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
-  const auto publish = [&](const std::string& id) {
-    Record record;
-    record.key = "k";
-    record.value = "to " + topic;
-    record.headers = {{"event-id", id}};
-    record.partition = 0;
-    world.produce_record(record);
-  };
-  publish("one");
+  Record record;
+  record.key = "k";
+  record.value = "to " + topic;
+  record.headers = {{"event-id", "one"}};
+  record.partition = 0;
+  world.produce_record(record);
+  wait_until([&] { return world.number("SELECT count(*) FROM pawl.outbox_relays") == 2; }, 60s,
+             "it to begin");
+  world.execute("DELETE FROM pawl.outbox_relays WHERE owner = 'other'");
   wait_until([&] { return !read_topic(world.broker().bootstrap(), topic).empty(); }, 60s,
              "the message to be in Kafka");
-  publish("two");
-  wait_until([&] { return world.number("SELECT count(*) FROM pawl.idempotency_keys") == 2; }, 60s,
-             "the second message to be processed");
   outbox.wait_until_published();
   stop_cleanly(*process);
+}
+
+TEST_CASE("what a function of the database publishes is brought into Kafka too") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  world.execute(
+      fmt::format("CREATE FUNCTION book(id text) RETURNS text LANGUAGE sql AS"
+                  " $$ SELECT pawl.publish('{}', 'k', '1', event_id => id) $$",
+                  outbox.topic()));
+  world.use_handler("sql = [\"SELECT book({header:event-id})\"]");
+  world.produce(20);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(read_topic(world.broker().bootstrap(), outbox.topic()).size() >= 20);
 }
 
 TEST_CASE("a consumer in C++ publishes what a process that is gone has left") {
@@ -83,9 +106,29 @@ TEST_CASE("a consumer in C++ publishes what a process that is gone has left") {
   CHECK(outbox.wrong() == "");
 }
 
-TEST_CASE("a consumer that publishes nothing leaves the outbox alone") {
+TEST_CASE("a drain ends behind what its messages have published") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  world.execute(
+      fmt::format("CREATE FUNCTION book(id text) RETURNS text LANGUAGE sql AS"
+                  " $$ SELECT pawl.publish('{}', 'k', '1', event_id => id) $$",
+                  outbox.topic()));
+  const auto sql = GENERATE_COPY(
+      "SELECT book({header:event-id})"s,
+      fmt::format("SELECT pawl.publish('{}', 'k', '1', event_id => {{header:event-id}})",
+                  outbox.topic()));
+  CAPTURE(sql);
+  world.use_handler(fmt::format("sql = [\"{}\"]", sql));
+  world.produce(200);
+  world.drain();
+  CHECK(outbox.waiting() == 0);
+  CHECK(read_topic(world.broker().bootstrap(), outbox.topic()).size() >= 200);
+}
+
+TEST_CASE("a consumer that is to publish nothing leaves the outbox alone") {
   OutboxWorld outbox;
   outbox.publish(10);
+  outbox.world().set("outbox.relay=off");
   outbox.world().produce(50);
   outbox.world().drain();
   CHECK(outbox.waiting() == 10);

@@ -221,3 +221,16 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
     CHECK(world.broker().committed_offsets(group(outbox, lane), kStateTopic).at(0).offset == now);
   }
 }
+
+// As pg_restore and logical replication leave them: the transactions are another server's.
+TEST_CASE("rows that come from another server keep their place before later ones of their key") {
+  OutboxWorld outbox;
+  outbox.publish(3000);
+  outbox.world().execute("UPDATE pawl.outbox SET xid = '999999999999'");
+  outbox.publish(50);
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}

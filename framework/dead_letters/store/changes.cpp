@@ -13,6 +13,13 @@ namespace {
 constexpr const char* kReplayed =
     "SELECT pawl.resolve_dead_letter($1::bigint, $2::xid8, 'replayed', $3)";
 
+constexpr const char* kLockRecordKey = R"sql(
+  SELECT FROM pawl.parked_keys k
+    JOIN pawl.dead_letters d USING (consumer_id, topic, record_key_hash)
+   WHERE d.dead_letter_id = $1::bigint
+     FOR NO KEY UPDATE OF k
+)sql";
+
 constexpr const char* kLetterBefore = "SELECT pawl.letter_before($1::bigint)";
 
 constexpr const char* kFailedAgain = R"sql(
@@ -96,6 +103,7 @@ constexpr const char* kCountSkipped = R"sql(
 DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       replayed_{"pawl_replayed", in_schema(kReplayed, schema)},
+      lock_record_key_{"pawl_lock_record_key", in_schema(kLockRecordKey, schema)},
       letter_before_{"pawl_letter_before", in_schema(kLetterBefore, schema)},
       failed_again_{"", in_schema(kFailedAgain, schema)},
       discard_{"pawl_discard", in_schema(kDiscard, schema)},
@@ -113,6 +121,10 @@ void DeadLetterChanges::resolve(postgres::Request& request, std::int64_t letter,
   parameters.add_integer(letter);
   parameters.add_text_or_null(transaction);
   parameters.add_text(to_string(outcome));
+}
+
+void DeadLetterChanges::lock_record_key(postgres::Request& request, std::int64_t letter) const {
+  request.to(lock_record_key_).add_integer(letter);
 }
 
 std::optional<std::int64_t> DeadLetterChanges::letter_before(postgres::Session& session,

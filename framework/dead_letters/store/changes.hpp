@@ -31,6 +31,9 @@ class DeadLetterChanges {
   void resolve(postgres::Request& request, std::int64_t letter, const std::string& transaction,
                Outcome outcome) const;
 
+  /// Locks the row of the letter's record key, which whoever parks a message behind it changes.
+  void lock_record_key(postgres::Request& request, std::int64_t letter) const;
+
   /// The letter of the same parked record key that must go before this one, if any; it may be
   /// resolved meanwhile, so resolve() decides.
   [[nodiscard]] std::optional<std::int64_t> letter_before(postgres::Session& session,
@@ -57,6 +60,7 @@ class DeadLetterChanges {
  private:
   ConsumerId consumer_;
   postgres::Statement replayed_;
+  postgres::Statement lock_record_key_;
   postgres::Statement letter_before_;
   postgres::Statement failed_again_;
   postgres::Statement discard_;

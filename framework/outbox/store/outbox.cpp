@@ -33,7 +33,7 @@ constexpr const char* kHolds = R"sql(
 )sql";
 
 constexpr const char* kLeftAlone = R"sql(
-  SELECT EXISTS (SELECT FROM pawl.outbox)
+  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l WHERE pawl.outbox_oldest(l.lane) IS NOT NULL)
      AND NOT EXISTS (SELECT FROM pawl.outbox_relays r
                       WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0))
 )sql";
