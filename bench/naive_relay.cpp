@@ -43,16 +43,17 @@ rd_kafka_t* connect(const std::string& bootstrap, long& undelivered) {
   return producer;
 }
 
+/// The topic's handle, which librdkafka makes once for each name and counts.
 void produce(rd_kafka_t* producer, const pqxx::row& row) {
-  const auto topic = row[1].as<std::string>();
+  auto* topic = rd_kafka_topic_new(producer, row[1].as<std::string>().c_str(), nullptr);
   const auto key = row[2].view();
   const auto value = row[3].view();
-  const auto error = rd_kafka_producev(
-      producer, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_KEY(key.data(), key.size()),
-      RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
-      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_BLOCK), RD_KAFKA_V_END);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw std::runtime_error(rd_kafka_err2str(error));
+  const int failed = rd_kafka_produce(
+      topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_BLOCK,
+      const_cast<char*>(value.data()), value.size(), key.data(), key.size(), nullptr);
+  rd_kafka_topic_destroy(topic);
+  if (failed != 0)
+    throw std::runtime_error(rd_kafka_err2str(rd_kafka_last_error()));
 }
 
 /// Returns how many it has published.

@@ -114,7 +114,8 @@ int main(int argc, char** argv) {
   try {
     const std::string topic = argv[3];
     const int per_second = std::atoi(argv[4]);
-    const auto count = static_cast<std::size_t>(per_second * (std::atoi(argv[5]) + kWarmUp));
+    const auto count = static_cast<std::size_t>(per_second) *
+                       static_cast<std::size_t>(std::atoi(argv[5]) + kWarmUp);
     Moments committed(count);
     std::vector<std::int64_t> received(count);
     Reader reader(argv[1], topic);
@@ -145,7 +146,7 @@ int main(int argc, char** argv) {
     for (auto& writer : writers)
       writer.join();
     std::vector<double> waited;
-    for (auto i = static_cast<std::size_t>(per_second * kWarmUp); i < count; ++i) {
+    for (auto i = static_cast<std::size_t>(per_second) * kWarmUp; i < count; ++i) {
       // A reader may be told before the writer is.
       waited.push_back(static_cast<double>(std::max<std::int64_t>(received[i] - committed[i], 0)) /
                        1000);
