@@ -77,7 +77,7 @@ bool OutboxRelay::wait_until_needed() {
     if (rung && !last)
       return true;
     try {
-      if (is_needed())
+      if (is_needed(last))
         return true;
     } catch (const postgres::Error& error) {
       // The workers tell of a database that is away.
@@ -92,12 +92,15 @@ bool OutboxRelay::wait_until_needed() {
   return false;
 }
 
-/// Messages wait, of a process that has ended, and nobody publishes.
-bool OutboxRelay::is_needed() {
+/// Messages wait, and nobody publishes. `last`: whoever has said that it publishes may have ended
+/// since, and what this process has written is to be published.
+bool OutboxRelay::is_needed(bool last) {
   auto settings = session_settings(options_);
   settings.application_name = "pawl outbox";
   settings.unwanted = bell_->stop_flag();
   postgres::Session session(settings);
+  if (last)
+    return ledger::OutboxView(options_.postgres.schema).any_waits(session);
   return ledger::Outbox(options_.postgres.schema).is_left_alone(session, kLease);
 }
 

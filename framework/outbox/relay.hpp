@@ -49,7 +49,7 @@ class OutboxRelay {
   void run();
   [[nodiscard]] bool wait_until_needed();
   [[nodiscard]] bool finished();
-  [[nodiscard]] bool is_needed();
+  [[nodiscard]] bool is_needed(bool last);
   void relay();
   [[nodiscard]] bool tick();
   void share_lanes();

@@ -71,10 +71,8 @@ TEST_CASE("C++ publishes from a handler, from a subtransaction, and by its state
   };
   run("publishes", "one");
   run("publishes_by_statements", "two");
-  const auto process = outbox.start();
-  const ShowOnFailure show("relay", *process);
-  outbox.wait_until_published();
-  stop_cleanly(*process);
+  // A drain ends behind what its messages have published.
+  CHECK(outbox.waiting() == 0);
   std::map<std::string, StoredRecord> by_id;
   for (const auto& record : read_topic(world.broker().bootstrap(), topic))
     by_id[record.header("pawl-outbox-id")] = record;
