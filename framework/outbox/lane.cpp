@@ -6,8 +6,8 @@
 #include <random>
 #include <utility>
 
-#include "engine/context.hpp"
 #include "ledger/payload.hpp"
+#include "outbox/session.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -87,14 +87,6 @@ std::string why_not_written(const kafka::TopicAnswers& answers, const std::strin
   return fmt::format("topic {} does not exist in Kafka", topic);
 }
 
-postgres::SessionSettings OutboxSite::session_settings() const {
-  auto settings = engine::session_settings(options);
-  settings.application_name = "pawl outbox";
-  settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
-  settings.statement_timeout = kStatementTimeout;
-  return settings;
-}
-
 std::string OutboxSite::name_in_kafka(std::int32_t lane) const {
   return fmt::format("pawl-outbox-{}-{}", database_id, lane);
 }
@@ -167,9 +159,8 @@ void OutboxLane::run() {
 }
 
 void OutboxLane::relay() {
-  auto settings = site_.session_settings();
-  settings.unwanted = bell_.stop_flag();
-  session_ = std::make_unique<postgres::Session>(settings);
+  session_ = std::make_unique<postgres::Session>(
+      outbox_session(site_.options, bell_, kLockTimeout, kStatementTimeout));
   session_->established();
   // An address may lead to another server now, on which another process has a lane of this epoch.
   if (!site_.store.holds(*session_, lane_, site_.owner))

@@ -31,8 +31,6 @@ struct OutboxSite {
   std::string database_id;
   std::string kafka_cluster_id;
 
-  /// The sessions of whoever publishes.
-  [[nodiscard]] postgres::SessionSettings session_settings() const;
   /// What Kafka knows a lane by: transactional.id, and the group that commits its batch numbers.
   /// Named by database and lane alone, so that whoever has the lane shuts out whoever had it.
   [[nodiscard]] std::string name_in_kafka(std::int32_t lane) const;

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "engine/context.hpp"
+#include "ledger/consumers.hpp"
 #include "ledger/register_view.hpp"
+#include "outbox/session.hpp"
 #include "outbox/store/view.hpp"
 #include "pawl/errors.hpp"
 
@@ -95,10 +96,7 @@ bool OutboxRelay::wait_until_needed() {
 /// Messages wait, and nobody publishes. `last`: whoever has said that it publishes may have ended
 /// since, and what this process has written is to be published.
 bool OutboxRelay::is_needed(bool last) {
-  auto settings = session_settings(options_);
-  settings.application_name = "pawl outbox";
-  settings.unwanted = bell_->stop_flag();
-  postgres::Session session(settings);
+  postgres::Session session(outbox_session(options_, *bell_));
   if (last)
     return ledger::OutboxView(options_.postgres.schema).any_waits(session);
   return ledger::Outbox(options_.postgres.schema).is_left_alone(session, kLease);
@@ -163,10 +161,7 @@ bool OutboxRelay::tick() {
 void OutboxRelay::connect() {
   if (session_ && session_->alive())
     return;
-  auto settings = session_settings(options_);
-  settings.application_name = "pawl outbox";
-  settings.unwanted = bell_->stop_flag();
-  auto session = std::make_unique<postgres::Session>(settings);
+  auto session = std::make_unique<postgres::Session>(outbox_session(options_, *bell_));
   // Until it has given the lanes back.
   session->established();
   ledger::Outbox store(options_.postgres.schema);

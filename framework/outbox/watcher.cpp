@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/context.hpp"
 #include "ops/alerts.hpp"
 #include "outbox/lateness.hpp"
+#include "outbox/session.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -72,12 +72,8 @@ void OutboxWatcher::run() {
 void OutboxWatcher::connect() {
   if (session_ && session_->alive())
     return;
-  auto settings = session_settings(options_);
-  settings.application_name = "pawl outbox";
-  settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
-  settings.statement_timeout = kStatementTimeout;
-  settings.unwanted = bell_.stop_flag();
-  session_ = std::make_unique<postgres::Session>(settings);
+  session_ = std::make_unique<postgres::Session>(
+      outbox_session(options_, bell_, kLockTimeout, kStatementTimeout));
 }
 
 /// False: another process does.
