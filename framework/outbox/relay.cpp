@@ -7,7 +7,6 @@
 #include "ledger/consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "outbox/session.hpp"
-#include "outbox/store/view.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -39,6 +38,7 @@ OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std
       owner_(std::move(owner)),
       bell_(std::move(bell)),
       begins_(begins),
+      view_(options.postgres.schema),
       backoff_(kRetryInitial, kRetryMax),
       thread_([this] { run(); }) {}
 
@@ -98,7 +98,7 @@ bool OutboxRelay::wait_until_needed() {
 bool OutboxRelay::is_needed(bool last) {
   postgres::Session session(outbox_session(options_, *bell_));
   if (last)
-    return ledger::OutboxView(options_.postgres.schema).any_waits(session);
+    return view_.any_waits(session);
   return ledger::Outbox(options_.postgres.schema).is_left_alone(session, kLease);
 }
 
@@ -125,9 +125,7 @@ void OutboxRelay::relay() {
 /// Nothing waits any more, or there is no more time.
 bool OutboxRelay::finished() {
   try {
-    const ledger::OutboxView view(options_.postgres.schema);
-    const bool waits = !session_ || view.any_waits(*session_);
-    if (!waits)
+    if (session_ && !view_.any_waits(*session_))
       return true;
   } catch (const postgres::Error&) {
     // tick() tells, and tries again.

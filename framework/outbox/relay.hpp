@@ -12,6 +12,7 @@
 #include "engine/backoff.hpp"
 #include "engine/bell.hpp"
 #include "outbox/lane.hpp"
+#include "outbox/store/view.hpp"
 
 namespace pawl::engine {
 
@@ -64,6 +65,7 @@ class OutboxRelay {
   const std::string owner_;
   const std::shared_ptr<Bell> bell_;
   const RelayBegins begins_;
+  const ledger::OutboxView view_;
   std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
   std::unique_ptr<postgres::Session> session_;
   std::list<std::unique_ptr<OutboxLane>> lanes_;
