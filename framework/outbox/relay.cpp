@@ -122,10 +122,13 @@ void OutboxRelay::relay() {
   }
 }
 
-/// Nothing waits any more, or there is no more time.
+/// Nothing waits any more of what did when it began to end, or there is no more time. What others
+/// publish meanwhile may never have an end; what this process has written was committed before.
 bool OutboxRelay::finished() {
   try {
-    if (session_ && !view_.any_waits(*session_))
+    if (session_ && !finish_up_to_)
+      finish_up_to_ = view_.last_waiting(*session_);
+    if (session_ && !view_.any_waits_up_to(*session_, *finish_up_to_))
       return true;
   } catch (const postgres::Error&) {
     // tick() tells, and tries again.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -74,6 +75,7 @@ class OutboxRelay {
   std::string last_warning_;
   std::atomic<bool> finishing_{false};
   std::atomic<Clock::time_point> finish_by_{Clock::time_point::max()};
+  std::optional<std::int64_t> finish_up_to_;  ///< the last message that waited when it began to end
   std::thread thread_;
 };
 

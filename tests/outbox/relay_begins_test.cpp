@@ -127,6 +127,30 @@ TEST_CASE("a drain ends behind what its messages have published") {
   CHECK(read_topic(world.broker().bootstrap(), outbox.topic()).size() >= 200);
 }
 
+TEST_CASE("a drain ends beside somebody who publishes without a pause") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  // There is no moment in which nothing waits.
+  world.execute(
+      fmt::format("CREATE FUNCTION go_on() RETURNS trigger LANGUAGE plpgsql AS"
+                  " $$ BEGIN PERFORM pawl.publish('{}', 'k', '1'); RETURN NULL; END $$",
+                  world.broker().new_topic("others", 1)));
+  world.execute(
+      "CREATE TRIGGER go_on AFTER DELETE ON pawl.outbox"
+      " FOR EACH STATEMENT EXECUTE FUNCTION go_on()");
+  world.use_handler(fmt::format(
+      "sql = [\"SELECT pawl.publish('{}', 'k', '1', event_id => {{header:event-id}})\"]",
+      outbox.topic()));
+  world.set("consumer.shutdown_timeout=2m");
+  world.produce(200);
+  const auto process = world.start({.arguments = {"--drain"}});
+  const ShowOnFailure show("consumer", *process);
+  REQUIRE(process->wait(180s).success());
+  CHECK_THAT(process->output(), !ContainsSubstring("messages wait still"));
+  CHECK(outbox.waiting() > 0);
+  CHECK(read_topic(world.broker().bootstrap(), outbox.topic()).size() >= 200);
+}
+
 TEST_CASE("a consumer that is to publish nothing leaves the outbox alone") {
   OutboxWorld outbox;
   outbox.publish(10);

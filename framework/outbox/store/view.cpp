@@ -22,6 +22,19 @@ constexpr const char* kAny = R"sql(
   SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL) FROM pawl.outbox_lanes l
 )sql";
 
+constexpr const char* kLast = R"sql(
+  SELECT coalesce(max(o.outbox_id), 0)
+    FROM pawl.outbox_lanes l
+   CROSS JOIN LATERAL (SELECT w.outbox_id FROM pawl.outbox w
+                        WHERE w.lane = l.lane ORDER BY w.outbox_id DESC LIMIT 1) o
+)sql";
+
+constexpr const char* kAnyUpTo = R"sql(
+  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l
+                  CROSS JOIN LATERAL (SELECT FROM pawl.outbox w
+                                       WHERE w.lane = l.lane AND w.outbox_id <= $1::bigint LIMIT 1) o)
+)sql";
+
 constexpr const char* kNow = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 constexpr const char* kSetApart = R"sql(
@@ -46,6 +59,9 @@ constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
 OutboxView::OutboxView(const std::string& schema)
     : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
       any_{"pawl_outbox_any", in_schema(kAny, schema)},
+      // Planned anew each time: a plan for a table that was nearly empty goes over all of it.
+      last_{"", in_schema(kLast, schema)},
+      any_up_to_{"", in_schema(kAnyUpTo, schema)},
       now_{"pawl_outbox_now", kNow},
       set_apart_{"pawl_outbox_set_apart", in_schema(kSetApart, schema)},
       count_{"pawl_outbox_count_apart", in_schema(kCount, schema)},
@@ -104,6 +120,16 @@ std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
 
 bool OutboxView::any_waits(postgres::Session& session) const {
   return boolean(session.exec(any_).get(), 0, 0);
+}
+
+std::int64_t OutboxView::last_waiting(postgres::Session& session) const {
+  return integer(session.exec(last_).get(), 0, 0);
+}
+
+bool OutboxView::any_waits_up_to(postgres::Session& session, std::int64_t id) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(id);
+  return boolean(session.exec(any_up_to_, parameters).get(), 0, 0);
 }
 
 std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int64_t id,

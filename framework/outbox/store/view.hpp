@@ -68,6 +68,10 @@ class OutboxView {
   std::vector<LaneStatus> lanes(postgres::Session& session) const;
   /// Whether a message waits, without counting them.
   bool any_waits(postgres::Session& session) const;
+  /// The highest number of those that wait; 0: none does.
+  std::int64_t last_waiting(postgres::Session& session) const;
+  /// Whether a message of this number or a lower one waits.
+  bool any_waits_up_to(postgres::Session& session, std::int64_t id) const;
   /// By their ids; `id` 0: all. Those that were given up only with `discarded`.
   std::vector<SetApart> set_apart(postgres::Session& session, std::int64_t id, bool discarded,
                                   std::int64_t most, bool with_values) const;
@@ -80,6 +84,8 @@ class OutboxView {
  private:
   postgres::Statement lanes_;
   postgres::Statement any_;
+  postgres::Statement last_;
+  postgres::Statement any_up_to_;
   postgres::Statement now_;
   postgres::Statement set_apart_;
   postgres::Statement count_;
