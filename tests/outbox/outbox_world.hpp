@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <pqxx/pqxx>
@@ -44,11 +45,49 @@ class OutboxWorld {
         topic_, first, published_);
   }
 
+  [[nodiscard]] int published() const { return published_; }
+
+  /// Books each payment, and publishes the id of its event so many times.
+  void use_publishing_handler(int times = 1) {
+    std::string handler = R"toml(sql = [
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+)toml";
+    for (int time = 0; time < times; ++time) {
+      handler += fmt::format(
+          "  \"SELECT pawl.publish('{}', {{/account}}, {{header:event-id}})\",\n", topic_);
+    }
+    world_.use_handler(handler + "]\n");
+  }
+  /// A consumer applies what was produced, and ends behind what that has published.
+  void process_all(const std::string& url = "") {
+    ProgramOptions options;
+    options.url = url;
+    options.extra_config = "[outbox]\nrelay = \"on\"\n";
+    const auto consumer = world_.start(options);
+    const ShowOnFailure show("consumer", *consumer);
+    world_.wait_until_all_processed();
+    wait_until_published();
+    stop_cleanly(*consumer);
+  }
+
   [[nodiscard]] std::int64_t waiting() const {
     return world_.number("SELECT count(*) FROM pawl.outbox");
   }
   void wait_until_published() const {
     wait_until([&] { return waiting() == 0; }, 90s, "the outbox to be empty");
+  }
+  /// Publishes on until the process kills itself at a step: there must be enough batches for it.
+  void publish_until_killed(ChildProcess& process) {
+    wait_until(
+        [&] {
+          if (!process.running())
+            return true;
+          publish(20);
+          return false;
+        },
+        60s, "the process to kill itself");
+    REQUIRE(process.wait(1s).signal == SIGKILL);
   }
   /// As when processes that died have been gone for long.
   void forget_the_dead() const {

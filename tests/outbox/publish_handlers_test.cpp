@@ -34,15 +34,6 @@ std::string wrong_with(OutboxWorld& outbox) {
   return problems;
 }
 
-void process(OutboxWorld& outbox, int messages) {
-  outbox.world().produce(messages);
-  const auto consumer = outbox.start();
-  const ShowOnFailure show("consumer", *consumer);
-  outbox.world().wait_until_all_processed();
-  outbox.wait_until_published();
-  stop_cleanly(*consumer);
-}
-
 }  // namespace
 
 TEST_CASE("a batch publishes for each of its messages, and a duplicate publishes nothing") {
@@ -63,7 +54,8 @@ sql = [
 ]
 )toml",
                                 outbox.topic()));
-  process(outbox, 600);
+  world.produce(600);
+  outbox.process_all();
   CHECK(wrong_with(outbox) == "");
 }
 
@@ -87,7 +79,8 @@ END
 $$)sql",
       outbox.topic()));
   world.use_handler("function = \"book\"\n");
-  process(outbox, 300);
+  world.produce(300);
+  outbox.process_all();
   CHECK(wrong_with(outbox) == "");
   // Made of the key, and so not of what a random number is: all have the length of a hash.
   for (const auto& [event, ids] : ids_by_event(outbox))
@@ -97,13 +90,7 @@ $$)sql",
 TEST_CASE("a handler that publishes keeps its transactions on their way together") {
   OutboxWorld outbox;
   auto& world = outbox.world();
-  world.use_handler(fmt::format(R"toml(sql = [
-  "INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, {{/amount}}::bigint)",
-  "UPDATE accounts SET balance = balance + {{/amount}}::bigint, entries = entries + 1 WHERE id = {{/account}}",
-  "SELECT pawl.publish('{}', {{/account}}, {{header:event-id}})",
-]
-)toml",
-                                outbox.topic()));
+  outbox.use_publishing_handler();
   // COMMITs that one connection has sent and that are not answered. Both conditions are asked on
   // the proxy's thread; neither is ever met.
   std::map<std::uint64_t, int> on_the_way;
@@ -121,14 +108,7 @@ TEST_CASE("a handler that publishes keeps its transactions on their way together
   });
   proxy.set_latency(5ms, 5ms);
   world.produce(400);
-  ProgramOptions options;
-  options.url = proxy.url();
-  options.extra_config = "[outbox]\nrelay = \"on\"\n";
-  const auto consumer = world.start(options);
-  const ShowOnFailure show("consumer", *consumer);
-  world.wait_until_all_processed();
-  outbox.wait_until_published();
-  stop_cleanly(*consumer);
+  outbox.process_all(proxy.url());
   CHECK(most > 8);
   CHECK(wrong_with(outbox) == "");
 }

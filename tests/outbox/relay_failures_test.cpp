@@ -20,16 +20,7 @@ TEST_CASE("a process killed at any step of the relay leaves each message once") 
       const int nth = step == "outbox_acquired" ? 1 + round % 4 : 1 + round % 7;
       const auto process = outbox.start({"--events", "--kill", fmt::format("{}:{}", step, nth)});
       const ShowOnFailure show(fmt::format("{} {}", step, nth), *process);
-      // Until it dies: there must be enough batches for the step.
-      wait_until(
-          [&] {
-            if (!process->running())
-              return true;
-            outbox.publish(20);
-            return false;
-          },
-          60s, "the process to kill itself");
-      REQUIRE(process->wait(1s).signal == SIGKILL);
+      outbox.publish_until_killed(*process);
       ++kills;
       outbox.forget_the_dead();
     }
@@ -214,22 +205,9 @@ TEST_CASE(
     "a message that is processed again publishes under the same ids, alone or in a pipeline") {
   OutboxWorld outbox;
   auto& world = outbox.world();
-  world.use_handler(fmt::format(R"toml(sql = [
-  "INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, {{/amount}}::bigint)",
-  "SELECT pawl.publish('{0}', {{/account}}, {{header:event-id}})",
-  "SELECT pawl.publish('{0}', {{/account}}, {{header:event-id}})",
-]
-)toml",
-                                outbox.topic()));
+  outbox.use_publishing_handler(2);
   world.produce(200);
-  const auto process_all = [&] {
-    const auto process = world.start();
-    const ShowOnFailure show("consumer", *process);
-    world.wait_until_all_processed();
-    outbox.wait_until_published();
-    stop_cleanly(*process);
-  };
-  process_all();
+  outbox.process_all();
   // What a database knows that is behind by all of it, once an operator has stated its position.
   world.execute("DELETE FROM ledger");
   world.execute("DELETE FROM pawl.idempotency_keys");
@@ -243,7 +221,7 @@ TEST_CASE(
                std::vector<std::string>{"consumer.pipeline=1", "failures.then=park"});
   for (const auto& setting : settings)
     world.set(setting);
-  process_all();
+  outbox.process_all();
   std::map<std::string, std::multiset<std::string>> values;
   for (const auto& record : read_topic(world.broker().bootstrap(), outbox.topic()))
     values[record.header("pawl-outbox-id")].insert(*record.value);
@@ -332,21 +310,11 @@ TEST_CASE("without Kafka's transactions each message is there at least once, cop
   auto& world = outbox.world();
   const auto settings = "transactions = false\nstate_topic = \"not-made\"\n";
   const auto narrow = world.broker().new_topic("narrow", 1, {{"max.message.bytes", "2000"}});
-  int published = 0;
   for (const auto& step : kSteps) {
     outbox.publish(200);
-    published += 200;
     const auto process = outbox.start({"--events", "--kill", fmt::format("{}:2", step)}, settings);
     const ShowOnFailure show(step, *process);
-    wait_until(
-        [&] {
-          if (!process->running())
-            return true;
-          outbox.publish(20);
-          published += 20;
-          return false;
-        },
-        60s, "the process to kill itself");
+    outbox.publish_until_killed(*process);
     outbox.forget_the_dead();
   }
   world.execute(fmt::format(
@@ -360,7 +328,7 @@ TEST_CASE("without Kafka's transactions each message is there at least once, cop
   std::map<std::string, std::set<std::string>> ids;  // of each value
   for (const auto& record : read_topic(world.broker().bootstrap(), outbox.topic()))
     ids[record.value.value()].insert(record.header("pawl-outbox-id"));
-  CHECK(static_cast<int>(ids.size()) == published);
+  CHECK(static_cast<int>(ids.size()) == outbox.published());
   for (const auto& [value, of_value] : ids)
     CHECK(of_value.size() == 1);
   std::set<std::string> small;

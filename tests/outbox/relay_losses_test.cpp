@@ -166,15 +166,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
     const auto process = outbox.start({"--kill", "outbox_committed:5"});
     const ShowOnFailure show("killed", *process);
     // Each lane has published something before.
-    wait_until(
-        [&] {
-          if (!process->running())
-            return true;
-          outbox.publish(20);
-          return false;
-        },
-        60s, "the process to kill itself");
-    REQUIRE(process->wait(1s).signal == SIGKILL);
+    outbox.publish_until_killed(*process);
   }
   std::map<int, std::int64_t> numbers;
   int in_kafka = 0;
