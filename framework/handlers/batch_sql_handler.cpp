@@ -4,46 +4,28 @@
 #include <array>
 #include <utility>
 
-#include "handlers/handler_statement.hpp"
 #include "handlers/response_sql.hpp"
+#include "handlers/sql_text.hpp"
 
 namespace pawl::handlers {
 
 BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place, const HandlerOptions& options,
                                  std::size_t max_response, const std::string& schema) {
-  const auto& response = options.response;
-  const auto add_response = [&](const std::string& label, const SqlStatement& from) {
-    auto entry = make_entry(label, SqlText::parse_batch(from.text), from.where);
-    entry.response = entry.statement.text;
-    entry.statement.text = batch_response_sql(
-        entry.response, {label, max_response, std::nullopt, schema}, entry.columns.size());
-    entry.statement.rule = kBatchResponseColumns;
-    entries_.push_back(std::move(entry));
-    stores_responses_ = true;
-  };
-  for (std::size_t i = 0; i < options.sql.size(); ++i) {
-    const auto& from = options.sql[i];
-    if (!response.statement.empty() && from.name == response.statement) {
-      add_response(sql_label(place, i), from);
-    } else {
-      entries_.push_back(
-          make_entry(sql_label(place, i), SqlText::parse_batch(from.text), from.where));
+  for (const auto& [label, from, responds] : written_statements(place, options)) {
+    auto text = SqlText::parse_batch(from.text);
+    Entry entry{
+        label, postgres::application_statement(next_sql_name(), text.sql()), {}, from.where, {}};
+    for (auto& value : std::move(text).parameters())
+      entry.columns.push_back(column_of(std::move(value)));
+    if (responds) {
+      entry.response = entry.statement.text;
+      entry.statement.text = batch_response_sql(
+          entry.response, {label, max_response, std::nullopt, schema}, entry.columns.size());
+      entry.statement.rule = kBatchResponseColumns;
+      stores_responses_ = true;
     }
+    entries_.push_back(std::move(entry));
   }
-  if (!response.text.empty())
-    add_response(response_label(place), {response.text, std::nullopt, response.where});
-}
-
-BatchSqlHandler::Entry BatchSqlHandler::make_entry(std::string label, SqlText text,
-                                                   SourceLocation where) {
-  Entry entry{std::move(label),
-              postgres::application_statement(next_sql_name(), text.sql()),
-              {},
-              std::move(where),
-              {}};
-  for (auto& value : std::move(text).parameters())
-    entry.columns.push_back(column_of(std::move(value)));
-  return entry;
 }
 
 std::size_t BatchSqlHandler::column_of(message::Template value) {

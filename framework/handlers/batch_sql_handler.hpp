@@ -6,7 +6,6 @@
 
 #include "handlers/batch_handler.hpp"
 #include "handlers/handler_statement.hpp"
-#include "handlers/sql_text.hpp"
 #include "message/template.hpp"
 #include "pawl/options.hpp"
 #include "postgres/statement.hpp"
@@ -38,8 +37,6 @@ class BatchSqlHandler final : public BatchHandler {
     SourceLocation where;
     std::string response;  ///< the text that gives them; empty: it gives none
   };
-
-  Entry make_entry(std::string label, SqlText text, SourceLocation where);
 
   std::size_t column_of(message::Template value);
 

@@ -30,14 +30,22 @@ std::string handler_text(const std::string& label) {
   return label.starts_with("handler[") ? label : "handler " + label;
 }
 
-std::string sql_label(const HandlerPlace& handler, std::size_t index) {
-  return fmt::format("{}.sql[{}]{}", handler_option(handler.index), index,
-                     handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
-}
-
-std::string response_label(const HandlerPlace& handler) {
-  return fmt::format("{}.response{}", handler_option(handler.index),
-                     handler.name.empty() ? "" : fmt::format(" ({})", handler.name));
+std::vector<WrittenStatement> written_statements(const HandlerPlace& place,
+                                                 const HandlerOptions& options) {
+  const auto label = [&](const std::string& option) {
+    return fmt::format("{}.{}{}", handler_option(place.index), option,
+                       place.name.empty() ? "" : fmt::format(" ({})", place.name));
+  };
+  const auto& response = options.response;
+  std::vector<WrittenStatement> statements;
+  for (std::size_t i = 0; i < options.sql.size(); ++i) {
+    const auto& sql = options.sql[i];
+    statements.push_back({label(fmt::format("sql[{}]", i)), sql,
+                          !response.statement.empty() && sql.name == response.statement});
+  }
+  if (!response.text.empty())
+    statements.push_back({label("response"), {response.text, std::nullopt, response.where}, true});
+  return statements;
 }
 
 std::string said_label(const std::string& handler, std::size_t index) {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "pawl/options.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::handlers {
@@ -25,11 +27,16 @@ struct HandlerPlace {
 /// "handler payment", or "handler[0]", for a sentence.
 [[nodiscard]] std::string handler_text(const std::string& label);
 
-/// What errors call a statement of the configuration: "handler[0].sql[1] (payment)".
-[[nodiscard]] std::string sql_label(const HandlerPlace& handler, std::size_t index);
+/// A statement of the configuration, as its handler runs it.
+struct WrittenStatement {
+  std::string label;  ///< in errors: "handler[0].sql[1] (payment)", "handler[0].response (payment)"
+  SqlStatement written;
+  bool responds = false;  ///< what it returns is the message's response
+};
 
-/// What errors call the statement of `response`: "handler[0].response (payment)".
-[[nodiscard]] std::string response_label(const HandlerPlace& handler);
+/// All of a handler, in their order.
+[[nodiscard]] std::vector<WrittenStatement> written_statements(const HandlerPlace& place,
+                                                               const HandlerOptions& options);
 
 /// What a statement that code says is called: "handler payment, statement 2".
 [[nodiscard]] std::string said_label(const std::string& handler, std::size_t index);

@@ -10,31 +10,16 @@ namespace pawl::handlers {
 
 SqlHandler::SqlHandler(const HandlerPlace& place, const HandlerOptions& options,
                        std::size_t max_response, const std::string& schema) {
-  const auto& response = options.response;
-  for (std::size_t i = 0; i < options.sql.size(); ++i) {
-    const auto& from = options.sql[i];
-    if (!response.statement.empty() && from.name == response.statement) {
-      add_response(sql_label(place, i), from, max_response, schema);
-      continue;
-    }
+  for (const auto& [label, from, responds] : written_statements(place, options)) {
     auto text = SqlText::parse(from.text);
-    HandlerStatement statement(text.sql(), from.expect_rows, schema);
-    entries_.push_back({sql_label(place, i), std::move(text), std::move(statement), from.where});
+    // A response counts its rows by itself, so it never makes a message go alone.
+    auto statement =
+        responds ? HandlerStatement(
+                       response_sql(text.sql(), {label, max_response, from.expect_rows, schema}),
+                       kResponseColumns)
+                 : HandlerStatement(text.sql(), from.expect_rows, schema);
+    entries_.push_back({label, std::move(text), std::move(statement), from.where, responds});
   }
-  if (!response.text.empty())
-    add_response(response_label(place), {response.text, std::nullopt, response.where}, max_response,
-                 schema);
-}
-
-/// It counts its rows by itself, so it never makes a message go alone.
-void SqlHandler::add_response(std::string label, const SqlStatement& statement,
-                              std::size_t max_response, const std::string& schema) {
-  auto text = SqlText::parse(statement.text);
-  HandlerStatement storing(
-      response_sql(text.sql(), {label, max_response, statement.expect_rows, schema}),
-      kResponseColumns);
-  entries_.push_back(
-      {std::move(label), std::move(text), std::move(storing), statement.where, true});
 }
 
 Response SqlHandler::apply(postgres::Frame& frame, const Message& message,

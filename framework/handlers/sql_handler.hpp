@@ -36,8 +36,6 @@ class SqlHandler final : public Handler, private StatementPlanner {
     bool responds = false;
   };
 
-  void add_response(std::string label, const SqlStatement& statement, std::size_t max_response,
-                    const std::string& schema);
   [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,
                           message::JsonView& json) const override;
   static void fill(const Entry& entry, postgres::Parameters& parameters, const Message& message,
