@@ -238,15 +238,15 @@ void Check::check_statements(postgres::Session& session) {
 
 void Check::check_statement(postgres::Session& session,
                             const handlers::DescribedStatement& statement) {
-  auto problem = postgres::describe(session, statement.sql, statement.parameters);
+  auto problem = postgres::describe(session, statement.sql, statement.parameters).problem;
   if (!statement.response.empty()) {
     // Of the statement as it was written PostgreSQL tells more.
-    if (const auto own = postgres::describe(session, statement.response, statement.own_parameters))
-      problem = own;
-    else if (const int found = postgres::columns_of(session, statement.response);
-             found != statement.columns)
+    const auto own = postgres::describe(session, statement.response, statement.own_parameters);
+    if (own.problem)
+      problem = own.problem;
+    else if (own.columns != statement.columns)
       problem = fmt::format(
-          "it returns {} columns; {}", found,
+          "it returns {} columns; {}", own.columns,
           statement.columns == 1 ? handlers::kResponseColumns : handlers::kBatchResponseColumns);
   }
   if (problem) {
