@@ -124,21 +124,22 @@ ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMes
   }
   if (letter.payload == "erased")
     return {ReplayResult::Kind::kUnreadable, "its payload was erased"};
-  std::optional<kafka::Record> record;
   try {
-    if (fetch_)
-      record = fetch_(letter);
+    if (fetch_ && (!fetched_ || fetched_of_ != letter.id)) {
+      fetched_ = fetch_(letter);
+      fetched_of_ = letter.id;
+    }
   } catch (const kafka::KafkaError& error) {
     return {ReplayResult::Kind::kNotRead,
             fmt::format("its payload is {} here, and could not be read from Kafka: {}",
                         letter.payload, error.what())};
   }
-  if (!record) {
+  if (!fetched_) {
     return {ReplayResult::Kind::kUnreadable,
             fmt::format("its payload is {} here, and Kafka does not have the message any more",
                         letter.payload)};
   }
-  return use(record->view(letter.partition.topic, letter.topic_id));
+  return use(fetched_->view(letter.partition.topic, letter.topic_id));
 }
 
 /// Whether its turn has not come. A handler that ran too early would fail for that, and its error

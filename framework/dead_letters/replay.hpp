@@ -70,6 +70,10 @@ class Replay {
   ledger::DeadLetterChanges letters_;
   ledger::OffsetRegister topics_;
   Fetch fetch_;
+  /// The last one that Kafka had, and of which letter: whoever asks for its handler replays it
+  /// next.
+  std::optional<kafka::Record> fetched_;
+  std::int64_t fetched_of_ = 0;
   MessageProcessor processor_;
   std::unique_ptr<postgres::Session> session_;
   std::map<std::string, ledger::SourceId> sources_;
