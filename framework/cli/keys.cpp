@@ -62,7 +62,8 @@ Found find(const Options& options, const ShowArguments& arguments) {
                     "looks into all of {}/{}",
                     arguments.scope, options.kafka.cluster, options.kafka.group));
   }
-  found.keys = ledger::find_key(*session, schema, found.scopes, found.key);
+  // One more than is shown tells that there are more.
+  found.keys = ledger::find_key(*session, schema, found.scopes, found.key, arguments.max_bytes + 1);
   ledger::DeadLetterFilter filter;
   filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
   filter.statuses = {"dead", "parked", "replayed", "discarded"};
@@ -95,7 +96,7 @@ void print_json(const Found& found, std::size_t max_bytes) {
                     {"offset", key.offset},
                     {"created_at", key.created_at},
                     {"payload_hash", hash_text(key.payload_hash)},
-                    {"response_bytes", key.response ? Json(key.response->size()) : Json(nullptr)},
+                    {"response_bytes", key.response ? Json(key.response_bytes) : Json(nullptr)},
                     {"response", readable(view(key.response), max_bytes)}});
   }
   auto& letters = json["dead_letters"] = Json::array();
@@ -137,13 +138,15 @@ void print(const Found& found, std::size_t max_bytes) {
     for (const auto& key : found.keys) {
       table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
                  key.created_at, hash_text(key.payload_hash),
-                 key.response ? std::to_string(key.response->size()) : "-", key.consumer});
+                 key.response ? std::to_string(key.response_bytes) : "-", key.consumer});
     }
     std::cout << table.text();
     for (const auto& key : found.keys) {
-      if (key.response)
-        std::cout << fmt::format("\nResponse in {}: {}\n", printable(key.scope),
-                                 to_text(decode(view(key.response), max_bytes)));
+      if (!key.response)
+        continue;
+      auto decoded = decode(view(key.response), max_bytes);
+      decoded.bytes = key.response_bytes;
+      std::cout << fmt::format("\nResponse in {}: {}\n", printable(key.scope), to_text(decoded));
     }
   }
   if (found.letters.empty())

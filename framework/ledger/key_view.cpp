@@ -18,7 +18,7 @@ constexpr const char* kScopes = R"sql(
 constexpr const char* kFind = R"sql(
   SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,
          to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-         k.payload_hash, k.response
+         k.payload_hash, substring(k.response FOR $3::integer), coalesce(octet_length(k.response), 0)
     FROM pawl.idempotency_scopes s
     JOIN pawl.idempotency_keys k ON k.scope_id = s.scope_id AND k.key = $2
     LEFT JOIN pawl.consumer_topics t USING (source_id)
@@ -53,19 +53,22 @@ std::vector<SearchedScope> searched_scopes(postgres::Session& session, const std
 }
 
 std::vector<KeyRow> find_key(postgres::Session& session, const std::string& schema,
-                             const std::vector<SearchedScope>& scopes, const std::string& key) {
+                             const std::vector<SearchedScope>& scopes, const std::string& key,
+                             std::size_t most) {
   const postgres::Statement find{"", in_schema(kFind, schema)};
   std::vector<KeyRow> keys;
   for (const auto& scope : scopes) {
     postgres::Parameters parameters;
     parameters.add_text(scope.name);
     parameters.add_text(key);
+    parameters.add_integer(static_cast<std::int64_t>(most));
     const auto found = session.exec(find, parameters);
     const auto* rows = found.get();
     for (int row = 0; row < PQntuples(rows); ++row) {
       keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
                       static_cast<std::int32_t>(integer(rows, row, 3)), integer(rows, row, 4),
-                      text(rows, row, 5), integer(rows, row, 6), bytes(rows, row, 7)});
+                      text(rows, row, 5), integer(rows, row, 6), bytes(rows, row, 7),
+                      static_cast<std::size_t>(integer(rows, row, 8))});
     }
   }
   return keys;

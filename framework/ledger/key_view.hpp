@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ struct KeyRow {
   std::int64_t offset = 0;
   std::string created_at;  ///< RFC 3339, UTC: when it was claimed, or renewed by a late duplicate
   std::int64_t payload_hash = 0;
-  std::optional<std::string> response;  ///< bytes
+  std::optional<std::string> response;  ///< bytes; no more than were asked for
+  std::size_t response_bytes = 0;       ///< all that are stored
 };
 
 /// A scope that was searched.
@@ -39,9 +41,10 @@ struct KeyTableSize {
 std::vector<SearchedScope> searched_scopes(postgres::Session& session, const std::string& schema,
                                            ConsumerId consumer, const std::string& name);
 
-/// The key in these scopes; by scope.
+/// The key in these scopes; by scope. `most`: so many bytes of each response.
 std::vector<KeyRow> find_key(postgres::Session& session, const std::string& schema,
-                             const std::vector<SearchedScope>& scopes, const std::string& key);
+                             const std::vector<SearchedScope>& scopes, const std::string& key,
+                             std::size_t most);
 
 /// Dead letters of the consumer with this idempotency key, oldest first.
 std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std::string& schema,
