@@ -93,13 +93,11 @@ bool OutboxRelay::wait_until_needed() {
   return false;
 }
 
-/// Messages wait, and nobody publishes. `last`: whoever has said that it publishes may have ended
-/// since, and what this process has written is to be published.
+/// Messages wait, and nobody publishes. `last`: whoever does may end before it comes to what this
+/// process has written.
 bool OutboxRelay::is_needed(bool last) {
   postgres::Session session(outbox_session(options_, *bell_));
-  if (last)
-    return view_.any_waits(session);
-  return ledger::Outbox(options_.postgres.schema).is_left_alone(session, kLease);
+  return last ? view_.any_waits(session) : view_.is_left_alone(session);
 }
 
 void OutboxRelay::relay() {

@@ -59,8 +59,7 @@ TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being tol
   world.use_handler(fmt::format("name = \"{}\"", handler));
   // As if another process published, so that only what this one publishes makes it begin.
   world.execute(
-      "INSERT INTO pawl.outbox_relays (owner, seen_at) VALUES ('other', now() + interval '1 "
-      "hour')");
+      "UPDATE pawl.outbox_lanes SET owner = 'other', lease_until = now() + interval '1 hour'");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   Record record;
@@ -69,9 +68,9 @@ TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being tol
   record.headers = {{"event-id", "one"}};
   record.partition = 0;
   world.produce_record(record);
-  wait_until([&] { return world.number("SELECT count(*) FROM pawl.outbox_relays") == 2; }, 60s,
+  wait_until([&] { return world.number("SELECT count(*) FROM pawl.outbox_relays") == 1; }, 60s,
              "it to begin");
-  world.execute("DELETE FROM pawl.outbox_relays WHERE owner = 'other'");
+  world.execute("UPDATE pawl.outbox_lanes SET owner = NULL, lease_until = NULL");
   wait_until([&] { return !read_topic(world.broker().bootstrap(), topic).empty(); }, 60s,
              "the message to be in Kafka");
   outbox.wait_until_published();
@@ -100,6 +99,23 @@ TEST_CASE("a consumer in C++ publishes what a process that is gone has left") {
   outbox.world().use_handler("name = \"publishes\"");
   outbox.publish(100);
   const auto process = outbox.world().start();
+  const ShowOnFailure show("consumer", *process);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}
+
+TEST_CASE("who has ended keeps nobody from publishing, though it was seen a moment ago") {
+  OutboxWorld outbox;
+  auto& world = outbox.world();
+  world.use_handler("name = \"publishes\"");
+  outbox.publish(100);
+  // It has a share of the lanes still, but not of the first ones.
+  world.execute("UPDATE pawl.outbox SET lane = 0");
+  world.execute(
+      "INSERT INTO pawl.outbox_relays (owner, seen_at)"
+      " VALUES ('ended', now() + interval '1 hour')");
+  const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   outbox.wait_until_published();
   stop_cleanly(*process);

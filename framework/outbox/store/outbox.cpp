@@ -32,12 +32,6 @@ constexpr const char* kHolds = R"sql(
                   WHERE l.lane = $1::integer AND l.epoch = $2::bigint AND l.owner = $3)
 )sql";
 
-constexpr const char* kLeftAlone = R"sql(
-  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l WHERE pawl.outbox_oldest(l.lane) IS NOT NULL)
-     AND NOT EXISTS (SELECT FROM pawl.outbox_relays r
-                      WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0))
-)sql";
-
 constexpr const char* kSnapshot = "SELECT pg_current_snapshot()";
 
 constexpr const char* kNext = R"sql(
@@ -100,7 +94,6 @@ Outbox::Outbox(const std::string& schema)
       take_{"pawl_outbox_take", in_schema(kTake, schema)},
       release_{"pawl_outbox_release", in_schema(kRelease, schema)},
       holds_{"pawl_outbox_holds", in_schema(kHolds, schema)},
-      left_alone_{"pawl_outbox_left_alone", in_schema(kLeftAlone, schema)},
       snapshot_{"pawl_outbox_snapshot", kSnapshot},
       next_{"pawl_outbox_next", in_schema(kNext, schema)},
       batch_{"pawl_outbox_batch", in_schema(kBatch, schema)},
@@ -160,12 +153,6 @@ bool Outbox::holds(postgres::Session& session, const HeldLane& lane,
   add(parameters, lane);
   parameters.add_text(owner);
   return boolean(session.exec(holds_, parameters).get(), 0, 0);
-}
-
-bool Outbox::is_left_alone(postgres::Session& session, std::chrono::milliseconds lease) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(lease.count());
-  return boolean(session.exec(left_alone_, parameters).get(), 0, 0);
 }
 
 std::string Outbox::snapshot(postgres::Session& session) const {

@@ -75,9 +75,6 @@ class Outbox {
   /// in which it was taken.
   bool holds(postgres::Session& session, const HeldLane& lane, const std::string& owner) const;
 
-  /// Messages wait, and no process has said for a lease that it publishes.
-  bool is_left_alone(postgres::Session& session, std::chrono::milliseconds lease) const;
-
   /// What transactions a statement sees now.
   std::string snapshot(postgres::Session& session) const;
   /// `after`: pages of what `since` saw, by their ids; without it what came after `since`.
@@ -101,7 +98,6 @@ class Outbox {
   postgres::Statement take_;
   postgres::Statement release_;
   postgres::Statement holds_;
-  postgres::Statement left_alone_;
   postgres::Statement snapshot_;
   postgres::Statement next_;
   postgres::Statement batch_;

@@ -22,6 +22,12 @@ constexpr const char* kAny = R"sql(
   SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL) FROM pawl.outbox_lanes l
 )sql";
 
+constexpr const char* kLeftAlone = R"sql(
+  SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL)
+         AND NOT bool_or(l.owner IS NOT NULL AND l.lease_until >= clock_timestamp())
+    FROM pawl.outbox_lanes l
+)sql";
+
 constexpr const char* kLast = R"sql(
   SELECT coalesce(max(o.outbox_id), 0)
     FROM pawl.outbox_lanes l
@@ -59,6 +65,7 @@ constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
 OutboxView::OutboxView(const std::string& schema)
     : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
       any_{"pawl_outbox_any", in_schema(kAny, schema)},
+      left_alone_{"pawl_outbox_left_alone", in_schema(kLeftAlone, schema)},
       // Planned anew each time: a plan for a table that was nearly empty goes over all of it.
       last_{"", in_schema(kLast, schema)},
       any_up_to_{"", in_schema(kAnyUpTo, schema)},
@@ -120,6 +127,10 @@ std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
 
 bool OutboxView::any_waits(postgres::Session& session) const {
   return boolean(session.exec(any_).get(), 0, 0);
+}
+
+bool OutboxView::is_left_alone(postgres::Session& session) const {
+  return boolean(session.exec(left_alone_).get(), 0, 0);
 }
 
 std::int64_t OutboxView::last_waiting(postgres::Session& session) const {

@@ -68,6 +68,8 @@ class OutboxView {
   std::vector<LaneStatus> lanes(postgres::Session& session) const;
   /// Whether a message waits, without counting them.
   bool any_waits(postgres::Session& session) const;
+  /// One does, and no process has a lane that it has extended in time (OutboxStatus::relayed).
+  bool is_left_alone(postgres::Session& session) const;
   /// The highest number of those that wait; 0: none does.
   std::int64_t last_waiting(postgres::Session& session) const;
   /// Whether a message of this number or a lower one waits.
@@ -84,6 +86,7 @@ class OutboxView {
  private:
   postgres::Statement lanes_;
   postgres::Statement any_;
+  postgres::Statement left_alone_;
   postgres::Statement last_;
   postgres::Statement any_up_to_;
   postgres::Statement now_;
