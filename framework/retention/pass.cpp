@@ -67,6 +67,12 @@ RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer
     : options_(options),
       kafka_(kafka),
       retention_(options.postgres.schema, consumer),
+      records_{{options.retention.dead_letters, &RetentionReport::letters,
+                ledger::OldRecords::letters(options.postgres.schema, consumer)},
+               {options.retention.skipped, &RetentionReport::skipped,
+                ledger::OldRecords::skipped(options.postgres.schema, consumer)},
+               {options.retention.outbox, &RetentionReport::discarded,
+                ledger::OldRecords::discarded(options.postgres.schema)}},
       holder_(std::move(holder)),
       pause_(std::move(pause)),
       older_than_(older_than),
@@ -94,7 +100,6 @@ RetentionReport RetentionPass::run(postgres::Session& session, PassMode mode) {
 }
 
 void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionReport& report) {
-  const auto& retention = options_.retention;
   const bool dry_run = mode == PassMode::kDryRun;
   report.at = retention_.now(session);
   const auto chosen = cutoffs(session, mode, report);
@@ -107,12 +112,10 @@ void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionRe
     remove_records(session, report);
     return;
   }
-  if (retention.dead_letters != milliseconds{0})
-    report.letters = retention_.count_letters(session, report.at - retention.dead_letters);
-  if (retention.skipped != milliseconds{0})
-    report.skipped = retention_.count_skipped(session, report.at - retention.skipped);
-  if (retention.outbox != milliseconds{0})
-    report.discarded = retention_.count_discarded(session, report.at - retention.outbox);
+  for (const auto& [kept, count, records] : records_) {
+    if (kept != milliseconds{0})
+      report.*count = records.count(session, report.at - kept);
+  }
 }
 
 // A topic that this process will consume, and has not yet, may have duplicates waiting for a scope
@@ -272,18 +275,15 @@ void RetentionPass::sweep(postgres::Session& session,
 }
 
 void RetentionPass::remove_records(postgres::Session& session, RetentionReport& report) {
-  const auto remove = [&](milliseconds age, std::int64_t& total, auto member) {
+  for (const auto& [kept, count, records] : records_) {
     std::int64_t removed = kRecordsAtOnce;
-    while (age != milliseconds{0} && removed == kRecordsAtOnce && !report.interrupted) {
+    while (kept != milliseconds{0} && removed == kRecordsAtOnce && !report.interrupted) {
       const auto begun = Clock::now();
-      removed = (retention_.*member)(session, report.at - age, kRecordsAtOnce);
-      total += removed;
+      removed = records.remove(session, report.at - kept, kRecordsAtOnce);
+      report.*count += removed;
       report.interrupted = !rest(Clock::now() - begun) || !keep_lease(session);
     }
-  };
-  remove(options_.retention.dead_letters, report.letters, &ledger::Retention::remove_letters);
-  remove(options_.retention.skipped, report.skipped, &ledger::Retention::remove_skipped);
-  remove(options_.retention.outbox, report.discarded, &ledger::Retention::remove_discarded);
+  }
 }
 
 }  // namespace pawl::engine

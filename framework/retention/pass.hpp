@@ -12,6 +12,7 @@
 #include "kafka/client.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
+#include "retention/store/old_records.hpp"
 #include "retention/store/retention.hpp"
 
 namespace pawl::engine {
@@ -66,6 +67,12 @@ class RetentionPass {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Aging {
+    milliseconds kept;  ///< zero: for ever
+    std::int64_t RetentionReport::* count;
+    ledger::OldRecords records;
+  };
+
   void prune(postgres::Session& session, PassMode mode, RetentionReport& report);
   std::map<std::string, std::string> register_uses(postgres::Session& session) const;
   std::vector<ledger::KnownEnd> ask_ends(postgres::Session& session, RetentionReport& report) const;
@@ -81,6 +88,7 @@ class RetentionPass {
   const Options& options_;
   const kafka::Client& kafka_;
   ledger::Retention retention_;
+  std::vector<Aging> records_;
   std::string holder_;
   Pause pause_;
   std::optional<milliseconds> older_than_;

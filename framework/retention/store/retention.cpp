@@ -105,62 +105,6 @@ constexpr const char* kFinish = R"sql(
    WHERE consumer_id = $1::integer
 )sql";
 
-// That records are gone is stored with the removal itself.
-constexpr const char* kMarkRecords =
-    "     mark AS ("
-    "       UPDATE pawl.retention_state"
-    "          SET records_pruned_to ="
-    "                greatest(records_pruned_to, to_timestamp($2::bigint / 1000.0))"
-    "        WHERE consumer_id = $1::integer AND EXISTS (SELECT FROM gone))"
-    "SELECT count(*) FROM gone";
-
-constexpr const char* kLetters = R"sql(
-  WITH old AS (
-         SELECT dead_letter_id FROM pawl.dead_letters
-          WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
-          ORDER BY resolved_at LIMIT $3::bigint),
-       gone AS (
-         DELETE FROM pawl.dead_letters WHERE dead_letter_id IN (SELECT dead_letter_id FROM old)
-         RETURNING 1),
-)sql";
-
-constexpr const char* kSkipped = R"sql(
-  WITH old AS (
-         SELECT skip_id FROM pawl.skipped_messages
-          WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
-          ORDER BY skipped_at LIMIT $3::bigint),
-       gone AS (
-         DELETE FROM pawl.skipped_messages WHERE skip_id IN (SELECT skip_id FROM old)
-         RETURNING 1),
-)sql";
-
-// Of the whole database, whichever consumer removes them: the outbox is no consumer's.
-constexpr const char* kDiscarded = R"sql(
-  WITH old AS (
-         SELECT outbox_id FROM pawl.outbox_failed
-          WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
-          ORDER BY resolved_at LIMIT $2::bigint),
-       gone AS (
-         DELETE FROM pawl.outbox_failed WHERE outbox_id IN (SELECT outbox_id FROM old)
-         RETURNING 1)
-  SELECT count(*) FROM gone
-)sql";
-
-constexpr const char* kCountDiscarded = R"sql(
-  SELECT count(*) FROM pawl.outbox_failed
-   WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
-)sql";
-
-constexpr const char* kCountLetters = R"sql(
-  SELECT count(*) FROM pawl.dead_letters
-   WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
-)sql";
-
-constexpr const char* kCountSkipped = R"sql(
-  SELECT count(*) FROM pawl.skipped_messages
-   WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
-)sql";
-
 constexpr const char* kScopePrunedTo = R"sql(
   SELECT (extract(epoch FROM pruned_to) * 1000)::bigint FROM pawl.idempotency_scopes WHERE name = $1
 )sql";
@@ -204,10 +148,7 @@ Retention::Retention(std::string schema, ConsumerId consumer)
       sweep_{"pawl_retention_sweep", in_schema(fmt::format(fmt::runtime(kSweep), kMayGo), schema_)},
       cutoff_{"pawl_retention_cutoff", in_schema(kCutoff, schema_)},
       finish_scope_{"pawl_retention_finish_scope", in_schema(kFinishScope, schema_)},
-      finish_{"pawl_retention_finish", in_schema(kFinish, schema_)},
-      letters_{"pawl_retention_letters", in_schema(std::string(kLetters) + kMarkRecords, schema_)},
-      skipped_{"pawl_retention_skipped", in_schema(std::string(kSkipped) + kMarkRecords, schema_)},
-      discarded_{"pawl_retention_discarded", in_schema(kDiscarded, schema_)} {}
+      finish_{"pawl_retention_finish", in_schema(kFinish, schema_)} {}
 
 Instant Retention::now(postgres::Session& session) const {
   const auto found = session.exec({"", kNow});
@@ -325,66 +266,12 @@ void Retention::finish_sweep(postgres::Session& session, const std::map<ScopeId,
   postgres::run_transaction(session, std::move(steps));
 }
 
-std::int64_t Retention::remove(postgres::Session& session, const postgres::Statement& statement,
-                               Instant before, std::int64_t most) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_integer(to_ms(before));
-  parameters.add_integer(most);
-  const auto answers =
-      postgres::run_relaxed_transaction(session, {{&statement, std::move(parameters)}});
-  return integer(answers.front().get(), 0, 0);
-}
-
-std::int64_t Retention::remove_letters(postgres::Session& session, Instant before,
-                                       std::int64_t most) const {
-  return remove(session, letters_, before, most);
-}
-
-std::int64_t Retention::remove_skipped(postgres::Session& session, Instant before,
-                                       std::int64_t most) const {
-  return remove(session, skipped_, before, most);
-}
-
-std::int64_t Retention::remove_discarded(postgres::Session& session, Instant before,
-                                         std::int64_t most) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(to_ms(before));
-  parameters.add_integer(most);
-  const auto answers =
-      postgres::run_relaxed_transaction(session, {{&discarded_, std::move(parameters)}});
-  return integer(answers.front().get(), 0, 0);
-}
-
 std::int64_t Retention::count_keys(postgres::Session& session,
                                    const std::map<ScopeId, Instant>& cutoffs) const {
   postgres::Parameters parameters;
   add_cutoffs(parameters, cutoffs);
   const auto found = session.exec(
       {"", in_schema(fmt::format(fmt::runtime(kCountKeys), kMayGo), schema_)}, parameters);
-  return integer(found.get(), 0, 0);
-}
-
-std::int64_t Retention::count(postgres::Session& session, const char* text, Instant before) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_integer(to_ms(before));
-  const auto found = session.exec({"", in_schema(text, schema_)}, parameters);
-  return integer(found.get(), 0, 0);
-}
-
-std::int64_t Retention::count_letters(postgres::Session& session, Instant before) const {
-  return count(session, kCountLetters, before);
-}
-
-std::int64_t Retention::count_skipped(postgres::Session& session, Instant before) const {
-  return count(session, kCountSkipped, before);
-}
-
-std::int64_t Retention::count_discarded(postgres::Session& session, Instant before) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(to_ms(before));
-  const auto found = session.exec({"", in_schema(kCountDiscarded, schema_)}, parameters);
   return integer(found.get(), 0, 0);
 }
 

@@ -66,7 +66,7 @@ struct Swept {
   std::int64_t next = 0;  ///< the block to go on at
 };
 
-/// Removal of what is no longer needed (migrations/0001_schema.sql). What may go, and that it
+/// Removal of keys that are no longer needed (migrations/0001_schema.sql). What may go, and that it
 /// goes in small transactions; when and how fast is engine::RetentionPass's. All statements throw
 /// postgres::Error or postgres::InDoubt; all may be repeated. Any thread.
 class Retention {
@@ -101,30 +101,11 @@ class Retention {
   void finish_sweep(postgres::Session& session, const std::map<ScopeId, Instant>& cutoffs,
                     std::int64_t removed) const;
 
-  /// Removes up to `most` dead letters that were resolved before, or skipped messages of before.
-  [[nodiscard]] std::int64_t remove_letters(postgres::Session& session, Instant before,
-                                            std::int64_t most) const;
-  [[nodiscard]] std::int64_t remove_skipped(postgres::Session& session, Instant before,
-                                            std::int64_t most) const;
-  /// The same of messages of the outbox that were given up before; also those of which other
-  /// consumers' handlers published them.
-  [[nodiscard]] std::int64_t remove_discarded(postgres::Session& session, Instant before,
-                                              std::int64_t most) const;
-
-  // What the above would remove; each reads all there is.
+  /// What sweeps would remove; reads all there is.
   [[nodiscard]] std::int64_t count_keys(postgres::Session& session,
                                         const std::map<ScopeId, Instant>& cutoffs) const;
-  [[nodiscard]] std::int64_t count_letters(postgres::Session& session, Instant before) const;
-  [[nodiscard]] std::int64_t count_skipped(postgres::Session& session, Instant before) const;
-  [[nodiscard]] std::int64_t count_discarded(postgres::Session& session, Instant before) const;
 
  private:
-  [[nodiscard]] std::int64_t count(postgres::Session& session, const char* text,
-                                   Instant before) const;
-  [[nodiscard]] std::int64_t remove(postgres::Session& session,
-                                    const postgres::Statement& statement, Instant before,
-                                    std::int64_t most) const;
-
   std::string schema_;
   ConsumerId consumer_;
   Lease lease_;
@@ -132,9 +113,6 @@ class Retention {
   postgres::Statement cutoff_;
   postgres::Statement finish_scope_;
   postgres::Statement finish_;
-  postgres::Statement letters_;
-  postgres::Statement skipped_;
-  postgres::Statement discarded_;
 };
 
 /// pruned_to of a scope; nullopt: nothing was removed, or there is no such scope.
