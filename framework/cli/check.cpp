@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "cli/rights_text.hpp"
 #include "config/redact.hpp"
 #include "config/validate.hpp"
 #include "console/config_arguments.hpp"
@@ -13,6 +14,7 @@
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
+#include "handlers/published_topics.hpp"
 #include "handlers/response_sql.hpp"
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
@@ -21,6 +23,7 @@
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "ops/alerts_command.hpp"
+#include "outbox/lane.hpp"
 #include "outbox/task.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
@@ -90,6 +93,7 @@ class Check {
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
   void check_outbox_topic(const kafka::Client& client);
+  void check_published_topics(const kafka::Client& client);
   void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
   bool check_committed(const kafka::Client& client, const std::string& topic,
                        const std::vector<TopicPartition>& partitions);
@@ -192,10 +196,16 @@ void Check::check_server(postgres::Session& session) {
 bool Check::check_schema(postgres::Session& session) {
   const auto& schema = options_.postgres.schema;
   const ledger::RoleUse use{!relays_only_, relays_at_once(), options_.outbox.alert_age.count() > 0};
-  for (const auto& right : ledger::missing_rights(session, schema, use)) {
-    findings_.wrong(fmt::format("the role {} lacks {}; see: scripts/migrate grants {}--role {}",
-                                PQuser(session.raw()), right, relays_only_ ? "--relay " : "",
-                                PQuser(session.raw())));
+  const auto missing = ledger::missing_rights(session, schema, use);
+  if (!missing.empty()) {
+    const auto known = [](const char* text) { return std::string(text == nullptr ? "" : text); };
+    auto* raw = session.raw();
+    findings_.wrong(
+        fmt::format("the role {} lacks {} of the rights that it needs: {}. This gives them: {}",
+                    PQuser(raw), missing.size(), rights_text(missing),
+                    grants_command(PQuser(raw), schema, relays_only_,
+                                   {known(PQhost(raw)), known(PQport(raw)), known(PQdb(raw)),
+                                    ledger::schema_owner(session, schema)})));
   }
   try {
     ledger::require_schema(session, schema);
@@ -203,10 +213,12 @@ bool Check::check_schema(postgres::Session& session) {
     findings_.wrong(error.what());
     return false;
   } catch (const postgres::Error& error) {
-    findings_.wrong(
-        fmt::format("the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
-                    "scripts/migrate grants",
-                    schema, error.what(), error.sqlstate()));
+    // Rights that are missing are told already.
+    if (missing.empty() || error.failure() != postgres::FailureClass::kProgram)
+      findings_.wrong(
+          fmt::format("the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
+                      "scripts/migrate grants",
+                      schema, error.what(), error.sqlstate()));
     return false;
   }
   findings_.good(
@@ -269,6 +281,7 @@ void Check::check_kafka() {
     check_topics(*client);
     check_dead_letter_topic(*client);
     check_outbox_topic(*client);
+    check_published_topics(*client);
     check_first_contacts(*client, cluster);
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
@@ -344,6 +357,54 @@ void Check::check_outbox_topic(const kafka::Client& client) {
         "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
         "--partitions 1",
         topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
+  }
+}
+
+/// What would be set apart, and what no transaction may publish. Only of topics that the
+/// configuration writes out.
+void Check::check_published_topics(const kafka::Client& client) {
+  std::map<std::string, std::string> labels;  // by topic, of the first statement that names it
+  const auto look = [&](const std::string& label, const std::string& sql,
+                        const SourceLocation& where) {
+    for (const auto& topic : handlers::published_topics(sql, options_.postgres.schema)) {
+      const auto place = fmt::format("{}{}{}", where, where.empty() ? "" : ": ", label);
+      if (handlers::is_topic_name(topic)) {
+        labels.emplace(topic, place);
+      } else {
+        findings_.wrong(fmt::format(
+            "{}: pawl.publish refuses \"{}\" as the name of a topic, which has 1 to 249 letters, "
+            "digits, dots, underscores and hyphens; correct it",
+            place, topic));
+      }
+    }
+  };
+  for (std::size_t i = 0; i < options_.handlers.size(); ++i) {
+    const auto& handler = options_.handlers[i];
+    for (const auto& [label, written, responds] :
+         handlers::written_statements({i, handler.name}, handler))
+      look(label, written.text, written.where);
+  }
+  if (labels.empty())
+    return;
+  std::vector<std::string> topics;
+  for (const auto& [topic, label] : labels)
+    topics.push_back(topic);
+  const bool writes = options_.outbox.relay != RelayOutbox::kOff;
+  const auto answers = client.describe_each(topics, kKafkaTimeout, writes);
+  for (const auto& [topic, label] : labels) {
+    const auto found = answers.described.find(topic);
+    if (found != answers.described.end() && found->second.may_write) {
+      findings_.good(fmt::format("topic {}, to which {} publishes", topic, label));
+      continue;
+    }
+    const bool missing = found == answers.described.end() && !answers.refused.contains(topic);
+    findings_.wrong(fmt::format(
+        "{} publishes to topic {}, and its messages would be set apart: {}{}", label, topic,
+        engine::why_not_written(answers, topic),
+        missing ? fmt::format("; create it: kafka-topics.sh --bootstrap-server {} --create "
+                              "--topic {}",
+                              options_.kafka.bootstrap_servers, topic)
+                : ""));
   }
 }
 

@@ -39,6 +39,7 @@ struct Found {
   std::string key;  ///< in its stored form
   std::vector<ledger::SearchedScope> scopes;
   std::vector<ledger::KeyRow> keys;
+  std::vector<ledger::KeyRow> elsewhere;  ///< in other scopes; only where `keys` is empty
   std::vector<ledger::DeadLetter> letters;
 };
 
@@ -63,7 +64,10 @@ Found find(const Options& options, const ShowArguments& arguments) {
                     arguments.scope, options.kafka.cluster, options.kafka.group));
   }
   // One more than is shown tells that there are more.
-  found.keys = ledger::find_key(*session, schema, found.scopes, found.key, arguments.max_bytes + 1);
+  const auto most = arguments.max_bytes + 1;
+  found.keys = ledger::find_key(*session, schema, found.scopes, found.key, most);
+  if (found.keys.empty())
+    found.elsewhere = ledger::find_key_elsewhere(*session, schema, found.scopes, found.key, most);
   ledger::DeadLetterFilter filter;
   filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
   filter.statuses = {"dead", "parked", "replayed", "discarded"};
@@ -79,6 +83,23 @@ std::optional<std::string_view> view(const std::optional<std::string>& bytes) {
   return bytes ? std::optional<std::string_view>(*bytes) : std::nullopt;
 }
 
+Json describe(const std::vector<ledger::KeyRow>& keys, std::size_t max_bytes) {
+  auto described = Json::array();
+  for (const auto& key : keys) {
+    described.push_back(
+        {{"scope", key.scope},
+         {"consumer", key.consumer},
+         {"topic", key.topic},
+         {"partition", key.partition},
+         {"offset", key.offset},
+         {"created_at", key.created_at},
+         {"payload_hash", hash_text(key.payload_hash)},
+         {"response_bytes", key.response ? Json(key.response_bytes) : Json(nullptr)},
+         {"response", readable(view(key.response), max_bytes)}});
+  }
+  return described;
+}
+
 void print_json(const Found& found, std::size_t max_bytes) {
   Json json;
   json["key"] = found.key;
@@ -87,18 +108,8 @@ void print_json(const Found& found, std::size_t max_bytes) {
   for (const auto& scope : found.scopes) {
     scopes.push_back({{"scope", scope.name}, {"pruned_to", or_null(scope.pruned_to)}});
   }
-  auto& keys = json["seen"] = Json::array();
-  for (const auto& key : found.keys) {
-    keys.push_back({{"scope", key.scope},
-                    {"consumer", key.consumer},
-                    {"topic", key.topic},
-                    {"partition", key.partition},
-                    {"offset", key.offset},
-                    {"created_at", key.created_at},
-                    {"payload_hash", hash_text(key.payload_hash)},
-                    {"response_bytes", key.response ? Json(key.response_bytes) : Json(nullptr)},
-                    {"response", readable(view(key.response), max_bytes)}});
-  }
+  json["seen"] = describe(found.keys, max_bytes);
+  json["elsewhere"] = describe(found.elsewhere, max_bytes);
   auto& letters = json["dead_letters"] = Json::array();
   for (const auto& letter : found.letters) {
     letters.push_back({{"id", letter.id},
@@ -112,10 +123,29 @@ void print_json(const Found& found, std::size_t max_bytes) {
   std::cout << indented(json) << '\n';
 }
 
-void print(const Found& found, std::size_t max_bytes) {
+std::string table_of(const std::vector<ledger::KeyRow>& keys) {
+  using Align = Table::Align;
+  Table table({{"SCOPE"},
+               {"TOPIC"},
+               {"PARTITION", Align::kRight},
+               {"OFFSET", Align::kRight},
+               {"KEPT SINCE"},
+               {"PAYLOAD HASH"},
+               {"RESPONSE BYTES", Align::kRight},
+               {"BY"}});
+  for (const auto& key : keys) {
+    table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
+               key.created_at, hash_text(key.payload_hash),
+               key.response ? std::to_string(key.response_bytes) : "-", key.consumer});
+  }
+  return table.text();
+}
+
+/// `nobody` says who has not applied it, where it is not there.
+void print(const Found& found, const std::string& nobody, std::size_t max_bytes) {
   using Align = Table::Align;
   if (found.keys.empty()) {
-    std::cout << fmt::format("{} is not there: no message with this key was applied", found.key);
+    std::cout << fmt::format("{} is not there: {}", printable(found.key), nobody);
     std::vector<std::string> pruned;
     for (const auto& scope : found.scopes) {
       if (!scope.pruned_to.empty())
@@ -126,21 +156,15 @@ void print(const Found& found, std::size_t max_bytes) {
                       : fmt::format(
                             ", or it was so long ago that retention has removed the key: {}\n",
                             fmt::join(pruned, ", ")));
-  } else {
-    Table table({{"SCOPE"},
-                 {"TOPIC"},
-                 {"PARTITION", Align::kRight},
-                 {"OFFSET", Align::kRight},
-                 {"KEPT SINCE"},
-                 {"PAYLOAD HASH"},
-                 {"RESPONSE BYTES", Align::kRight},
-                 {"BY"}});
-    for (const auto& key : found.keys) {
-      table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
-                 key.created_at, hash_text(key.payload_hash),
-                 key.response ? std::to_string(key.response_bytes) : "-", key.consumer});
+    if (!found.elsewhere.empty()) {
+      std::cout << fmt::format(
+          "\nElsewhere in this database it was applied, which keeps nobody from applying it here:\n"
+          "{}`keys show` tells more with --scope {}, or with the configuration of {}.\n",
+          table_of(found.elsewhere), printable(found.elsewhere.front().scope),
+          printable(found.elsewhere.front().consumer));
     }
-    std::cout << table.text();
+  } else {
+    std::cout << table_of(found.keys);
     for (const auto& key : found.keys) {
       if (!key.response)
         continue;
@@ -172,7 +196,12 @@ int show(const Options& options, const ShowArguments& arguments) {
   if (arguments.json) {
     print_json(found, arguments.max_bytes);
   } else {
-    print(found, arguments.max_bytes);
+    print(found,
+          arguments.scope.empty() ? fmt::format("{}/{} has applied no message with this key",
+                                                options.kafka.cluster, options.kafka.group)
+                                  : fmt::format("no message with this key was applied in scope {}",
+                                                printable(arguments.scope)),
+          arguments.max_bytes);
   }
   return found.keys.empty() ? kFailed : kDone;
 }

@@ -59,6 +59,7 @@ int relay(const Program& program, const Options& options, bool drain) {
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)
     refuse_other_schema(options);
+  bool drained = false;
   {
     const auto owner = engine::make_owner();
     const engine::OutboxRelay outbox(options, observers, owner);
@@ -72,13 +73,15 @@ int relay(const Program& program, const Options& options, bool drain) {
     if (drain) {
       const ledger::OutboxView view(options.postgres.schema);
       while (!changed.wait_for(lock, kDrainPoll, [&] { return stopped; })) {
-        if (!view.any_waits(*session))
+        drained = !view.any_waits(*session);
+        if (drained)
           break;
       }
     } else {
       changed.wait(lock, [&] { return stopped; });
     }
   }
+  log->relayed(drained);
   return end_with(kDone, alerts);
 }
 

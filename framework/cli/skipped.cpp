@@ -55,8 +55,9 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
                message.actor, message.reason});
   }
   std::cout << table.text();
-  if (static_cast<std::int64_t>(skipped.size()) == limit)
-    std::cout << fmt::format("... there may be more; --limit {} shows more\n", limit * 10);
+  if (static_cast<std::int64_t>(skipped.size()) == limit && limit < kMostEntries)
+    std::cout << fmt::format("... there may be more; --limit {} shows more\n",
+                             std::min(limit * 10, kMostEntries));
 }
 
 int list(const Options& options, const Arguments& arguments) {
@@ -84,8 +85,7 @@ void add_skipped(Command& parser, Commands& commands) {
       ->not_negative()
       ->type_name("N");
   command->add_option("--limit", arguments->limit, "At most so many")
-      ->positive()
-      ->type_name("N")
+      ->at_most_entries()
       ->shows_default();
   command->add_flag("--json", arguments->json, "For machines");
   commands.set_action(command, [config, arguments] { return list(config->load(), *arguments); });

@@ -1,9 +1,26 @@
 #include "console/command.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <optional>
 
 namespace pawl::cli {
+
+namespace {
+
+/// CLI11's own text of a range without an end is a number of three hundred digits.
+template <typename Number, typename Fits>
+CLI::Validator only(const std::string& range, Fits fits) {
+  return {[range, fits](std::string& input) {
+            Number value{};
+            const bool well = CLI::detail::lexical_cast(input, value) && fits(value);
+            return well ? std::string() : fmt::format("{} is not {}", input, range);
+          },
+          ""};
+}
+
+}  // namespace
 
 Argument* Argument::required() {
   option_.required();
@@ -21,18 +38,24 @@ Argument* Argument::shows_default() {
 }
 
 Argument* Argument::positive() {
-  option_.check(CLI::Validator(CLI::PositiveNumber).description(""));
+  option_.check(only<double>("a number above 0", [](double value) { return value > 0; }));
   return this;
 }
 
 Argument* Argument::not_negative() {
-  option_.check(CLI::Validator(CLI::NonNegativeNumber).description(""));
+  option_.check(only<double>("a number from 0 on", [](double value) { return value >= 0; }));
   return this;
 }
 
 Argument* Argument::within(std::int64_t least, std::int64_t most) {
-  option_.check(CLI::Range(least, most).description(""));
+  option_.check(only<std::int64_t>(
+      fmt::format("a number from {} to {}", least, most),
+      [least, most](std::int64_t value) { return least <= value && value <= most; }));
   return this;
+}
+
+Argument* Argument::at_most_entries() {
+  return within(1, kMostEntries)->type_name("N");
 }
 
 Argument* Argument::one_of(const std::vector<std::string>& words, Help help) {

@@ -12,6 +12,9 @@ class Option;
 
 namespace pawl::cli {
 
+/// Nobody reads more, and memory holds them.
+inline constexpr std::int64_t kMostEntries = 1000000;
+
 /// One argument of a subcommand; each call says more of it and returns it. What does not hold is
 /// told to the user when the command line is parsed.
 class Argument {
@@ -26,6 +29,8 @@ class Argument {
   Argument* positive();
   Argument* not_negative();
   Argument* within(std::int64_t least, std::int64_t most);
+  /// What every --limit takes: from 1 to kMostEntries.
+  Argument* at_most_entries();
   enum class Help { kLists, kSilent };
   Argument* one_of(const std::vector<std::string>& words, Help help = Help::kSilent);
   /// May stand without a value, and has this one then.

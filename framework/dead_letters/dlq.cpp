@@ -263,9 +263,7 @@ void add_dlq(Command& parser, Commands& commands) {
   const auto list_arguments = std::make_shared<ListArguments>();
   list_arguments->letters = add_letter_arguments(*list_command, false);
   add_status_argument(*list_command, list_arguments->status);
-  list_command->add_option("--limit", list_arguments->limit, "At most so many")
-      ->within(1, 1000000)
-      ->type_name("N");
+  list_command->add_option("--limit", list_arguments->limit, "At most so many")->at_most_entries();
   list_command->add_flag("--counts", list_arguments->counts,
                          "Only how many, by topic, handler, reason and status");
   list_command->add_flag("--json", list_arguments->json, "For machines");

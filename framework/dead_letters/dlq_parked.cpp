@@ -83,9 +83,7 @@ void add_dlq_parked(Command& dlq, Commands& commands) {
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
-  command->add_option("--limit", arguments->limit, "At most so many")
-      ->within(1, 1000000)
-      ->type_name("N");
+  command->add_option("--limit", arguments->limit, "At most so many")->at_most_entries();
   command->add_flag("--json", arguments->json, "For machines");
   commands.set_action(command, [config, arguments] { return parked(config->load(), *arguments); });
 }

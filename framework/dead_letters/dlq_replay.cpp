@@ -239,7 +239,7 @@ void add_dlq_replay(Command& dlq, Commands& commands) {
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->letters = add_letter_arguments(*command, true);
-  command->add_option("--limit", arguments->limit, "At most so many")->positive()->type_name("N");
+  command->add_option("--limit", arguments->limit, "At most so many")->at_most_entries();
   command->add_option("--rate", arguments->rate, "At most so many per second")
       ->positive()
       ->type_name("N");

@@ -69,6 +69,7 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kOutboxSent, "outbox_sent"},
     {Step::kOutboxCommitted, "outbox_committed"},
     {Step::kOutboxEnded, "outbox_ended"},
+    {Step::kOutboxReleased, "outbox_released"},
     {Step::kOutboxRefused, "outbox_refused"},
     {Step::kOutboxLate, "outbox_late"},
     {Step::kOutboxCaughtUp, "outbox_caught_up"},

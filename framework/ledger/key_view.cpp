@@ -1,6 +1,7 @@
 #include "ledger/key_view.hpp"
 
 #include "ledger/rows.hpp"
+#include "postgres/array_elements.hpp"
 
 namespace pawl::ledger {
 namespace {
@@ -26,6 +27,20 @@ constexpr const char* kFind = R"sql(
    WHERE s.name = $1
 )sql";
 
+// By the index for each scope, whatever the statistics say of the keys.
+constexpr const char* kFindElsewhere = R"sql(
+  SELECT s.name, c.cluster || '/' || c.group_id, t.topic, k.partition, k.kafka_offset,
+         to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+         k.payload_hash, substring(k.response FOR $3::integer), coalesce(octet_length(k.response), 0)
+    FROM pawl.idempotency_scopes s
+   CROSS JOIN LATERAL (SELECT r.* FROM pawl.idempotency_keys r
+                        WHERE r.scope_id = s.scope_id AND r.key = $2 OFFSET 0) k
+    LEFT JOIN pawl.consumer_topics t USING (source_id)
+    LEFT JOIN pawl.consumers c USING (consumer_id)
+   WHERE s.name <> ALL ($1::text[])
+   ORDER BY s.name
+)sql";
+
 constexpr const char* kLetters = R"sql(
   SELECT dead_letter_id FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND idempotency_key = $2
@@ -37,6 +52,15 @@ constexpr const char* kSize = R"sql(
          pg_table_size(c.oid), pg_indexes_size(c.oid)
     FROM pg_class c WHERE c.oid = 'pawl.idempotency_keys'::regclass
 )sql";
+
+void add_keys(std::vector<KeyRow>& keys, const PGresult* rows) {
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
+                    static_cast<std::int32_t>(integer(rows, row, 3)), integer(rows, row, 4),
+                    text(rows, row, 5), integer(rows, row, 6), bytes(rows, row, 7),
+                    static_cast<std::size_t>(integer(rows, row, 8))});
+  }
+}
 
 }  // namespace
 
@@ -62,15 +86,23 @@ std::vector<KeyRow> find_key(postgres::Session& session, const std::string& sche
     parameters.add_text(scope.name);
     parameters.add_text(key);
     parameters.add_integer(static_cast<std::int64_t>(most));
-    const auto found = session.exec(find, parameters);
-    const auto* rows = found.get();
-    for (int row = 0; row < PQntuples(rows); ++row) {
-      keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
-                      static_cast<std::int32_t>(integer(rows, row, 3)), integer(rows, row, 4),
-                      text(rows, row, 5), integer(rows, row, 6), bytes(rows, row, 7),
-                      static_cast<std::size_t>(integer(rows, row, 8))});
-    }
+    add_keys(keys, session.exec(find, parameters).get());
   }
+  return keys;
+}
+
+std::vector<KeyRow> find_key_elsewhere(postgres::Session& session, const std::string& schema,
+                                       const std::vector<SearchedScope>& scopes,
+                                       const std::string& key, std::size_t most) {
+  postgres::ArrayElements names;
+  for (const auto& scope : scopes)
+    names.add_text(scope.name);
+  postgres::Parameters parameters;
+  parameters.add_text(names.array());
+  parameters.add_text(key);
+  parameters.add_integer(static_cast<std::int64_t>(most));
+  std::vector<KeyRow> keys;
+  add_keys(keys, session.exec({"", in_schema(kFindElsewhere, schema)}, parameters).get());
   return keys;
 }
 

@@ -46,6 +46,11 @@ std::vector<KeyRow> find_key(postgres::Session& session, const std::string& sche
                              const std::vector<SearchedScope>& scopes, const std::string& key,
                              std::size_t most);
 
+/// The key in the scopes of the database that are not among these; by scope.
+std::vector<KeyRow> find_key_elsewhere(postgres::Session& session, const std::string& schema,
+                                       const std::vector<SearchedScope>& scopes,
+                                       const std::string& key, std::size_t most);
+
 /// Dead letters of the consumer with this idempotency key, oldest first.
 std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std::string& schema,
                                            ConsumerId consumer, const std::string& key);

@@ -31,6 +31,9 @@ constexpr const char* kReadRegister = R"sql(
 
 constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
 
+constexpr const char* kSchemaOwner =
+    "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1";
+
 // What a consumer does with the tables (scripts/migrate grants prints the same as GRANTs).
 // $2 consumes, $3 relays the outbox, $4 looks how long its messages wait.
 constexpr const char* kMissingRights = R"sql(
@@ -77,6 +80,8 @@ constexpr const char* kMissingRights = R"sql(
               WHEN needed.name IN ('outbox', 'outbox_lanes') AND needed.privilege = 'SELECT'
                 THEN $3::boolean OR $4::boolean
               WHEN needed.name = 'outbox_failed' AND needed.privilege IN ('SELECT', 'DELETE')
+                THEN $2::boolean OR $3::boolean
+              WHEN needed.name = 'outbox_relays' AND needed.privilege = 'SELECT'
                 THEN $2::boolean OR $3::boolean
               WHEN needed.name LIKE 'outbox%' THEN $3::boolean
               ELSE $2::boolean END
@@ -158,6 +163,13 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
 
 std::string database_id(postgres::Session& session, const std::string& schema) {
   const auto found = session.exec({"", in_schema(kDatabaseId, schema)});
+  return PQntuples(found.get()) == 0 ? std::string{} : text(found.get(), 0, 0);
+}
+
+std::string schema_owner(postgres::Session& session, const std::string& schema) {
+  postgres::Parameters parameters;
+  parameters.add_text(schema);
+  const auto found = session.exec({"", kSchemaOwner}, parameters);
   return PQntuples(found.get()) == 0 ? std::string{} : text(found.get(), 0, 0);
 }
 

@@ -71,6 +71,9 @@ struct RoleUse {
   bool watches = false;  ///< looks how long messages of the outbox wait
 };
 
+/// Who owns pawl's schema, and so may grant rights on what is in it; empty: there is none.
+std::string schema_owner(postgres::Session& session, const std::string& schema);
+
 /// The rights on pawl's own tables that this session's role lacks, as GRANT would name them:
 /// "INSERT on pawl.offset_history". Missing tables are not listed.
 std::vector<std::string> missing_rights(postgres::Session& session, const std::string& schema,

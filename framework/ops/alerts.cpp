@@ -152,8 +152,14 @@ void AlertObserver::run() {
       lock.lock();
       continue;
     }
-    if (finishing_)
+    if (finishing_) {
+      if (const auto left = limit_.waiting(); left > 0) {
+        lock.unlock();
+        report_(fmt::format("{} alerts are not sent any more, since the process ends", left));
+        lock.lock();
+      }
       break;
+    }
     const auto due = limit_.next_due();
     if (due == Clock::time_point::max()) {
       changed_.wait(lock);
@@ -188,6 +194,7 @@ bool AlertObserver::finish() {
   std::unique_lock lock(mutex_);
   if (!std::exchange(finishing_, true)) {
     deadline_ = Clock::now() + kFarewell;
+    limit_.hurry();
     if (command_)
       command_->end_by(deadline_);
     changed_.notify_all();

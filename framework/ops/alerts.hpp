@@ -34,7 +34,8 @@ class AlertObserver final : public Observer {
 
   void on_event(const Event& event) noexcept override;
 
-  /// Sends what is due, for 2 s at most; a command that still runs then is ended. False: the thread
+  /// Sends what is due or waits for alerts.min_interval, for 2 s at most, and reports how many are
+  /// not sent then; a command that still runs then is ended. False: the thread
   /// still waits for a connection, and the destructor would wait with it.
   bool finish();
 

@@ -155,6 +155,15 @@ AlertLimit::Clock::time_point AlertLimit::due(const Entry& entry) const {
   return entry.sent ? *entry.sent + min_interval_ : Clock::time_point::min();
 }
 
+std::uint64_t AlertLimit::waiting() const {
+  std::uint64_t alerts = 0;
+  for (const auto& [place, entry] : entries_)
+    alerts += entry.waiting ? 1 + entry.suppressed : 0;
+  for (const auto& [kind, more] : overflow_)
+    alerts += more;
+  return alerts;
+}
+
 AlertLimit::Clock::time_point AlertLimit::next_due() const {
   auto next = Clock::time_point::max();
   for (const auto& [place, entry] : entries_) {

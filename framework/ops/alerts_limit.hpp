@@ -42,6 +42,10 @@ class AlertLimit {
   /// The alert to send now; it counts as sent. More than ten that wait to say the same kind of
   /// thing are told as one, which counts the others.
   std::optional<Alert> take(std::int64_t now_ms, Clock::time_point now);
+  /// What waits for its interval is due now: whoever holds it ends.
+  void hurry() { min_interval_ = std::chrono::milliseconds{0}; }
+  /// Alerts that wait, with those that are only counted.
+  [[nodiscard]] std::uint64_t waiting() const;
   /// When take() may have something; nothing to wait for: max().
   [[nodiscard]] Clock::time_point next_due() const;
 

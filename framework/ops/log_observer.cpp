@@ -117,6 +117,19 @@ void LogObserver::relaying(const std::string& program, const Options& options) {
       fmt::format("{}: publishes the outbox of {} (schema {}) to {}", program,
                   config::redact_url(options.postgres.url), options.postgres.schema,
                   options.kafka.bootstrap_servers));
+  started_ = last_progress_at_ = Clock::now();
+  ticker_.start(kTick, [this] { tick(); });
+}
+
+void LogObserver::relayed(bool drained) {
+  ticker_.stop();
+  report_held(Clock::now(), true);
+  const auto total = relay_counters_.read();
+  say(spdlog::level::info, "ended",
+      fmt::format(
+          "{}; {} messages of the outbox published in {:.1f} s, {} refused",
+          drained ? "drained, nothing waits any more" : "stopped, everything in hand is finished",
+          total.published, seconds(Clock::now() - started_), total.refused));
 }
 
 void LogObserver::stopping(const std::string& signal) {
@@ -170,6 +183,7 @@ void LogObserver::handle(const Event& event) {
 
 void LogObserver::note(const Event& event) {
   counters_.count(event.step);
+  relay_counters_.count(event);
   switch (event.step) {
     case Step::kCommitted:
     case Step::kDuplicate:
@@ -275,14 +289,27 @@ void LogObserver::report_connection(Clock::time_point now) {
   }
 }
 
+/// Who holds no lane is not silent.
+void LogObserver::report_relayed(std::chrono::milliseconds passed) {
+  const auto relayed = relay_counters_.read();
+  if (relayed.lanes == 0 || relayed != last_relayed_)
+    write(*log_, format_, group_, relayed_line(last_relayed_, relayed, passed));
+  last_relayed_ = relayed;
+}
+
 void LogObserver::report_progress(Clock::time_point now) {
+  const auto passed =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - last_progress_at_);
+  if (consumer_ == nullptr) {
+    report_relayed(passed);
+    last_progress_at_ = now;
+    return;
+  }
   Progress progress{counters_.read(), standing(consumer_->partitions()), false};
   progress.assigned_once = last_progress_.assigned_once || progress.at.partitions > 0;
   // Who waits for something is not silent; who has nothing to do is.
   const auto& at = progress.at;
   const bool waits = !progress.assigned_once || kafka_away_ || at.halted > 0 || at.paused > 0;
-  const auto passed =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now - last_progress_at_);
   if (waits || progress != last_progress_)
     write(*log_, format_, group_, progress_line(last_progress_, progress, passed));
   last_progress_ = progress;

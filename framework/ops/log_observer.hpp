@@ -39,6 +39,8 @@ class LogObserver final : public Observer {
                 const Consumer& consumer);
   /// The same of a process that publishes the outbox, and has no consumer.
   void relaying(const std::string& program, const Options& options);
+  /// The end of such a one; `drained`: since nothing waits any more.
+  void relayed(bool drained);
   void stopping(const std::string& signal);
   void ended(RunResult result);
   void failed(const std::string& reason);
@@ -61,6 +63,7 @@ class LogObserver final : public Observer {
   void report_held(Clock::time_point now, bool all);
   void report_connection(Clock::time_point now);
   void report_progress(Clock::time_point now);
+  void report_relayed(std::chrono::milliseconds passed);
 
   const std::string group_;
   const LogFormat format_;
@@ -68,16 +71,18 @@ class LogObserver final : public Observer {
   const std::shared_ptr<spdlog::logger> log_;
 
   Counters counters_;
+  RelayCounters relay_counters_;
   RepeatLimiter repeats_;
   Outage outage_;
 
   std::mutex drained_mutex_;
   std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrained
 
-  const Consumer* consumer_ = nullptr;  // ticker thread once it runs
+  const Consumer* consumer_ = nullptr;  // ticker thread once it runs; null: there is none
   Clock::time_point started_;           // ticker thread once it runs
   Clock::time_point last_progress_at_;  // ticker thread
   Progress last_progress_;              // ticker thread
+  Relayed last_relayed_;                // ticker thread
   std::atomic<bool> kafka_away_{false};
 
   Ticker ticker_;  // the last one: it is stopped before anything that it uses goes

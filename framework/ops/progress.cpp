@@ -90,6 +90,41 @@ std::string set_aside_text(const Counts& counts) {
   return text;
 }
 
+void RelayCounters::count(const Event& event) {
+  switch (event.step) {
+    case Step::kOutboxAcquired:
+      lanes_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    case Step::kOutboxReleased:
+      lanes_.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    case Step::kOutboxEnded:
+      published_.fetch_add(event.messages, std::memory_order_relaxed);
+      return;
+    case Step::kOutboxRefused:
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    default:
+      return;
+  }
+}
+
+LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed) {
+  const auto rate = static_cast<double>(now.published - before.published) * 1000 /
+                    static_cast<double>(passed.count());
+  LogLine line;
+  line.event = "progress";
+  line.text = fmt::format("{} messages of the outbox published ({:.0f}/s), {} refused; {}",
+                          now.published, rate, now.refused,
+                          now.lanes == 0 ? "no lane is this process's"
+                                         : fmt::format("{} lanes are this process's", now.lanes));
+  line.figures = {{"published", now.published},
+                  {"per_second", static_cast<std::int64_t>(rate)},
+                  {"refused", now.refused},
+                  {"lanes", now.lanes}};
+  return line;
+}
+
 LogLine progress_line(const Progress& before, const Progress& now,
                       std::chrono::milliseconds passed) {
   const auto& [total, at, assigned_once] = now;

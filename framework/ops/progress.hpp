@@ -63,6 +63,30 @@ struct Progress {
 [[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
                                     std::chrono::milliseconds passed);
 
+/// What a process that publishes the outbox has done since it began.
+struct Relayed {
+  std::int64_t published = 0;  ///< messages
+  std::int64_t refused = 0;    ///< by Kafka, and set apart
+  std::int64_t lanes = 0;      ///< that are its own now
+  friend bool operator==(const Relayed&, const Relayed&) = default;
+};
+
+/// Counts by what is told of the outbox; from any thread, without a lock.
+class RelayCounters {
+ public:
+  void count(const Event& event);
+  [[nodiscard]] Relayed read() const { return {published_.load(), refused_.load(), lanes_.load()}; }
+
+ private:
+  std::atomic<std::int64_t> published_{0};
+  std::atomic<std::int64_t> refused_{0};
+  std::atomic<std::int64_t> lanes_{0};
+};
+
+/// As progress_line(), of a process that publishes the outbox.
+[[nodiscard]] LogLine relayed_line(const Relayed& before, const Relayed& now,
+                                   std::chrono::milliseconds passed);
+
 /// ", 3 DEAD LETTERS, 2 parked behind them"; what most consumers never have is said only where it
 /// is so.
 [[nodiscard]] std::string set_aside_text(const Counts& counts);

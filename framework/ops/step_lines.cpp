@@ -87,10 +87,11 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kTopicServed:
     case Step::kPruned:
     case Step::kGroupAwaited:
+    case Step::kOutboxAcquired:
+    case Step::kOutboxReleased:
     case Step::kOutboxCaughtUp:
       return said(level_enum::info);
     case Step::kRelayed:
-    case Step::kOutboxAcquired:
     case Step::kOutboxBegun:
     case Step::kOutboxSent:
     case Step::kOutboxCommitted:

@@ -74,7 +74,6 @@ void send(kafka::BatchProducer& producer, const ledger::OutboxRow& row) {
 
 }  // namespace
 
-/// Of a topic to which nothing can be written.
 std::string why_not_written(const kafka::TopicAnswers& answers, const std::string& topic) {
   if (const auto why = answers.refused.find(topic); why != answers.refused.end())
     return why->second.what();
@@ -109,11 +108,15 @@ void OutboxLane::stop() {
 }
 
 void OutboxLane::emit(Step step, std::size_t rows) const {
-  const auto detail =
-      fmt::format("outbox lane {}, batch {}: {} messages", lane_.lane, number_, rows);
+  emit(step, static_cast<std::int64_t>(rows),
+       fmt::format("outbox lane {}, batch {}: {} messages", lane_.lane, number_, rows));
+}
+
+void OutboxLane::emit(Step step, std::int64_t rows, const std::string& detail) const {
   Event event{step};
   event.partition = lane_.lane;
   event.offset = number_;
+  event.messages = rows;
   event.detail = detail;
   site_.observers.emit(event);
 }
@@ -126,8 +129,9 @@ void OutboxLane::warn(const std::string& text) const {
 void OutboxLane::tell_refused(const ledger::OutboxRow& row, const std::string& why) const {
   const auto detail = fmt::format(
       "Kafka refuses message {} of topic {}: {}; it and what comes behind it of its key is set "
-      "apart, the others go on. `pawl outbox list` shows them; `pawl outbox retry {}` publishes "
-      "them once that is corrected, `pawl outbox discard {} --because TEXT` gives it up",
+      "apart, the others go on. `pawl outbox list --config FILE` shows them; `pawl outbox retry "
+      "--config FILE {}` publishes them once that is corrected, `pawl outbox discard --config FILE "
+      "{} --because TEXT` gives it up",
       row.id, row.topic, why, row.id, row.id);
   Event event{Step::kOutboxRefused};
   event.topic = row.topic;
@@ -136,26 +140,45 @@ void OutboxLane::tell_refused(const ledger::OutboxRow& row, const std::string& w
 }
 
 void OutboxLane::run() {
-  try {
-    relay();
-  } catch (const postgres::InDoubt& error) {
-    failed_ = true;
-    warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
-  } catch (const postgres::Error& error) {
-    failed_ = true;
-    // Somebody else has it, who goes on where we were.
-    if (error.failure() != postgres::FailureClass::kFenced && !bell_.stopping())
-      warn(fmt::format("{}{}; tried again, the messages wait in pawl.outbox", error.what(),
-                       error.sqlstate().empty() ? "" : " (SQLSTATE " + error.sqlstate() + ")"));
-  } catch (const std::exception& error) {
-    failed_ = true;
-    warn(fmt::format("{}; tried again, the messages wait in pawl.outbox", error.what()));
-  }
+  const auto end = end_of_relay();
+  if (works_)
+    emit(Step::kOutboxReleased, -1, fmt::format("outbox lane {}: {}", lane_.lane, end));
   producer_.reset();
   kafka_.reset();
   session_.reset();
   ended_ = true;
   on_end_();
+}
+
+/// Relays, and says how that ended.
+std::string OutboxLane::end_of_relay() {
+  std::string end = "given back";
+  try {
+    relay();
+  } catch (const postgres::InDoubt& error) {
+    fail(error.what());
+    warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
+    end = "given up, it is taken anew";
+  } catch (const postgres::Error& error) {
+    const bool fenced = error.failure() == postgres::FailureClass::kFenced;
+    fail(fenced ? "" : error.what());
+    // Somebody else has it, who goes on where we were.
+    if (!fenced && !bell_.stopping())
+      warn(fmt::format("{}{}; tried again, the messages wait in pawl.outbox", error.what(),
+                       error.sqlstate().empty() ? "" : " (SQLSTATE " + error.sqlstate() + ")"));
+    end = fenced ? "another process has it, or an operator's command took it"
+                 : "given up, it is taken anew";
+  } catch (const std::exception& error) {
+    fail(error.what());
+    warn(fmt::format("{}; tried again, the messages wait in pawl.outbox", error.what()));
+    end = "given up, it is taken anew";
+  }
+  return end;
+}
+
+void OutboxLane::fail(std::string why) {
+  why_failed_ = std::move(why);
+  failed_ = true;
 }
 
 void OutboxLane::relay() {
@@ -214,7 +237,14 @@ void OutboxLane::recover() {
         "kafka.bootstrap_servers lead to another Kafka cluster than at the start");
   const auto committed = committed_batch();
   number_ = std::max(grant_.batch_number, committed.next);
-  emit(Step::kOutboxAcquired, static_cast<std::size_t>(grant_.batch_rows));
+  works_ = true;
+  emit(Step::kOutboxAcquired, grant_.batch_rows,
+       fmt::format("outbox lane {} is this process's, behind batch {}{}", lane_.lane, number_,
+                   grant_.batch_rows > 0
+                       ? fmt::format("; {} messages of an earlier owner's last batch are looked at "
+                                     "first",
+                                     grant_.batch_rows)
+                       : ""));
   if (committed.next > grant_.batch_number) {
     warn(fmt::format(
         "Kafka has batch {} of it, and this database only knows of {}: the database has lost "

@@ -22,6 +22,10 @@
 
 namespace pawl::engine {
 
+/// Why nothing can be published to a topic, of which Kafka was asked with its rights.
+[[nodiscard]] std::string why_not_written(const kafka::TopicAnswers& answers,
+                                          const std::string& topic);
+
 /// What all lanes of a process share; outlives them. Immutable.
 struct OutboxSite {
   const Options& options;
@@ -65,12 +69,17 @@ class OutboxLane {
   [[nodiscard]] bool ended() const { return ended_; }
   /// It ended by an error, so the lane is better left alone for a moment.
   [[nodiscard]] bool failed() const { return failed_; }
+  /// Once it has ended.
+  [[nodiscard]] const std::string& why_failed() const { return why_failed_; }
+  /// Kafka and the database have let it begin.
+  [[nodiscard]] bool works() const { return works_ && !failed_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   using Rows = std::vector<ledger::OutboxRow>;
 
   void run();
+  [[nodiscard]] std::string end_of_relay();
   void relay();
   void recover();
   [[nodiscard]] kafka::CommittedOffset committed_batch();
@@ -84,7 +93,9 @@ class OutboxLane {
   void set_apart(const ledger::Outbox::Ids& ids, const std::string& status,
                  const std::string& reason);
   void make_producer(bool one_by_one);
+  void fail(std::string why);
   void emit(Step step, std::size_t rows) const;
+  void emit(Step step, std::int64_t rows, const std::string& detail) const;
   void warn(const std::string& text) const;
   void tell_refused(const ledger::OutboxRow& row, const std::string& why) const;
 
@@ -95,6 +106,8 @@ class OutboxLane {
   Bell bell_;
   std::atomic<bool> ended_{false};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> works_{false};
+  std::string why_failed_;  // written before ended_
 
   // Of the lane's thread:
   std::unique_ptr<postgres::Session> session_;

@@ -29,12 +29,12 @@ std::string late_text(const ledger::OutboxLook& look, std::chrono::milliseconds 
   const auto waits = look.oldest ? look.at - *look.oldest : std::chrono::milliseconds{0};
   return fmt::format(
       "the oldest message of the outbox waits for {} (outbox.alert_age = {}){}; `pawl outbox "
-      "status` tells more",
+      "status --config FILE` tells more",
       ops::span_text(std::chrono::duration_cast<std::chrono::seconds>(waits).count()),
       config::format_duration(alert_age),
       look.relayed ? ", although a process publishes: its log says why"
                    : ", and no process publishes: set outbox.relay = \"on\" for a `run`, or start "
-                     "`pawl relay`");
+                     "`pawl relay --config FILE`; where one runs, its log says what it lacks");
 }
 
 }  // namespace pawl::engine

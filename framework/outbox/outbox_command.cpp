@@ -61,6 +61,10 @@ Json describe(const ledger::SetApart& message) {
   json["reason"] = message.reason;
   json["created_at"] = ledger::to_string(message.created);
   json["failed_at"] = ledger::to_string(message.failed);
+  json["resolved_at"] =
+      message.resolved ? Json(ledger::to_string(*message.resolved)) : Json(nullptr);
+  json["resolved_by"] = or_null(message.resolved_by);
+  json["resolution"] = or_null(message.resolution);
   return json;
 }
 
@@ -105,11 +109,21 @@ int list(const Options& options, const Arguments& arguments) {
     std::cout << "no message is set apart\n";
     return kDone;
   }
-  Table table(
-      {{"ID", Table::Align::kRight}, {"STATUS"}, {"TOPIC"}, {"KEY"}, {"SINCE"}, {"REASON"}});
+  std::vector<Table::Column> columns{
+      {"ID", Table::Align::kRight}, {"STATUS"}, {"TOPIC"}, {"KEY"}, {"SINCE"}, {"REASON"}};
+  if (arguments.discarded)
+    columns.insert(columns.end(), {{"DISCARDED"}, {"BY"}, {"BECAUSE"}});
+  Table table(columns);
   for (const auto& message : found) {
-    table.add({std::to_string(message.id), message.status, message.topic, key_text(message.key),
-               ledger::to_string(message.failed), message.reason});
+    std::vector<std::string> cells{
+        std::to_string(message.id),        message.status, message.topic, key_text(message.key),
+        ledger::to_string(message.failed), message.reason};
+    if (arguments.discarded) {
+      for (const auto& cell : {message.resolved ? ledger::to_string(*message.resolved) : "",
+                               message.resolved_by, message.resolution})
+        cells.push_back(cell.empty() ? "-" : cell);
+    }
+    table.add(cells);
   }
   std::cout << table.text();
   return kDone;
@@ -191,8 +205,8 @@ void add_outbox(Command& parser, Commands& commands) {
     const auto [command, config, arguments] =
         add("list", "Messages that Kafka refused, and those that wait behind them");
     command->add_option("--limit", arguments->limit, "At most so many")
-        ->shows_default()
-        ->positive();
+        ->at_most_entries()
+        ->shows_default();
     command->add_flag("--discarded", arguments->discarded, "Also those that were given up");
     command->add_flag("--json", arguments->json, "For machines");
     act(command, config, arguments, list);

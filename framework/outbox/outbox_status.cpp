@@ -1,8 +1,10 @@
 #include "outbox/outbox_status.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
+#include <ranges>
 
 #include "config/units.hpp"
 
@@ -13,6 +15,25 @@ std::optional<double> age(const std::optional<ledger::Instant>& since, ledger::I
   if (!since)
     return std::nullopt;
   return std::chrono::duration<double>(now - *since).count();
+}
+
+/// What is known of those that should publish what waits.
+std::string relays_text(const ledger::OutboxStatus& status) {
+  std::string text;
+  for (const auto& relay : status.relays) {
+    if (!relay.problem.empty())
+      text += fmt::format("; {} CANNOT PUBLISH, and tries again: {}", relay.owner, relay.problem);
+  }
+  if (!text.empty() || status.relayed())
+    return text;
+  if (status.relays.empty()) {
+    return "; NO PROCESS PUBLISHES: set outbox.relay = \"on\" for a `run`, or start `relay`; where "
+           "one runs all the same, its log says what it lacks";
+  }
+  return fmt::format(
+      "; NO LANE IS HELD, although {} {} there to publish: {} log says why",
+      fmt::join(status.relays | std::views::transform(&ledger::RelayStatus::owner), ", "),
+      status.relays.size() == 1 ? "is" : "are", status.relays.size() == 1 ? "its" : "their");
 }
 
 }  // namespace
@@ -46,6 +67,13 @@ Json outbox_json(const ledger::OutboxStatus& status) {
          {"last_published_at",
           lane.last_published ? Json(ledger::to_string(*lane.last_published)) : Json(nullptr)}});
   }
+  auto& relays = json["relays"] = Json::array();
+  for (const auto& relay : status.relays) {
+    relays.push_back(
+        {{"owner", relay.owner},
+         {"transactions", relay.transactions ? Json(*relay.transactions) : Json(nullptr)},
+         {"problem", or_null(relay.problem)}});
+  }
   return json;
 }
 
@@ -58,8 +86,8 @@ std::string outbox_text(const ledger::OutboxStatus& status) {
           ? fmt::format(", LATE (outbox.alert_age = {})", config::format_duration(status.alert_age))
           : "",
       status.set_apart, status.set_apart > 0 ? " (`outbox list`)" : "");
-  if (waiting > 0 && !status.relayed())
-    text += "; NO PROCESS PUBLISHES: set outbox.relay = \"on\" for a `run`, or start `relay`";
+  if (waiting > 0)
+    text += relays_text(status);
   return text;
 }
 

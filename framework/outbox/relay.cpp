@@ -14,9 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Whoever dies is replaced after this. A lane works on for longer where its process cannot reach
-/// the database to extend it; then another one may take it, and its epoch fences.
-constexpr milliseconds kLease{10000};
+/// A lane works on for longer where its process cannot reach the database to extend it; then
+/// another one may take it, and its epoch fences.
+constexpr milliseconds kLease = ledger::kRelayLease;
 constexpr milliseconds kTick{2000};
 /// Of many commits in a row the lanes are told together.
 constexpr milliseconds kTogether{1};
@@ -145,10 +145,14 @@ bool OutboxRelay::tick() {
   try {
     share_lanes();
     last_warning_.clear();
+    tick_problem_.clear();
     return true;
   } catch (const postgres::InDoubt&) {
     session_.reset();
   } catch (const std::exception& error) {
+    // Lanes go on meanwhile.
+    if (lanes_.empty())
+      tick_problem_ = error.what();
     if (!bell_->stopping())
       warn_once(
           fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
@@ -205,6 +209,7 @@ void OutboxRelay::reap() {
       continue;
     }
     if ((*lane)->failed()) {
+      lane_problem_ = (*lane)->why_failed();
       if (Clock::now() > take_not_before_ + kCalm)
         backoff_.reset();
       take_not_before_ = Clock::now() + backoff_.next();
@@ -215,6 +220,26 @@ void OutboxRelay::reap() {
   }
 }
 
+ledger::RelayNews OutboxRelay::news() {
+  const bool works = std::ranges::any_of(lanes_, [](const auto& lane) { return lane->works(); });
+  if (works || Clock::now() > take_not_before_ + kCalm)
+    lane_problem_.clear();
+  return {options_.outbox.transactions, lane_problem_.empty() ? tick_problem_ : lane_problem_};
+}
+
+/// Once, until others differ.
+void OutboxRelay::tell_differing(const std::string& owners) {
+  if (std::exchange(differing_, owners) == owners || owners.empty())
+    return;
+  const bool here = options_.outbox.transactions;
+  observers_.emit(warning_event(
+      Warning::kOutbox,
+      fmt::format("outbox: outbox.transactions is {} here, and {} in {}; give it the same "
+                  "everywhere: what one of them has published another one may publish again, and "
+                  "not in its order",
+                  here, !here, owners)));
+}
+
 void OutboxRelay::share_lanes() {
   connect();
   reap();
@@ -222,7 +247,8 @@ void OutboxRelay::share_lanes() {
     std::vector<ledger::HeldLane> mine;
     for (const auto& lane : lanes_)
       mine.push_back(lane->lane());
-    const auto kept = site_->store.keep(*session_, owner_, mine, kLease);
+    const auto kept = site_->store.keep(*session_, owner_, mine, kLease, news());
+    tell_differing(kept.differing);
     for (const auto& lane : lanes_) {
       if (std::find(kept.held.begin(), kept.held.end(), lane->lane().lane) == kept.held.end())
         lane->stop();
@@ -250,6 +276,8 @@ void OutboxRelay::leave() {
       if (session_ && session_->alive())
         site_->store.release(*session_, lane);
     }
+    if (session_ && session_->alive())
+      site_->store.leave(*session_, owner_);
   } catch (const postgres::Error&) {
     // Its lease ends by itself.
     session_.reset();

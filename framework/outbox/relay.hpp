@@ -55,6 +55,8 @@ class OutboxRelay {
   void relay();
   [[nodiscard]] bool tick();
   void share_lanes();
+  [[nodiscard]] ledger::RelayNews news();
+  void tell_differing(const std::string& owners);
   void connect();
   void require_state_topic(const kafka::Client& kafka) const;
   void reap();
@@ -72,6 +74,9 @@ class OutboxRelay {
   std::list<std::unique_ptr<OutboxLane>> lanes_;
   Backoff backoff_;
   Clock::time_point take_not_before_{};  ///< a lane failed: another try comes later
+  std::string tick_problem_;             ///< why no lane can be taken; empty: nothing is known
+  std::string lane_problem_;             ///< why a lane failed, until one works
+  std::string differing_;                ///< those that have been told
   std::string last_warning_;
   std::atomic<bool> finishing_{false};
   std::atomic<Clock::time_point> finish_by_{Clock::time_point::max()};

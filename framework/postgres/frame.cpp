@@ -88,7 +88,8 @@ void Frame::defer(const Statement& statement, Parameters parameters,
 }
 
 void Frame::defer(std::string_view sql, Parameters parameters) {
-  defer(session_.by_text(sql), std::move(parameters), std::nullopt, {});
+  defer(session_.by_text(sql), std::move(parameters), std::nullopt,
+        calls_publish(sql) ? "pawl.publish" : "");
 }
 
 void Frame::defer(std::shared_ptr<const Statement> statement, Parameters parameters,
@@ -98,13 +99,18 @@ void Frame::defer(std::shared_ptr<const Statement> statement, Parameters paramet
       {std::move(statement), {address, std::move(parameters)}, expect_rows, std::move(label)});
 }
 
-/// Says of a statement of the handler's why it is wrong, where PostgreSQL cannot know.
+/// Says of a statement of the handler's which it is, and why it is wrong where PostgreSQL cannot
+/// know.
 Error Frame::explained(const Error& error, const Deferred& deferred) {
   const auto& rule = deferred.request.statement->rule;
-  if (error.sqlstate() != "42601" || rule.empty())
+  const std::string text = error.what();
+  if (error.sqlstate() == "42601" && !rule.empty())
+    return {error.sqlstate(), fmt::format("{}: {} ({})", deferred.label, rule, text),
+            error.detail()};
+  // What pawl's own functions raise names it already.
+  if (deferred.label.empty() || text.starts_with(deferred.label))
     return error;
-  return {error.sqlstate(), fmt::format("{}: {} ({})", deferred.label, rule, error.what()),
-          error.detail()};
+  return {error.sqlstate(), fmt::format("{}: {}", deferred.label, text), error.detail()};
 }
 
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {

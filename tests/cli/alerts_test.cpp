@@ -273,6 +273,38 @@ TEST_CASE("of many dead letters one is told at once, and the others together") {
   stop(*child);
 }
 
+TEST_CASE("alerts that min_interval holds back are sent when the process ends, as one") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section("min_interval = \"1h\"\n");
+  for (int i = 0; i < 7; ++i)
+    site.pay(0, "bad" + std::to_string(i), "a", "\"no number\"");
+  const auto child = site.start(kDeadLetters);
+  site.wait_for_stored(0, 6);
+  hook.wait_for("dead-letter");
+  stop(*child);
+  std::int64_t told = 0;
+  for (const auto& alert : hook.alerts())
+    told += 1 + alert.at("suppressed").get<std::int64_t>();
+  CHECK(told == 7);
+  CHECK(hook.alerts().size() <= 2);
+}
+
+TEST_CASE("alerts that cannot be sent any more when the process ends are counted in its log") {
+  const Hook hook(
+      "echo $$ > \"$dir/pid\"\n"
+      "exec sleep 3600\n");
+  Site site;
+  site.more = hook.section("timeout = \"1h\"\nmin_interval = \"1h\"\n");
+  for (int i = 0; i < 7; ++i)
+    site.pay(0, "bad" + std::to_string(i), "a", "\"no number\"");
+  const auto child = site.start(kDeadLetters);
+  hook.wait_for_file("pid");
+  site.wait_for_stored(0, 6);
+  stop(*child);
+  CHECK_THAT(child->output(), ContainsSubstring(" alerts are not sent any more"));
+}
+
 TEST_CASE("a breaker that opens is an alert that names the handler") {
   const auto hook = Hook::recording();
   Site site;

@@ -76,6 +76,34 @@ TEST_CASE("check says whether the topic of dead letters is there") {
   CHECK_THAT(outcome.out, ContainsSubstring("dead_letters.topic " + topic + ", 3 partitions"));
 }
 
+TEST_CASE("check says of topics that SQL publishes to whether Kafka has them") {
+  Site site;
+  const auto there = KafkaBroker::shared().new_topic("published", 1);
+  site.handler = "sql = [\"SELECT pawl.publish('" + there +
+                 "', {/account}, {value})\", \"SELECT pawl.publish({/account}, 'k', 'v')\"]\n"
+                 "name = \"pay\"\n";
+  const auto good = site.run({"check"});
+  INFO(good.out);
+  CHECK(good.code == 0);
+  CHECK_THAT(good.out, ContainsSubstring("topic " + there + ", to which ") &&
+                           ContainsSubstring("handler[0].sql[0] (pay) publishes"));
+
+  site.handler =
+      "sql = [\"SELECT pawl.publish('no-such-topic', {/account}, {value})\", \"SELECT "
+      "pawl.publish(topic => 'no topic', key => 'k', value => 'v')\"]\n";
+  const auto bad = site.run({"check"});
+  INFO(bad.out);
+  CHECK(bad.code == 1);
+  CHECK_THAT(bad.out,
+             ContainsSubstring("handler[0].sql[0] publishes to topic no-such-topic, and its "
+                               "messages would be set apart: topic no-such-topic does not "
+                               "exist in Kafka; create it: kafka-topics.sh "
+                               "--bootstrap-server " +
+                               site.bootstrap + " --create --topic no-such-topic") &&
+                 ContainsSubstring("handler[0].sql[1]: pawl.publish refuses \"no topic\"") &&
+                 ContainsSubstring("2 things are wrong"));
+}
+
 TEST_CASE("check finds rights that are missing, of pawl's tables and of the handlers'") {
   Site site;
   const auto role = "weak_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
@@ -87,9 +115,12 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   const auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.offset_history") &&
-                              ContainsSubstring("UPDATE on pawl.processed_kafka_offsets") &&
-                              ContainsSubstring("scripts/migrate grants"));
+  CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.consumer_topics, pawl.consumers, ") &&
+                              ContainsSubstring("DELETE on pawl.dead_letters, ") &&
+                              ContainsSubstring(". This gives them: scripts/migrate grants ") &&
+                              ContainsSubstring("--role " + role + " | psql -h "));
+  // One finding for all of them, and the handler's.
+  CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
   CHECK_THAT(outcome.out,
              ContainsSubstring("handler[0].sql[0]: permission denied for table ledger"));
   CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[1]"));

@@ -32,6 +32,26 @@ TEST_CASE("a group of commands without one of them shows what there is") {
   CHECK_THAT(outcome.out, ContainsSubstring("show") && ContainsSubstring("reset"));
 }
 
+TEST_CASE("a number out of its range is told with the option's name and the range") {
+  using Words = std::vector<std::string>;
+  for (const auto& words : {Words{"outbox", "list"}, Words{"skipped", "list"}, Words{"dlq", "list"},
+                            Words{"dlq", "parked"}, Words{"dlq", "replay"}}) {
+    for (const auto* value : {"0", "-1", "1000001", "1.5", "many"}) {
+      auto arguments = words;
+      arguments.insert(arguments.end(), {"--config", "x", "--limit", value});
+      CAPTURE(arguments);
+      const auto outcome = invoke(arguments);
+      CHECK(outcome.code == 2);
+      CHECK_THAT(outcome.err, ContainsSubstring(std::string("--limit: ") + value +
+                                                " is not a number from 1 to 1000000"));
+    }
+  }
+  CHECK_THAT(invoke({"keys", "estimate", "--config", "x", "--rate", "0"}).err,
+             ContainsSubstring("--rate: 0 is not a number above 0"));
+  CHECK_THAT(invoke({"skipped", "list", "--config", "x", "--partition", "-1"}).err,
+             ContainsSubstring("--partition: -1 is not a number from 0 on"));
+}
+
 TEST_CASE("every command explains itself") {
   const auto words = GENERATE(
       std::vector<std::string>{"run"}, std::vector<std::string>{"check"},

@@ -81,6 +81,42 @@ TEST_CASE("keys show says that a key is not there, and whether it may have been 
   CHECK_THAT(perhaps.out, ContainsSubstring("2026-01-31T00:00:00Z"));
 }
 
+TEST_CASE("keys show says where else in the database a key was applied, and how to see it") {
+  Site site;
+  site.pay(0, "first", "a", "1");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto scope = "default/" + site.group + "/" + site.topic;
+  const auto first = site.group;
+  Site other;
+  other.url = site.url;
+  other.pay(0, "second", "b", "1");
+  REQUIRE(other.run({"run", "--drain"}).code == 0);
+
+  const auto text = other.run({"keys", "show", "first"});
+  INFO(text.out << text.err);
+  CHECK(text.code == 1);
+  CHECK_THAT(text.out,
+             ContainsSubstring("default/" + other.group + " has applied no message with this") &&
+                 ContainsSubstring("Elsewhere in this database it was applied") &&
+                 ContainsSubstring("--scope " + scope) &&
+                 ContainsSubstring("configuration of default/" + first));
+  CHECK(other.run({"keys", "show", "first", "--scope", scope}).code == 0);
+  const auto json = nlohmann::json::parse(other.run({"keys", "show", "first", "--json"}).out);
+  CHECK(json.at("found") == false);
+  CHECK(json.at("seen").empty());
+  REQUIRE(json.at("elsewhere").size() == 1);
+  CHECK(json.at("elsewhere")[0].at("scope") == scope);
+  CHECK(json.at("elsewhere")[0].at("consumer") == "default/" + first);
+
+  // What was asked for and found is all there is to say; and so is what is nowhere.
+  CHECK(other.run({"keys", "show", "second"}).out.find("Elsewhere") == std::string::npos);
+  CHECK(other.run({"keys", "show", "nobody"}).out.find("Elsewhere") == std::string::npos);
+  const auto narrow = other.run({"keys", "show", "second", "--scope", scope});
+  CHECK(narrow.code == 1);
+  CHECK_THAT(narrow.out,
+             ContainsSubstring("was applied in scope " + scope) && ContainsSubstring("Elsewhere"));
+}
+
 TEST_CASE("keys show finds a key in the form in which it is stored") {
   Site site;
   const std::string longest(300, 'k');

@@ -32,7 +32,12 @@ TEST_CASE("a role with the rights of a relay relays and retries, with a configur
   site.url = relay;
   const auto lacking = site.run_relay({"check"});
   CHECK(lacking.code == 1);
-  CHECK_THAT(lacking.out, ContainsSubstring("scripts/migrate grants --relay --role " + role));
+  // One finding, and one command that can be pasted.
+  CHECK_THAT(lacking.out,
+             ContainsSubstring("scripts/migrate grants --relay --role " + role + " | psql -h ") &&
+                 ContainsSubstring(" -U postgres -d ") &&
+                 ContainsSubstring("EXECUTE on function pawl.") &&
+                 ContainsSubstring("1 thing is wrong"));
 
   site.url = owner;
   site.sql(run_script(scripts_folder() / "migrate", {"grants", "--relay", "--role", role}));
@@ -98,9 +103,10 @@ TEST_CASE(
   const auto first = site.start();
   site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets", "1");
   const auto late = hook.wait_for("outbox-late");
-  CHECK_THAT(late.at("detail").get<std::string>(), ContainsSubstring("outbox.alert_age = 1s") &&
-                                                       ContainsSubstring("no process publishes") &&
-                                                       ContainsSubstring("`pawl outbox status`"));
+  CHECK_THAT(late.at("detail").get<std::string>(),
+             ContainsSubstring("outbox.alert_age = 1s") &&
+                 ContainsSubstring("no process publishes") &&
+                 ContainsSubstring("`pawl outbox status --config FILE`"));
   CHECK(site.sql("SELECT told FROM pawl.outbox_watch") == "alerted");
   const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
 
@@ -185,12 +191,117 @@ TEST_CASE("a message that Kafka refuses is an alert of its topic, also of a proc
   CHECK_FALSE(alert.contains("partition"));
   const auto detail = alert.at("detail").get<std::string>();
   CHECK_THAT(detail, ContainsSubstring("does not exist in Kafka") &&
-                         ContainsSubstring("`pawl outbox list`") &&
-                         ContainsSubstring("`pawl outbox retry 1`") &&
+                         ContainsSubstring("`pawl outbox list --config FILE`") &&
+                         ContainsSubstring("`pawl outbox retry --config FILE 1`") &&
                          !ContainsSubstring("account-of-somebody"));
   site.wait_for_sql("SELECT count(*) FROM pawl.outbox_failed", "1");
   CHECK(site.run_relay({"outbox", "status", "--exit-code"}).code == 3);
   stop(*child);
+}
+
+TEST_CASE("of what was given up Kafka's reason is kept, and who gave it up, when and why") {
+  RelaySite site;
+  site.publish("no-such-topic", "k", "v");
+  site.publish("no-such-topic", "other", "v");
+  REQUIRE(site.run_relay({"relay", "--drain"}).code == 0);
+  const auto refused = nlohmann::json::parse(site.run_relay({"outbox", "show", "1"}).out);
+  CHECK(refused.at("resolution").is_null());
+  CHECK(refused.at("resolved_by").is_null());
+  CHECK(refused.at("resolved_at").is_null());
+  REQUIRE(site.run_relay({"outbox", "discard", "1", "--because", "a test of it"}).code == 0);
+
+  const auto shown = nlohmann::json::parse(site.run_relay({"outbox", "show", "1"}).out);
+  CHECK(shown.at("status") == "discarded");
+  CHECK(shown.at("reason") == "topic no-such-topic does not exist in Kafka");
+  CHECK(shown.at("resolution") == "a test of it");
+  CHECK(shown.at("resolved_by") == "postgres");
+  CHECK(shown.at("resolved_at").get<std::string>() >= shown.at("failed_at").get<std::string>());
+  const auto all = site.run_relay({"outbox", "list", "--discarded"});
+  CHECK_THAT(all.out, ContainsSubstring("does not exist in Kafka") &&
+                          ContainsSubstring("a test of it") && ContainsSubstring("BECAUSE"));
+  CHECK(site.run_relay({"outbox", "list"}).out.find("BECAUSE") == std::string::npos);
+}
+
+TEST_CASE("a process that is there and cannot publish is told, with what Kafka says") {
+  // Less than what a lane asks for, so Kafka refuses its producer.
+  KafkaBroker broker({.settings = {"transaction.max.timeout.ms=1000"}});
+  RelaySite site;
+  site.bootstrap = broker.bootstrap();
+  broker.create_topic(site.topic, 1);
+  site.publish(site.topic, "k", "v");
+  CHECK_THAT(
+      site.run_relay({"outbox", "status"}).out,
+      ContainsSubstring("NO PROCESS PUBLISHES") && ContainsSubstring("its log says what it lacks"));
+  const auto child = site.start_relay();
+  child->wait_for_output("Failed to acquire transactional PID", kDeadline);
+  wait_until(
+      [&] {
+        return site.run_relay({"outbox", "status"}).out.find("CANNOT PUBLISH") != std::string::npos;
+      },
+      kDeadline, "the status to name the process that cannot publish");
+  const auto status = site.run_relay({"outbox", "status"});
+  CHECK_THAT(status.out, ContainsSubstring("CANNOT PUBLISH, and tries again: ") &&
+                             ContainsSubstring("imeout") &&
+                             !ContainsSubstring("NO PROCESS PUBLISHES"));
+  const auto json = nlohmann::json::parse(site.run_relay({"outbox", "status", "--json"}).out);
+  REQUIRE(json.at("relays").size() == 1);
+  CHECK(json.at("relays")[0].at("transactions") == true);
+  CHECK(json.at("relays")[0].at("problem").is_string());
+  stop(*child);
+  // It has said that it is gone.
+  CHECK(site.sql("SELECT count(*) FROM pawl.outbox_relays") == "0");
+}
+
+TEST_CASE("processes of one database that publish with and without transactions are told") {
+  RelaySite site;
+  site.outbox_lines = "transactions = true\n";
+  const auto first = site.start_relay();
+  site.wait_for_sql("SELECT transactions FROM pawl.outbox_relays", "t");
+  site.outbox_lines = "transactions = false\n";
+  const auto second = site.start_relay();
+  second->wait_for_output("outbox.transactions is false here, and true in", kDeadline);
+  first->wait_for_output("outbox.transactions is true here, and false in", kDeadline);
+  stop(*second);
+  stop(*first);
+}
+
+TEST_CASE("relay says which lanes it takes and gives back, how many it publishes, and its end") {
+  RelaySite site;
+  site.publish(site.topic, "k", "v");
+  site.outbox_lines = "[log]\nprogress_interval = \"1s\"\n";
+  const auto child = site.start_relay();
+  for (const auto* lane : {"0", "1", "2", "3"})
+    child->wait_for_output("outbox lane " + std::string(lane) + " is this process's", kDeadline);
+  child->wait_for_output("1 messages of the outbox published (", kDeadline);
+  stop(*child);
+  CHECK_THAT(child->output(), ContainsSubstring("outbox lane 3: given back") &&
+                                  ContainsSubstring("0 refused; 4 lanes are this process's") &&
+                                  ContainsSubstring("stopped, everything in hand is finished; 1 "
+                                                    "messages of the outbox published in"));
+  site.publish(site.topic, "k", "w");
+  CHECK_THAT(site.run_relay({"relay", "--drain"}).err,
+             ContainsSubstring("drained, nothing waits any more; 1 messages"));
+}
+
+TEST_CASE("a halt because of pawl.publish names the statement that calls it") {
+  struct Row {
+    std::string call;
+    std::string says;
+  };
+  const std::vector<Row> rows{
+      {"pawl.publish({/account}, 'k', 'v')", "pawl.publish: 'no topic' is no name"},
+      {R"(pawl.publish('t', 'k', 'v', '{\"a\": 1}'))", "header a is no text"},
+  };
+  for (const auto& [call, says] : rows) {
+    CAPTURE(call);
+    Site site;
+    site.handler = "sql = [\"SELECT 1\", \"SELECT " + call + "\"]\n";
+    site.pay(0, "e", "no topic", "1");
+    const auto run = site.run({"run", "--drain", "--set", "failures.max_attempts=1"});
+    CHECK(run.code == 4);
+    CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets"),
+               ContainsSubstring("handler[0].sql[1]: " + says));
+  }
 }
 
 TEST_CASE("relay tells that PostgreSQL is away, and back") {

@@ -23,7 +23,7 @@ class RelaySite : public Site {
     return std::make_unique<ChildProcess>(
         PAWL_PROGRAM, std::vector<std::string>{"relay", "--config", relay_config()},
         ChildOptions{.environment = {},
-                     .output = folder_.path() / "relay-log",
+                     .output = folder_.path() / ("relay-log-" + std::to_string(++started_)),
                      .errors = {},
                      .working_directory = {}});
   }
@@ -44,6 +44,7 @@ class RelaySite : public Site {
   }
 
   TempDir folder_{"relay"};
+  int started_ = 0;
 };
 
 }  // namespace pawl::test

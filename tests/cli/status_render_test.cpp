@@ -76,6 +76,17 @@ TEST_CASE("status says what of the outbox waits, for how long, and where nobody 
   outbox.lanes[1].more = false;
   outbox.lanes[0].owner_late = true;
   CHECK(has("NO PROCESS PUBLISHES"));
+  outbox.relays = {{"host:2:cd", true, ""}};
+  CHECK(!has("NO PROCESS PUBLISHES"));
+  CHECK(has("NO LANE IS HELD, although host:2:cd is there to publish: its log says why"));
+  outbox.relays = {{"host:2:cd", true, ""}, {"host:3:ef", std::nullopt, ""}};
+  CHECK(has("although host:2:cd, host:3:ef are there to publish: their log says why"));
+  outbox.relays[1].problem = "not authorized";
+  CHECK(has("; host:3:ef CANNOT PUBLISH, and tries again: not authorized"));
+  CHECK(!has("NO LANE"));
+  CHECK(status_json(status, false)
+            .find(R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null},)") !=
+        std::string::npos);
   outbox.lanes[1].waiting = 0;
   CHECK(!has("Outbox"));
   outbox.set_apart = 2;

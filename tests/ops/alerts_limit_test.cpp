@@ -207,3 +207,26 @@ TEST_CASE("the end of a matter waits for no interval, and takes back what was no
   other.add_end(outbox(alert_kind::kOutboxCaughtUp), alert_kind::kOutboxLate, kStart);
   CHECK(other.take(0, kStart)->kind == alert_kind::kOutboxCaughtUp);
 }
+
+TEST_CASE("at the end what was held back for the interval is due, and counted where it is left") {
+  AlertLimit limit(60s, 60s);
+  CHECK(limit.waiting() == 0);
+  limit.add(dead_letter("pay", "first"), kStart);
+  limit.add(dead_letter("refund", "one"), kStart);
+  CHECK(limit.take(0, kStart));
+  CHECK(limit.take(0, kStart));
+  for (int i = 0; i < 5; ++i)
+    limit.add(dead_letter("pay", "later"), kStart + 1s);
+  limit.add(dead_letter("refund", "two"), kStart + 1s);
+  CHECK_FALSE(limit.take(0, kStart + 2s));
+  CHECK(limit.waiting() == 6);
+  limit.hurry();
+  const auto last = limit.take(0, kStart + 2s);
+  REQUIRE(last);
+  CHECK(last->detail == "later");
+  CHECK(last->suppressed == 4);
+  CHECK(limit.waiting() == 1);
+  CHECK(limit.take(0, kStart + 2s)->detail == "two");
+  CHECK_FALSE(limit.take(0, kStart + 2s));
+  CHECK(limit.waiting() == 0);
+}

@@ -83,3 +83,32 @@ TEST_CASE("the progress line names what stands, what was set aside, and what is 
   now.at = {};
   CHECK(progress_line({}, now, 1s).text.find("no partition is assigned, ") != std::string::npos);
 }
+
+TEST_CASE("what is told of the outbox counts messages, refused ones, and the lanes that are held") {
+  RelayCounters counters;
+  const auto tell = [&](Step step, std::int64_t messages = -1) {
+    pawl::Event event{step};
+    event.messages = messages;
+    counters.count(event);
+  };
+  tell(Step::kOutboxAcquired, 0);
+  tell(Step::kOutboxAcquired, 3);
+  tell(Step::kOutboxEnded, 3);
+  tell(Step::kOutboxBegun, 20);
+  tell(Step::kOutboxRefused);
+  tell(Step::kOutboxEnded, 19);
+  tell(Step::kOutboxReleased);
+  tell(Step::kCommitted);
+  CHECK(counters.read() == Relayed{22, 1, 1});
+}
+
+TEST_CASE("the progress line of who publishes says how much, how fast, and by how many lanes") {
+  const auto line = relayed_line({100, 0, 4}, {300, 1, 4}, 10s);
+  CHECK(line.text ==
+        "300 messages of the outbox published (20/s), 1 refused; 4 lanes are this process's");
+  CHECK(relayed_line({}, {}, 1s).text ==
+        "0 messages of the outbox published (0/s), 0 refused; no lane is this process's");
+  const std::vector<std::pair<std::string_view, std::int64_t>> figures{
+      {"published", 300}, {"per_second", 20}, {"refused", 1}, {"lanes", 4}};
+  CHECK(line.figures == figures);
+}

@@ -49,6 +49,8 @@ TEST_CASE("each step is said in its way") {
       {event(Step::kRelayed, -1, "how many"), level_enum::debug, false, "how many"},
       {event(Step::kOutboxRefused, -1, "why"), level_enum::warn, true, "why"},
       {event(Step::kOutboxLate, -1, "why"), level_enum::warn, false, "why"},
+      {event(Step::kOutboxAcquired, 7, "which"), level_enum::info, false, "which"},
+      {event(Step::kOutboxReleased, 7, "why"), level_enum::info, false, "why"},
       {event(Step::kOutboxCaughtUp, -1, "why"), level_enum::info, false, "why"},
       {event(Step::kClaimed, 7, ""), level_enum::debug, false, "claimed 7 "},
   };

@@ -224,6 +224,39 @@ TEST_CASE("whose statement failed decides what its error means") {
   CHECK_FALSE(world.session.in_transaction());
 }
 
+TEST_CASE("the error of a handler's statement says which one it is, once") {
+  struct Case {
+    std::string label;
+    std::string raised;
+    std::string told;
+  };
+  const auto one = GENERATE(Case{"handler[0].sql[1]", "no name", "handler[0].sql[1]: no name"},
+                            // As what pawl's own functions raise.
+                            Case{"handler[0].sql[1]", "handler[0].sql[1] touched 0 rows",
+                                 "handler[0].sql[1] touched 0 rows"},
+                            Case{"", "no name", "no name"});
+  // Sent with the COMMIT, and before it where rows are counted.
+  const bool counted = GENERATE(false, true);
+  CAPTURE(one.label, one.raised, counted);
+  World world;
+  world.server.script("INSERT effect", {.bytes = wire::error("22023", one.raised, "Key (k)=(1)")});
+  const auto frame = world.begun();
+  frame->defer(kEffect, {}, counted ? std::optional<std::uint64_t>(1) : std::nullopt, one.label);
+  const auto error = error_of([&] { world.finish(*frame); });
+  CHECK(error.what() == one.told);
+  CHECK(error.sqlstate() == "22023");
+  CHECK(error.detail() == "Key (k)=(1)");
+}
+
+TEST_CASE("what is deferred as a text of pawl::publish is called so") {
+  World world;
+  const std::string sql = "SELECT pawl.publish($1)";
+  world.server.script(sql, {.bytes = wire::error("22023", "header a is no text")});
+  const auto frame = world.begun();
+  frame->defer(sql, {});
+  CHECK(error_of([&] { world.finish(*frame); }).what() == "pawl.publish: header a is no text"s);
+}
+
 TEST_CASE("a claim that fails is pawl's own, and its transaction is rolled back") {
   World world;
   world.server.script("SELECT claim",

@@ -54,6 +54,7 @@ enum class Step {
   kOutboxSent,       ///< they are handed over to the Kafka client, in an open transaction
   kOutboxCommitted,  ///< Kafka has committed them
   kOutboxEnded,      ///< they are removed from the outbox
+  kOutboxReleased,   ///< the lane is this process's no more; detail says why
   // Of the outbox as well, partition -1:
   kOutboxRefused,   ///< Kafka refuses a message, which is set apart; topic, detail says why
   kOutboxLate,      ///< the oldest message has waited for longer than outbox.alert_age
@@ -116,6 +117,7 @@ struct Event {
   std::optional<std::int64_t> message_offset = std::nullopt;
   std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
+  std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
 };
 
 /// Whether a step ends a message or a try of it: then the event's offset is the message's. At other

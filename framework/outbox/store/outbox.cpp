@@ -20,6 +20,20 @@ constexpr const char* kKeep = R"sql(
     FROM pawl.keep_outbox_lanes($1, $2::integer[], $3::bigint[], $4::bigint) k
 )sql";
 
+// Who has not told yet differs in nothing. Both parts see the same moment, so the own row of
+// before.
+constexpr const char* kTell = R"sql(
+  WITH told AS (
+    UPDATE pawl.outbox_relays r SET transactions = $3::boolean, problem = $4
+     WHERE r.owner = $1 AND (r.transactions, r.problem) IS DISTINCT FROM ($3::boolean, $4))
+  SELECT coalesce(string_agg(r.owner, ', ' ORDER BY r.owner), '')
+    FROM pawl.outbox_relays r
+   WHERE r.owner <> $1 AND r.transactions <> $3::boolean
+     AND r.seen_at > clock_timestamp() - make_interval(secs => $2::bigint / 1000.0)
+)sql";
+
+constexpr const char* kLeave = "DELETE FROM pawl.outbox_relays WHERE owner = $1";
+
 constexpr const char* kTake = R"sql(
   SELECT t.lane, t.epoch, t.batch_number, coalesce(t.batch_token, ''), t.batch_rows
     FROM pawl.take_outbox_lane($1, $2::bigint, $3) t
@@ -91,6 +105,8 @@ void add(postgres::Parameters& parameters, const HeldLane& lane) {
 Outbox::Outbox(const std::string& schema)
     : set_max_message_{"pawl_outbox_max_message", in_schema(kSetMaxMessage, schema)},
       keep_{"pawl_outbox_keep", in_schema(kKeep, schema)},
+      tell_{"pawl_outbox_tell", in_schema(kTell, schema)},
+      leave_{"pawl_outbox_leave", in_schema(kLeave, schema)},
       take_{"pawl_outbox_take", in_schema(kTake, schema)},
       release_{"pawl_outbox_release", in_schema(kRelease, schema)},
       holds_{"pawl_outbox_holds", in_schema(kHolds, schema)},
@@ -108,7 +124,8 @@ void Outbox::set_max_message(postgres::Session& session, std::size_t bytes) cons
 }
 
 KeptLanes Outbox::keep(postgres::Session& session, const std::string& owner,
-                       const std::vector<HeldLane>& lanes, std::chrono::milliseconds lease) const {
+                       const std::vector<HeldLane>& lanes, std::chrono::milliseconds lease,
+                       const RelayNews& news) const {
   Ids numbers_of;
   Ids epochs;
   for (const auto& lane : lanes) {
@@ -120,10 +137,15 @@ KeptLanes Outbox::keep(postgres::Session& session, const std::string& owner,
   parameters.add_text(array(numbers_of));
   parameters.add_text(array(epochs));
   parameters.add_integer(lease.count());
-  const auto answers =
-      postgres::run_relaxed_transaction(session, {{&keep_, std::move(parameters)}});
+  postgres::Parameters told;
+  told.add_text(owner);
+  told.add_integer(lease.count());
+  told.add_text(news.transactions ? "true" : "false");
+  told.add_text_or_null(news.problem);
+  const auto answers = postgres::run_relaxed_transaction(
+      session, {{&keep_, std::move(parameters)}, {&tell_, std::move(told)}});
   const auto* rows = answers.front().get();
-  return {numbers(text(rows, 0, 0)), integer(rows, 0, 1)};
+  return {numbers(text(rows, 0, 0)), integer(rows, 0, 1), text(answers.back().get(), 0, 0)};
 }
 
 std::optional<LaneGrant> Outbox::take(postgres::Session& session, const std::string& owner,
@@ -145,6 +167,12 @@ void Outbox::release(postgres::Session& session, const HeldLane& lane) const {
   postgres::Parameters parameters;
   add(parameters, lane);
   postgres::run_relaxed_transaction(session, {{&release_, std::move(parameters)}});
+}
+
+void Outbox::leave(postgres::Session& session, const std::string& owner) const {
+  postgres::Parameters parameters;
+  parameters.add_text(owner);
+  postgres::run_relaxed_transaction(session, {{&leave_, std::move(parameters)}});
 }
 
 bool Outbox::holds(postgres::Session& session, const HeldLane& lane,

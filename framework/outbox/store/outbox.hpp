@@ -13,6 +13,9 @@
 
 namespace pawl::ledger {
 
+/// Whoever publishes and dies is replaced after this, and is known to live until then.
+inline constexpr std::chrono::milliseconds kRelayLease{10000};
+
 /// A lane of the outbox that was taken, and what its last batch was.
 struct LaneGrant {
   std::int32_t lane = 0;
@@ -34,6 +37,14 @@ struct KeptLanes {
   std::vector<std::int32_t> held;
   /// How many more this owner may take; below zero, so many it should give back.
   std::int64_t room = 0;
+  /// Other live processes whose outbox.transactions is another one, by commas; empty: none.
+  std::string differing = {};
+};
+
+/// What a process that publishes tells the others, and operators.
+struct RelayNews {
+  bool transactions = true;  ///< its outbox.transactions
+  std::string problem = {};  ///< what ended its last try to publish; empty: none
 };
 
 /// A message of the outbox as it is to stand in Kafka.
@@ -66,11 +77,14 @@ class Outbox {
   void set_max_message(postgres::Session& session, std::size_t bytes) const;
 
   KeptLanes keep(postgres::Session& session, const std::string& owner,
-                 const std::vector<HeldLane>& lanes, std::chrono::milliseconds lease) const;
+                 const std::vector<HeldLane>& lanes, std::chrono::milliseconds lease,
+                 const RelayNews& news) const;
   std::optional<LaneGrant> take(postgres::Session& session, const std::string& owner,
                                 std::chrono::milliseconds lease,
                                 const std::string& kafka_cluster_id) const;
   void release(postgres::Session& session, const HeldLane& lane) const;
+  /// It publishes no more, so that others take its share at once.
+  void leave(postgres::Session& session, const std::string& owner) const;
   /// Whether it is this owner's in the database of this session, which may be another one than that
   /// in which it was taken.
   bool holds(postgres::Session& session, const HeldLane& lane, const std::string& owner) const;
@@ -95,6 +109,8 @@ class Outbox {
  private:
   postgres::Statement set_max_message_;
   postgres::Statement keep_;
+  postgres::Statement tell_;
+  postgres::Statement leave_;
   postgres::Statement take_;
   postgres::Statement release_;
   postgres::Statement holds_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ledger/rows.hpp"
+#include "outbox/store/outbox.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -16,6 +17,13 @@ constexpr const char* kLanes = R"sql(
          l.published_count, floor(extract(epoch FROM l.published_at) * 1000)::bigint
     FROM pawl.outbox_lanes l
    ORDER BY l.lane
+)sql";
+
+constexpr const char* kRelays = R"sql(
+  SELECT r.owner, r.transactions, coalesce(r.problem, '')
+    FROM pawl.outbox_relays r
+   WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
+   ORDER BY r.owner
 )sql";
 
 constexpr const char* kAny = R"sql(
@@ -47,7 +55,9 @@ constexpr const char* kSetApart = R"sql(
   SELECT f.outbox_id, f.topic, f.record_key, CASE WHEN $4::boolean THEN f.record_value END,
          f.headers, f.event_id, f.status, f.reason,
          floor(extract(epoch FROM f.created_at) * 1000)::bigint,
-         floor(extract(epoch FROM f.failed_at) * 1000)::bigint
+         floor(extract(epoch FROM f.failed_at) * 1000)::bigint,
+         floor(extract(epoch FROM f.resolved_at) * 1000)::bigint,
+         coalesce(f.resolved_by, ''), coalesce(f.resolution, '')
     FROM pawl.outbox_failed f
    WHERE ($1::bigint = 0 OR f.outbox_id = $1::bigint)
      AND ($2::boolean OR f.status <> 'discarded')
@@ -64,6 +74,7 @@ constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
 
 OutboxView::OutboxView(const std::string& schema)
     : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
+      relays_{"pawl_outbox_relays", in_schema(kRelays, schema)},
       any_{"pawl_outbox_any", in_schema(kAny, schema)},
       left_alone_{"pawl_outbox_left_alone", in_schema(kLeftAlone, schema)},
       // Planned anew each time: a plan for a table that was nearly empty goes over all of it.
@@ -104,6 +115,7 @@ OutboxStatus OutboxView::look(postgres::Session& session,
   OutboxStatus status;
   status.alert_age = alert_age;
   status.lanes = lanes(session);
+  status.relays = relays(session);
   status.now = instant(session.exec(now_).get(), 0, 0);
   status.set_apart = integer(session.exec(count_).get(), 0, 0);
   return status;
@@ -123,6 +135,21 @@ std::vector<LaneStatus> OutboxView::lanes(postgres::Session& session) const {
                      optional_instant(rows, row, 6), counted > kMostCounted});
   }
   return lanes;
+}
+
+std::vector<RelayStatus> OutboxView::relays(postgres::Session& session) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(kRelayLease.count());
+  const auto found = session.exec(relays_, parameters);
+  std::vector<RelayStatus> relays;
+  for (int row = 0; row < PQntuples(found.get()); ++row) {
+    RelayStatus relay{.owner = text(found.get(), row, 0)};
+    if (!is_null(found.get(), row, 1))
+      relay.transactions = boolean(found.get(), row, 1);
+    relay.problem = text(found.get(), row, 2);
+    relays.push_back(std::move(relay));
+  }
+  return relays;
 }
 
 bool OutboxView::any_waits(postgres::Session& session) const {
@@ -158,7 +185,8 @@ std::vector<SetApart> OutboxView::set_apart(postgres::Session& session, std::int
     result.push_back({integer(rows, row, 0), text(rows, row, 1), bytes(rows, row, 2),
                       bytes(rows, row, 3), is_null(rows, row, 4) ? "" : text(rows, row, 4),
                       text(rows, row, 5), text(rows, row, 6), text(rows, row, 7),
-                      instant(rows, row, 8), instant(rows, row, 9)});
+                      instant(rows, row, 8), instant(rows, row, 9), optional_instant(rows, row, 10),
+                      text(rows, row, 11), text(rows, row, 12)});
   }
   return result;
 }

@@ -28,12 +28,20 @@ struct LaneStatus {
   bool more = false;  ///< more wait than were counted
 };
 
+/// A process that publishes, or tries to.
+struct RelayStatus {
+  std::string owner;
+  std::optional<bool> transactions = std::nullopt;  ///< its outbox.transactions, once it is told
+  std::string problem = {};  ///< what ended its last try to publish; empty: none
+};
+
 /// The outbox at one moment.
 struct OutboxStatus {
   std::vector<LaneStatus> lanes;
   Instant now;                             ///< of the database's clock
   std::int64_t set_apart = 0;              ///< messages, without those that were given up
   std::chrono::milliseconds alert_age{0};  ///< of whoever looks; zero: none is late
+  std::vector<RelayStatus> relays = {};    ///< those that have been heard of within a lease
 
   /// What was counted of all lanes; `more`: at least so many.
   [[nodiscard]] std::int64_t waiting() const;
@@ -57,6 +65,10 @@ struct SetApart {
   std::string reason;
   Instant created;
   Instant failed;
+  // Of those that were given up:
+  std::optional<Instant> resolved = std::nullopt;
+  std::string resolved_by = {};
+  std::string resolution = {};
 };
 
 /// The outbox as operators see it. All throw postgres::Error.
@@ -66,6 +78,7 @@ class OutboxView {
 
   OutboxStatus look(postgres::Session& session, std::chrono::milliseconds alert_age) const;
   std::vector<LaneStatus> lanes(postgres::Session& session) const;
+  std::vector<RelayStatus> relays(postgres::Session& session) const;
   /// Whether a message waits, without counting them.
   bool any_waits(postgres::Session& session) const;
   /// One does, and no process has a lane that it has extended in time (OutboxStatus::relayed).
@@ -85,6 +98,7 @@ class OutboxView {
 
  private:
   postgres::Statement lanes_;
+  postgres::Statement relays_;
   postgres::Statement any_;
   postgres::Statement left_alone_;
   postgres::Statement last_;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pawl::cli {
+
+/// Rights as ledger::missing_rights() lists them, for a person: by privilege, of each the first few
+/// names. "INSERT on pawl.consumers, pawl.suspects; EXECUTE on function pawl.a and 12 more".
+[[nodiscard]] std::string rights_text(std::vector<std::string> rights);
+
+/// As a shell takes it for one word.
+[[nodiscard]] std::string shell_word(const std::string& text);
+
+/// A database, and who may grant rights there.
+struct GrantingRole {
+  std::string host;
+  std::string port;
+  std::string database;
+  std::string owner;  ///< of pawl's schema; empty: not known
+};
+
+/// The command that gives a role its rights; `relay`: those of `pawl relay` alone.
+[[nodiscard]] std::string grants_command(const std::string& role, const std::string& schema,
+                                         bool relay, const GrantingRole& by);
+
+}  // namespace pawl::cli
