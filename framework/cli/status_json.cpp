@@ -62,6 +62,10 @@ Json partition_json(const StatusPartition& partition) {
   json["reason"] = or_null(row.reason);
   json["message_offset"] = or_null(row.retrying() ? row.attempts_offset : row.halt_offset);
   json["failed_attempts"] = row.attempts;
+  json["ahead"] = {{"finished", row.ahead.finished},
+                   {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
+                   {"trying", row.ahead.trying},
+                   {"failed_attempts", row.ahead.attempts}};
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");

@@ -164,6 +164,38 @@ std::string reasons_text(const Status& status, bool all) {
   return text;
 }
 
+/// Partitions whose stored offset waits for a message behind which others are finished.
+std::string ahead_text(const Status& status, bool all) {
+  std::string text;
+  std::size_t shown = 0;
+  std::size_t left_out = 0;
+  for (const auto* partition : by_urgency(status)) {
+    if (!partition->row || partition->row->ahead.empty())
+      continue;
+    if (!all && shown >= kMostReasons) {
+      ++left_out;
+      continue;
+    }
+    ++shown;
+    const auto& row = *partition->row;
+    text += fmt::format("\n{} [{}] is ahead of its stored offset: {} finished behind it",
+                        row.partition.topic, row.partition.partition,
+                        counted(row.ahead.finished, "message", "messages"));
+    if (row.ahead.finished > 0)
+      text += fmt::format(", up to offset {}", row.ahead.up_to);
+    if (row.ahead.trying > 0)
+      text += fmt::format(", {} tried again (up to {})",
+                          counted(row.ahead.trying, "message", "messages"),
+                          counted(row.ahead.attempts, "failed attempt", "failed attempts"));
+    text += fmt::format(".\n  The message behind offset {} holds it back, since {}.\n",
+                        row.stored.last(), ago(status, row.updated_at));
+  }
+  if (left_out > 0)
+    text += fmt::format("\n... and {} more partitions ahead of their offsets; --all shows them\n",
+                        grouped(static_cast<std::int64_t>(left_out)));
+  return text;
+}
+
 std::string letters_text(const Status& status, bool all) {
   if (status.letters.empty())
     return "";
@@ -323,6 +355,7 @@ std::string status_text(const Status& status, bool all) {
   for (const auto& topic : status.differing)
     text += differing_text(topic);
   text += reasons_text(status, all);
+  text += ahead_text(status, all);
   text += letters_text(status, all);
   if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
     text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox));

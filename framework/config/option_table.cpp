@@ -541,6 +541,13 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "is none of SELECT, INSERT, UPDATE and DELETE."},
 
     {.section = "consumer",
+     .name = "concurrency",
+     .field = CountField{field<&Options::consumer, &EngineOptions::concurrency>, 1, 1000},
+     .meaning = "Messages that this process runs side by side at most where handlers have a "
+                "[`concurrency`](concurrency.md): each with a thread and a PostgreSQL connection, "
+                "made when they are needed."},
+
+    {.section = "consumer",
      .name = "durability",
      .field = choice<&Options::consumer, &EngineOptions::durability>(kDurabilities),
      .meaning = "Whether COMMIT waits for the disk."},
@@ -721,6 +728,26 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "one scope, also of other topics and consumers, [the longest "
                 "counts](retention.md#how-long).",
      .example = R"("30d")"},
+
+    {.section = "handler",
+     .name = "concurrency",
+     .field = CountField{handler_field<&HandlerOptions::concurrency>, 1, 1000},
+     .meaning = "Messages of one partition that run [side by side](concurrency.md): those with "
+                "the same `order_by` one after the other, in the log's order."},
+
+    {.section = "handler",
+     .name = "order_by",
+     .field = TextField{handler_field<&HandlerOptions::order_by>},
+     .values = "a template",
+     .meaning = "With `concurrency`: messages for which it gives the same text are processed in "
+                "their order; those for which it gives none, in any.",
+     .example = R"("{/account}")"},
+
+    {.section = "handler",
+     .name = "max_ahead",
+     .field = CountField{handler_field<&HandlerOptions::max_ahead>, 1, 100000},
+     .meaning = "With `concurrency`: messages of a partition that are begun at most while an "
+                "earlier one is not finished."},
 
     {.section = "handler",
      .name = "batch",

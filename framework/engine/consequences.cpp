@@ -2,42 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "dead_letters/store/dead_letters.hpp"
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
 #include "engine/retries.hpp"
+#include "engine/set_aside.hpp"
 
 namespace pawl::engine {
-namespace {
-
-std::string handler_of(const Attempt& attempt) {
-  const auto* binding = attempt.subject.binding;
-  return binding == nullptr ? std::string() : binding->label;
-}
-
-/// To record what follows from an attempt failed.
-Attempt note_failed(const Attempt& attempt, Failure failure) {
-  auto note = attempt;
-  note.what = Undertaking::kNote;
-  note.failure = std::move(failure);
-  note.counted = false;
-  return note;
-}
-
-}  // namespace
-
 void Consequences::follow(Partition& partition, const Attempt& attempt) {
   apply(partition, attempt, verdict_on(partition, attempt));
 }
 
 Action Consequences::verdict_on(const Partition& partition, const Attempt& attempt) const {
-  const auto& options = options_of(attempt);
-  Policy policy;
-  policy.then = options.then;
-  policy.most_attempts = attempts_allowed(options);
-  policy.breaker_open =
-      !context_.breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
-  return decide(attempt, partition.head(), policy);
+  return decide(attempt, partition.head(),
+                policy_of(options_of(attempt), attempt, context_.breaker));
 }
 
 void Consequences::apply(Partition& partition, const Attempt& attempt, const Action& action) {
@@ -146,7 +123,7 @@ bool Consequences::count_attempt(Partition& partition, const Attempt& attempt) {
       give_way(partition);
       return false;
     }
-    partition.head().attempts = *attempts;
+    partition.head().attempts = *attempts + partition.head().counted_ahead;
     return true;
   } catch (...) {
     follow(partition, note_failed(attempt, session_.why_failed()));
@@ -183,21 +160,10 @@ void Consequences::give_way(Partition& partition, std::string_view why) {
 
 void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
   const auto& options = options_of(attempt);
-  const auto& failure = attempt.failure;
   const auto& item = partition.inbox().front();
   const auto message = partition.view(item);
-  ledger::Burial burial;
-  burial.reason = failure.reason;
-  burial.handler = handler_of(attempt);
-  burial.idempotency_key = attempt.subject.key;
-  burial.sqlstate = failure.sqlstate;
-  burial.error = failure.text;
-  burial.error_detail = failure.detail;
-  burial.attempts = partition.head().attempts;
-  burial.leader_epoch = item.record.leader_epoch();
-  burial.parks_its_key = handlers::parks(options.then) && message.key().has_value();
-  if (options.then == FailurePolicy::kRetryLater && may_pass_later(failure))
-    burial.retry_after = options.retry_later.front();
+  const auto burial =
+      burial_of(options, attempt, message, partition.head().attempts, item.record.leader_epoch());
   try {
     const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
     processor_.set_aside(*session_,
@@ -207,7 +173,7 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
     follow(partition, note_failed(attempt, session_.why_failed()));
     return;
   }
-  context_.breaker.count(burial.handler, failure.way());
+  context_.breaker.count(burial.handler, attempt.failure.way());
   partition.moved_past();
 }
 
@@ -229,20 +195,24 @@ void Consequences::halt_program(Partition& partition, const Attempt& attempt) {
        pause);
 }
 
+void Consequences::tell_breaker(const Partition& partition, std::int64_t offset,
+                                std::string_view detail, std::string_view handler) const {
+  Event event{Step::kBreakerOpen};
+  event.topic = partition.name().topic;
+  event.partition = partition.name().partition;
+  event.offset = partition.held().stored.last();
+  event.message_offset = offset;
+  event.handler = handler;
+  event.detail = detail;
+  context_.observers.emit(event);
+}
+
 /// The breaker is open. Told once for each partition that it stops.
 void Consequences::halt_flood(Partition& partition, const Attempt& attempt) {
   const auto& options = options_of(attempt);
   const auto handler = handler_of(attempt);
   if (!partition.status().halted) {
-    const auto detail = flood_text(options, attempt);
-    Event event{Step::kBreakerOpen};
-    event.topic = partition.name().topic;
-    event.partition = partition.name().partition;
-    event.offset = partition.held().stored.last();
-    event.message_offset = attempt.offset;
-    event.handler = handler;
-    event.detail = detail;
-    context_.observers.emit(event);
+    tell_breaker(partition, attempt.offset, flood_text(options, attempt), handler);
   }
   halt(partition,
        {ledger::halt_kind::kProgram,

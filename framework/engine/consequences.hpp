@@ -8,6 +8,7 @@
 #include "engine/context.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
+#include "engine/set_aside.hpp"
 #include "engine/verdict.hpp"
 #include "engine/worker_session.hpp"
 #include "ledger/types.hpp"
@@ -37,9 +38,12 @@ class Consequences {
 
   /// The policy of the handler that the attempt was of, or the general one.
   [[nodiscard]] const FailureOptions& options_of(const Attempt& attempt) const {
-    return attempt.subject.binding == nullptr ? context_.options.failures
-                                              : attempt.subject.binding->failures;
+    return failure_options(context_.options, attempt);
   }
+
+  /// The breaker of the handler is open: `detail` says what fails.
+  void tell_breaker(const Partition& partition, std::int64_t offset, std::string_view detail,
+                    std::string_view handler) const;
 
  private:
   [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;

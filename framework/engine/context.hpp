@@ -30,6 +30,8 @@
 
 namespace pawl::engine {
 
+class Hands;
+
 /// What all threads of one consumer share. Made by the supervisor before the workers start and
 /// outlives them; everything in it is immutable or thread-safe. Wide on purpose: each part of the
 /// engine names the members that it uses, and passing them on one by one would say no more.
@@ -60,12 +62,14 @@ struct Context {
   TriedHalts tried_halts = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};
+  /// Made by the supervisor; runs what goes side by side.
+  Hands* hands = nullptr;
   /// Null in tests that apply messages by hand.
   std::unique_ptr<Presence> presence = {};
 
   /// Messages of one partition of the topic that a worker may have in hand at once.
   [[nodiscard]] std::uint32_t most_in_hand(const std::string& topic) const {
-    std::uint32_t most = 1;
+    std::uint32_t most = router.max_ahead(topic);
     if (router.batches(topic))
       most = options.batch.max_messages;
     if (router.pipelines(topic))

@@ -119,6 +119,14 @@ std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& nex
       stored_epoch, set_command(place.partition));
 }
 
+std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next) {
+  return fmt::format(
+      "{}: the message at offset {} was processed, and another record stands there now: the log "
+      "was "
+      "truncated. Nothing was skipped. Find out what was lost, then state the position: {}",
+      text_of(place), next.record.offset(), set_command(place.partition));
+}
+
 std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
                                  ledger::Position stored) {
   return fmt::format(

@@ -39,6 +39,8 @@ struct HaltPlace {
 /// The leader epoch of what comes next is below that of what was processed.
 [[nodiscard]] std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& next,
                                                 ledger::Position stored, std::int32_t stored_epoch);
+/// It was finished ahead of the stored offset, and another record stands there now.
+[[nodiscard]] std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next);
 /// What comes next cannot be read.
 [[nodiscard]] std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
                                                ledger::Position stored);

@@ -20,6 +20,8 @@ struct Head {
   /// So many messages, it first, may be why another process ended: each of them runs alone
   /// (engine/probation.hpp).
   std::uint32_t on_probation = 0;
+  /// Of the attempts, those before it came to the head: it ran side by side with others then.
+  std::uint32_t counted_ahead = 0;
 
   [[nodiscard]] bool is_plain() const {
     return on_probation == 0 && !row_halted && !one_try_only && !broke_connection && attempts == 0;
@@ -31,6 +33,7 @@ struct Head {
   /// The partition stands elsewhere, or an operator begins anew.
   void forget_attempts() {
     attempts = 0;
+    counted_ahead = 0;
     broken_connections = 0;
   }
   /// It is behind: whatever comes next begins anew, but for what is on probation.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/position_checks.hpp"
 #include "kafka/record.hpp"
@@ -79,6 +80,11 @@ class Inbox {
   [[nodiscard]] auto begin() const { return items_.begin(); }
   [[nodiscard]] auto end() const { return items_.end(); }
   void pop_front() { items_.pop_front(); }
+  [[nodiscard]] Item take_front() {
+    auto item = std::move(items_.front());
+    items_.pop_front();
+    return item;
+  }
   /// Behind what was taken last; the end of the log stands for what is before it.
   [[nodiscard]] ledger::Position taken() const { return taken_; }
   /// Items up to the last message; only ends of the log are behind.

@@ -6,6 +6,7 @@
 
 #include "ledger/offset_register.hpp"
 #include "pawl/message.hpp"
+#include "postgres/frame.hpp"
 #include "postgres/request.hpp"
 
 namespace pawl::engine {
@@ -21,6 +22,9 @@ class LastStep {
   /// A statement that goes before the claim where the transaction keeps one snapshot: what it locks
   /// must not be changed by others between the snapshot and the last step. False: there is none.
   [[nodiscard]] virtual bool request_first(postgres::Request& /*request*/) const { return false; }
+  /// Statements that go right before the last one. `one_snapshot`: the transaction sees what there
+  /// was at its first statement.
+  virtual void defer_before(postgres::Frame& /*frame*/, bool /*one_snapshot*/) const {}
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
   /// Whether a message that nobody handles, or that has no key, may be left out where the options
@@ -49,6 +53,31 @@ class AdvanceStep final : public LastStep {
   const ledger::OffsetRegister& offsets_;
   const TopicPartition& partition_;
   ledger::Advance advance_;
+};
+
+/// Finishes a message ahead of the stored offset, which follows.
+class FinishStep final : public LastStep {
+ public:
+  FinishStep(const ledger::MessagesAhead& ahead, const ledger::Fence& fence,
+             const ledger::RecordAhead& record)
+      : ahead_(ahead), fence_(fence), record_(record) {}
+
+  void defer_before(postgres::Frame& frame, bool one_snapshot) const override {
+    frame.defer_own(ahead_.hold_fence(fence_));
+    if (one_snapshot)
+      frame.defer_own(ahead_.keep_fence(fence_));
+  }
+  void request(postgres::Request& request, const std::string& transaction,
+               ledger::Outcome outcome) const override {
+    ahead_.finish(request, fence_, record_, transaction, outcome);
+  }
+  [[nodiscard]] bool respects_parking() const override { return true; }
+  [[nodiscard]] bool may_leave_out() const override { return true; }
+
+ private:
+  const ledger::MessagesAhead& ahead_;
+  ledger::Fence fence_;
+  ledger::RecordAhead record_;
 };
 
 }  // namespace pawl::engine

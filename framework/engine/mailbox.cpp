@@ -15,6 +15,17 @@ bool Mailbox::post(Command command) {
   return true;
 }
 
+bool Mailbox::post_note(Command note) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_)
+      return false;
+    notes_.push_back(std::move(note));
+  }
+  changed_.notify_one();
+  return true;
+}
+
 void Mailbox::wake() {
   {
     const std::scoped_lock lock(mutex_);
@@ -28,7 +39,18 @@ bool Mailbox::has_mail() const {
   return !commands_.empty();
 }
 
+void Mailbox::serve_notes() {
+  std::deque<Command> notes;
+  {
+    const std::scoped_lock lock(mutex_);
+    notes.swap(notes_);
+  }
+  for (const auto& note : notes)
+    note();
+}
+
 void Mailbox::serve() {
+  serve_notes();
   std::deque<Command> commands;
   {
     const std::scoped_lock lock(mutex_);
@@ -49,7 +71,8 @@ void Mailbox::close() {
 
 void Mailbox::wait(Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, until, [this] { return woken_ || !commands_.empty(); });
+  changed_.wait_until(lock, until,
+                      [this] { return woken_ || !commands_.empty() || !notes_.empty(); });
 }
 
 }  // namespace pawl::engine

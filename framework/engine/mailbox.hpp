@@ -17,13 +17,17 @@ class Mailbox {
 
   /// False: it is closed, and the command is let go of with all that it holds.
   bool post(Command command);
+  /// The same of what need not call the thread away from what it does.
+  bool post_note(Command note);
   /// Ends a wait() without a command.
   void wake();
+  /// There are commands, notes not counted.
   [[nodiscard]] bool has_mail() const;
 
   // The thread that serves it:
-  /// Runs what was posted so far. A command may post more, which the next call runs.
+  /// Runs what was posted so far, notes first. A command may post more, which the next call runs.
   void serve();
+  void serve_notes();
   /// Serves what was posted so far and takes nothing more.
   void close();
   /// Until there is mail, somebody calls wake(), or the time has come.
@@ -33,6 +37,7 @@ class Mailbox {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Command> commands_;  // guarded by mutex_
+  std::deque<Command> notes_;     // guarded by mutex_
   bool woken_ = false;            // guarded by mutex_
   bool closed_ = false;           // guarded by mutex_
 };

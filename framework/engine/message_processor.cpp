@@ -314,6 +314,8 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
                               const std::string& transaction, Outcome outcome, std::string_view why,
                               Step dead) {
+  hand.step->last.defer_before(frame,
+                               frame.settings().isolation != postgres::Isolation::kReadCommitted);
   hand.step->last.request(request_, transaction, outcome);
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {

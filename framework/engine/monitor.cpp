@@ -22,8 +22,9 @@ constexpr milliseconds kCallGrace{10000};
 
 }  // namespace
 
-Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers)
-    : context_(context), workers_(workers), thread_([this] { run(); }) {}
+Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
+                 const Hands& hands)
+    : context_(context), workers_(workers), hands_(hands), thread_([this] { run(); }) {}
 
 Monitor::~Monitor() {
   stopping_ = true;
@@ -143,67 +144,78 @@ void Monitor::warn(Warning warning, const std::string& text,
 }
 
 void Monitor::check_calls() {
-  for (const auto& worker : workers_) {
-    const auto call = worker->current_call();
-    if (!call.active)
-      continue;
-    const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
-    const auto patience = std::min(kStalledLook, context_.options.postgres.lock_timeout / 2);
-    if (waited > patience && call.own)
-      end_stalled_owner(call);
-    const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
-    if (waited > 2 * limit) {
-      warn(Warning::kWorkerStuck,
-           fmt::format(
-               "a handler has not returned for {} s and cannot be interrupted; ending the process, "
-               "the message runs again elsewhere",
-               waited.count() / 1000),
-           call.partition);
-      std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
-    }
-    if (waited <= limit)
-      continue;
-    if (std::exchange(given_up_[worker.get()], call.since) != call.since) {
-      warn(Warning::kWorkerStuck,
-           fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
-                       "connection is given up and another one made",
-                       waited.count() / 1000),
-           call.partition);
-    }
-    worker->interrupt();
-  }
+  for (const auto& worker : workers_)
+    check_call(worker.get(), worker->current_call(), [&] { worker->interrupt(); });
+  for (const auto& hand : hands_.all())
+    check_call(hand.get(), hand->current_call(), [&] { hand->interrupt(); });
 }
 
-/// Those whose open transactions may hold what the call waits for.
-std::vector<postgres::Backend> Monitor::suspects(const WorkerCall& call) {
-  auto suspects = context_.previous_owners.abandoned();
+void Monitor::check_call(const void* whose, const WorkerCall& call,
+                         const std::function<void()>& interrupt) {
+  if (!call.active)
+    return;
+  const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
+  const auto patience = std::min(kStalledLook, context_.options.postgres.lock_timeout / 2);
+  if (waited > patience && call.own)
+    end_stalled_owner(call);
+  const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
+  if (waited > 2 * limit) {
+    warn(Warning::kWorkerStuck,
+         fmt::format(
+             "a handler has not returned for {} s and cannot be interrupted; ending the process, "
+             "the message runs again elsewhere",
+             waited.count() / 1000),
+         call.partition);
+    std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
+  }
+  if (waited <= limit)
+    return;
+  if (std::exchange(given_up_[whose], call.since) != call.since) {
+    warn(Warning::kWorkerStuck,
+         fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
+                     "connection is given up and another one made",
+                     waited.count() / 1000),
+         call.partition);
+  }
+  interrupt();
+}
+
+/// Whose open transactions may hold what the call waits for.
+std::optional<PreviousOwner> Monitor::suspect(const WorkerCall& call) {
   // While an acquire waits for the row, the register still names the owner that locks it; once
   // the row is ours, only we remember whom we took it from.
-  auto owner = context_.offsets.other_holder(*session_, call.partition, context_.owner);
-  if (!owner)
-    owner = call.previous_owner;
-  if (owner)
-    suspects.push_back(*std::move(owner));
-  return suspects;
+  if (auto holder = context_.offsets.other_holder(*session_, call.partition, context_.owner))
+    return PreviousOwner{std::move(holder->name), std::move(holder->session)};
+  return call.previous_owner;
 }
 
 void Monitor::end_stalled_owner(const WorkerCall& call) {
+  const auto bound = context_.options.postgres.stalled_owner_after;
   try {
     if (!session_ || !session_->alive()) {
       auto settings = session_settings(context_.options);
       settings.unwanted = &stopping_;
       session_ = std::make_unique<postgres::Session>(settings);
     }
-    for (const auto& suspect : suspects(call)) {
-      if (ledger::end_stalled_session(*session_, suspect, call.own->pid,
-                                      context_.options.postgres.stalled_owner_after)) {
+    auto sessions = context_.previous_owners.abandoned();
+    const auto owner = suspect(call);
+    if (owner && owner->session)
+      sessions.push_back(*owner->session);
+    for (const auto& session : sessions) {
+      if (ledger::end_stalled_session(*session_, session, call.own->pid, bound)) {
         warn(Warning::kStalledSession,
              fmt::format("ended PostgreSQL session {} of an earlier owner of the partition, or of "
                          "this process itself: it was left idle in a transaction whose locks we "
                          "wait for",
-                         suspect.pid),
+                         session.pid),
              call.partition);
       }
+    }
+    if (owner && ledger::end_stalled_hand(*session_, owner->name, call.own->pid, bound)) {
+      warn(Warning::kStalledSession,
+           "ended a PostgreSQL session of an earlier owner of the partition: it was left idle in a "
+           "transaction whose locks we wait for",
+           call.partition);
     }
   } catch (const postgres::Error& error) {
     // idle_in_transaction_session_timeout ends it later.

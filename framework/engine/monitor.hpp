@@ -2,14 +2,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/hands.hpp"
 #include "engine/worker.hpp"
 
 namespace pawl::engine {
@@ -19,7 +22,8 @@ namespace pawl::engine {
 /// that hold locks we wait for. Owned by the supervisor; stops in its destructor.
 class Monitor {
  public:
-  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers);
+  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
+          const Hands& hands);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
@@ -32,16 +36,19 @@ class Monitor {
   void tell_refusal(const std::string& topic);
   void ask_log_ends();
   void check_calls();
-  [[nodiscard]] std::vector<postgres::Backend> suspects(const WorkerCall& call);
+  void check_call(const void* whose, const WorkerCall& call,
+                  const std::function<void()>& interrupt);
+  [[nodiscard]] std::optional<PreviousOwner> suspect(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
   void warn(Warning warning, const std::string& text, const TopicPartition& partition) const;
 
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
+  const Hands& hands_;
   std::set<std::string> refused_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
   /// The calls whose connection was given up, by when they began: told once each.
-  std::map<const Worker*, Clock::time_point> given_up_;
+  std::map<const void*, Clock::time_point> given_up_;
 
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -23,12 +23,15 @@ Partition::Partition(Context& context, std::shared_ptr<kafka::PartitionStream> s
     : context_(context),
       stream_(std::move(stream)),
       status_(context.board.add(stream_->partition())),
+      ahead_(context.router.max_ahead(name().topic) > 1,
+             {context.router.max_ahead(name().topic), context.options.kafka.buffer / 2}),
       pace_(PipelinePace(context.options.consumer.pipeline),
             BatchPace(context.options.batch.max_messages, context.longest_batch)),
       acquire_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
       retry_backoff_(context.options.failures.retry_initial, context.options.failures.retry_max) {}
 
 Partition::~Partition() {
+  ahead_.clear();
   context_.board.remove(status_);
 }
 
@@ -50,6 +53,10 @@ ledger::Advance Partition::step_over(const Inbox::Item& item) const {
 }
 
 std::optional<Partition::Clock::time_point> Partition::due() const {
+  if (running() && ahead_.is_used()) {
+    // What runs alone waits by the partition's clock, whatever is ahead.
+    return is_due(Clock::now()) ? ahead_.due() : std::optional(not_before_);
+  }
   if (phase_ == Phase::kStopped || (running() && inbox_.empty()))
     return std::nullopt;
   const auto look_again = running() ? pace_.look_again() : std::nullopt;
@@ -104,11 +111,16 @@ void Partition::granted(const Positioned& positioned) {
     pace_.forget_failures();
   }
   if (acquired.previous_owner != context_.owner) {
-    context_.previous_owners.took_over(
-        name(), acquired.released ? std::nullopt : acquired.previous_backend);
+    std::optional<PreviousOwner> from;
+    if (!acquired.released)
+      from = {acquired.previous_owner, acquired.previous_backend};
+    context_.previous_owners.took_over(name(), std::move(from));
   }
   held_ = {acquired.epoch,  positioned.source,     positioned.topic_id,
-           acquired.stored, acquired.leader_epoch, context_.previous_owners.session_of(name())};
+           acquired.stored, acquired.leader_epoch, context_.previous_owners.of(name())};
+  ahead_.acquired(std::make_shared<HeldPartition>(name(), held_.topic_id, held_.source,
+                                                  acquired.fence, held_.previous_owner),
+                  acquired.ahead);
   status_->position = acquired.stored.next();
   // The register may have gone back: an end that was reached before is not behind it any more.
   status_->end_seen = -1;
@@ -189,8 +201,13 @@ Partition::Fetched Partition::take(std::size_t most) {
   auto records = stream_->take(most);
   const auto now = Clock::now();
   if (records.empty()) {
-    if (!watch_stream(now))
+    // While messages are in the window nothing may come for long: what they hold of kafka.buffer
+    // keeps others out.
+    if (!ahead_.window().empty()) {
+      inbox_.saw_life(now, status_->log_end_answers);
+    } else if (!watch_stream(now)) {
       seek_again();
+    }
     return fetched;
   }
   inbox_.saw_life(now, status_->log_end_answers);
@@ -214,15 +231,37 @@ Partition::Fetched Partition::take(std::size_t most) {
   return fetched;
 }
 
+void Partition::stored(ledger::Position position, std::optional<std::int32_t> leader_epoch) {
+  held_.leader_epoch = leader_epoch;
+  held_.stored = position;
+  status_->position = position.next();
+  ahead_.stored(position);
+}
+
+Inbox::Item Partition::take_front() {
+  return inbox_.take_front();
+}
+
+void Partition::passed_ahead(std::size_t count, Clock::time_point again) {
+  const auto& last = ahead_.window()[count - 1].item;
+  stored(ledger::Position::behind(last.record.offset()), last.leader_epoch);
+  ahead_.window().pop(count);
+  ahead_.pass_again(again);
+  head_.on_probation -= std::min(head_.on_probation, static_cast<std::uint32_t>(count));
+  head_is_behind();
+}
+
+void Partition::skip_end() {
+  inbox_.pop_front();
+}
+
 void Partition::moved_past(std::size_t items, Clock::duration took) {
   std::size_t messages = 0;
   for (; items > 0; --items) {
     const auto& item = inbox_.front();
     if (item.is_message()) {
       ++messages;
-      held_.leader_epoch = item.leader_epoch;
-      held_.stored = ledger::Position::behind(item.record.offset());
-      status_->position = held_.stored.next();
+      stored(ledger::Position::behind(item.record.offset()), item.leader_epoch);
     } else {
       reached_end(item.record.offset());
     }
@@ -244,9 +283,7 @@ void Partition::head_is_behind() {
 void Partition::passed_end(bool stored) {
   const auto end = inbox_.front().record.offset();
   if (stored) {
-    held_.stored = ledger::Position::before(end);
-    held_.leader_epoch = inbox_.front().leader_epoch;
-    status_->position = end;
+    this->stored(ledger::Position::before(end), inbox_.front().leader_epoch);
     // Whatever was halted or being tried again stood before the end and is not there any more.
     head_is_behind();
   }
@@ -303,6 +340,10 @@ void Partition::let_go() {
 }
 
 bool Partition::happens(Happening what) {
+  // What runs, or is finished, is known to the register only by then.
+  const bool fetched_again = what == Happening::kSeekAgain || what == Happening::kRest;
+  if (fetched_again && running() && !ahead_.window().empty())
+    what = Happening::kAskAgain;
   const auto next = after(phase_, what);
   if (!next)
     return false;
@@ -323,6 +364,7 @@ void Partition::stop_fetching() {
 
 void Partition::clear() {
   inbox_.clear();
+  ahead_.clear();
   pace_.stop_lingering();
 }
 

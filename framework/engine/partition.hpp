@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/ahead.hpp"
 #include "engine/backoff.hpp"
 #include "engine/context.hpp"
 #include "engine/head.hpp"
@@ -40,7 +41,7 @@ class Partition {
     ledger::Position stored;                   ///< as committed by us since
     std::optional<std::int32_t> leader_epoch;  ///< KIP-320: of the record at `stored`, if known
     /// Another process' session, which may hold locks.
-    std::optional<postgres::Backend> previous_owner;
+    std::optional<PreviousOwner> previous_owner;
   };
 
   Partition(Context& context, std::shared_ptr<kafka::PartitionStream> stream);
@@ -48,6 +49,7 @@ class Partition {
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
 
+  [[nodiscard]] const std::shared_ptr<kafka::PartitionStream>& stream() const { return stream_; }
   [[nodiscard]] const TopicPartition& name() const { return stream_->partition(); }
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] bool running() const { return phase_ == Phase::kRunning; }
@@ -59,6 +61,8 @@ class Partition {
   [[nodiscard]] Head& head() { return head_; }
   [[nodiscard]] const Head& head() const { return head_; }
   [[nodiscard]] const Inbox& inbox() const { return inbox_; }
+  [[nodiscard]] AheadOfOffset& ahead() { return ahead_; }
+  [[nodiscard]] const AheadOfOffset& ahead() const { return ahead_; }
   [[nodiscard]] Pace& pace() { return pace_; }
   [[nodiscard]] const Pace& pace() const { return pace_; }
 
@@ -112,6 +116,12 @@ class Partition {
   Fetched take(std::size_t most);
   /// The first `items` of the inbox are behind, the last of them a message, and took so long.
   void moved_past(std::size_t items = 1, Clock::duration took = {});
+  /// Takes the first message out of the inbox.
+  [[nodiscard]] Inbox::Item take_front();
+  /// So many of the first in the window are behind; the next ones may be at `again`.
+  void passed_ahead(std::size_t count, Clock::time_point again);
+  /// There is more behind the end of the log, so that it is none.
+  void skip_end();
   /// The end of the log is behind; `stored`: so is what stands before it, by the register.
   void passed_end(bool stored);
 
@@ -139,6 +149,7 @@ class Partition {
 
  private:
   bool happens(Happening what);
+  void stored(ledger::Position position, std::optional<std::int32_t> leader_epoch);
   void stop_fetching();
   void clear();
   void head_is_behind();
@@ -154,6 +165,7 @@ class Partition {
   Held held_;
   Inbox inbox_;
   Head head_;
+  AheadOfOffset ahead_;
   Pace pace_;
   std::optional<kafka::LogRange> range_;
   bool must_prove_ = false;

@@ -4,12 +4,19 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pawl/topic_partition.hpp"
 #include "postgres/session.hpp"
 
 namespace pawl::engine {
+
+/// Another process that had a partition and did not give it back.
+struct PreviousOwner {
+  std::string name;  ///< in the register: its hands' sessions are known by it
+  std::optional<postgres::Backend> session;
+};
 
 /// Whose sessions may hold locks that a partition's messages wait for: of the process that had it
 /// before this one and did not give it back. Remembered when the partition leaves this process and
@@ -33,22 +40,22 @@ class PreviousOwners {
   }
 
   /// Another process had the partition; nullopt: it gave it back.
-  void took_over(const TopicPartition& partition, std::optional<postgres::Backend> from) {
+  void took_over(const TopicPartition& partition, std::optional<PreviousOwner> from) {
     const std::scoped_lock lock(mutex_);
-    sessions_[partition] = std::move(from);
+    owners_[partition] = std::move(from);
   }
-  [[nodiscard]] std::optional<postgres::Backend> session_of(const TopicPartition& partition) const {
+  [[nodiscard]] std::optional<PreviousOwner> of(const TopicPartition& partition) const {
     const std::scoped_lock lock(mutex_);
-    const auto found = sessions_.find(partition);
-    return found != sessions_.end() ? found->second : std::nullopt;
+    const auto found = owners_.find(partition);
+    return found != owners_.end() ? found->second : std::nullopt;
   }
 
  private:
   static constexpr std::size_t kMostAbandoned = 64;
 
   mutable std::mutex mutex_;
-  std::deque<postgres::Backend> abandoned_;                              // guarded by mutex_
-  std::map<TopicPartition, std::optional<postgres::Backend>> sessions_;  // guarded by mutex_
+  std::deque<postgres::Backend> abandoned_;                        // guarded by mutex_
+  std::map<TopicPartition, std::optional<PreviousOwner>> owners_;  // guarded by mutex_
 };
 
 }  // namespace pawl::engine

@@ -73,7 +73,15 @@ bool Runner::turn(Partition& partition, const std::function<bool()>& called_away
   return true;
 }
 
-/// False: nothing has come, or it is not running any more.
+void Runner::turn_alone(Partition& partition) {
+  if (partition.inbox().front().record.kind() == kafka::Record::Kind::kEndOfLog)
+    return pass_end(partition);
+  if (halts_at(partition))
+    return;
+  if (const auto pass = probation_.ask_to_run(partition))
+    run_alone(partition, {Work::Kind::kOne, Clock::now(), 1}, false);
+}
+
 bool Runner::take(Partition& partition, std::size_t most) {
   const auto taken = partition.take(most);
   for (const auto& error : taken.errors)

@@ -28,6 +28,11 @@ class Runner {
   /// `called_away`: somebody waits for the worker. False: there is nothing to do.
   bool turn(Partition& partition, const std::function<bool()>& called_away);
 
+  /// Takes from its stream, up to so many. False: nothing has come, or it is not running any more.
+  bool take(Partition& partition, std::size_t most);
+  /// The first of what it has taken, by itself, as long as it may run.
+  void turn_alone(Partition& partition);
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -48,7 +53,6 @@ class Runner {
     kFull,    ///< as much as a batch may hold
   };
 
-  bool take(Partition& partition, std::size_t most);
   void tell_stream_error(Partition& partition, const kafka::Record& error);
 
   [[nodiscard]] bool may_batch(const Partition& partition) const;

@@ -32,7 +32,22 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       client_(new_client(1)),
       make_tasks_(std::move(tasks)) {}
 
-Supervisor::~Supervisor() = default;
+/// As leave() does it, where an exception came before that.
+Supervisor::~Supervisor() {
+  monitor_.reset();
+  tasks_.clear();
+  for (const auto& worker : workers_) {
+    worker->stop();
+    worker->interrupt();
+  }
+  if (hands_) {
+    hands_->stop();
+    hands_->interrupt();
+  }
+  for (const auto& worker : workers_)
+    worker->join();
+  hands_.reset();
+}
 
 void Supervisor::emit(Step step, const std::string& detail) const {
   Event event{step};
@@ -183,11 +198,13 @@ void Supervisor::start_workers() {
   kafka::MembershipListener& listener = *this;
   membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();
+  hands_ = std::make_unique<Hands>(*context_);
+  context_->hands = hands_.get();
   for (std::uint32_t i = 0; i < options_.consumer.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*context_));
     load_[workers_.back().get()] = 0;
   }
-  monitor_ = std::make_unique<Monitor>(*context_, workers_);
+  monitor_ = std::make_unique<Monitor>(*context_, workers_, *hands_);
   for (const auto& make : make_tasks_) {
     if (auto task = make(*context_))
       tasks_.push_back(std::move(task));
@@ -380,6 +397,8 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
       interrupted = true;
       for (const auto& worker : workers_)
         worker->interrupt();
+      hands_->stop();
+      hands_->interrupt();
     }
   }
   return !interrupted;
@@ -422,6 +441,8 @@ RunResult Supervisor::leave(RunResult result) {
   tasks_.clear();
   for (const auto& worker : workers_)
     worker->join();
+  // Their mail goes to workers.
+  hands_.reset();
   // Its intake wakes workers.
   membership_.reset();
   workers_.clear();

@@ -14,6 +14,7 @@
 #include "engine/background_task.hpp"
 #include "engine/context.hpp"
 #include "engine/draining.hpp"
+#include "engine/hands.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
 #include "engine/worker.hpp"
@@ -86,6 +87,8 @@ class Supervisor final : private kafka::MembershipListener {
   StatusBoard board_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<kafka::Membership> membership_;
+  /// Outlives the workers' partitions; what it still runs then nobody waits for.
+  std::unique_ptr<Hands> hands_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Monitor> monitor_;
   const std::vector<MakeTask> make_tasks_;

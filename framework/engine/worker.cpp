@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace pawl::engine {
@@ -15,6 +17,11 @@ Worker::Worker(Context& context)
       probation_(context, session_, consequences_),
       acquisition_(context, session_, positions_, consequences_, probation_),
       runner_(context, session_, consequences_, probation_, processor_),
+      side_by_side_(context, session_, consequences_, runner_, mailbox_,
+                    [this](const TopicPartition& name) {
+                      const auto found = partitions_.find(name);
+                      return found == partitions_.end() ? nullptr : found->second.get();
+                    }),
       checkpoint_(context, session_),
       thread_([this] { run(); }) {}
 
@@ -39,15 +46,27 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
     auto partition = std::make_unique<Partition>(context_, stream);
     partition->tell(Step::kAssigned, -1);
     const auto name = partition->name();
+    // It may come back before what was in hand has: Kafka does not wait for ever.
+    drop(name, false);
+    for (auto& leaving : leaving_)
+      std::erase(leaving.partitions, name);
     partitions_[name] = std::move(partition);
   });
 }
 
 void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
   const bool posted = mailbox_.post([this, partitions = std::move(partitions), lost, done] {
-    for (const auto& name : partitions)
-      drop(name, !lost);
-    done();
+    Leaving leaving{{}, done};
+    for (const auto& name : partitions) {
+      // Who lost them to another already waits for nothing.
+      if (lost) {
+        drop(name, false);
+      } else if (!let_go(name)) {
+        leaving.partitions.push_back(name);
+      }
+    }
+    leaving_.push_back(std::move(leaving));
+    finish_leaving();
   });
   if (!posted)
     done();
@@ -79,6 +98,7 @@ void Worker::reposition(const TopicPartition& partition) {
 void Worker::run() {
   while (true) {
     mailbox_.serve();
+    finish_leaving();
     if (stopping_)
       break;
     // A lost connection is made again even when nothing needs it any more: else nobody in this
@@ -114,6 +134,8 @@ bool Worker::work() {
     // A claim that travelled ahead in vain would keep its locks.
     if (session_)
       session_->settle();
+    // What came back from the hands makes room for more.
+    mailbox_.serve_notes();
     // A revocation must not wait for the other partitions' turns.
     if (mailbox_.has_mail())
       break;
@@ -122,15 +144,29 @@ bool Worker::work() {
 }
 
 bool Worker::turn(Partition& partition) {
-  if (!partition.is_due(Clock::now()))
+  if (partition.ahead().winding_up() || !partition.is_due(Clock::now()))
     return false;
-  return partition.running() ? runner_.turn(partition, [this] { return mailbox_.has_mail(); })
-                             : acquisition_.advance(partition);
+  if (!partition.running())
+    return acquisition_.advance(partition);
+  const auto called_away = [this] { return mailbox_.has_mail(); };
+  return partition.ahead().is_used() ? side_by_side_.turn(partition, called_away)
+                                     : runner_.turn(partition, called_away);
 }
 
 void Worker::end() {
-  while (!partitions_.empty())
-    drop(TopicPartition(partitions_.begin()->first), true);
+  while (!partitions_.empty()) {
+    std::vector<TopicPartition> names;
+    for (const auto& [name, partition] : partitions_)
+      names.push_back(name);
+    bool all = true;
+    for (const auto& name : names)
+      all = let_go(name) && all;
+    if (!all) {
+      mailbox_.wait(Clock::now() + std::chrono::hours(1));
+      mailbox_.serve();
+    }
+  }
+  finish_leaving();
   leave_presence();
   session_.close();
   // A revocation posted meanwhile must not wait for us.
@@ -256,6 +292,30 @@ void Worker::release(Partition& partition) {
     // The next acquire fences us all the same.
     session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
   }
+}
+
+/// False: messages of it are in the hands of others; what becomes of them comes by mail.
+bool Worker::let_go(const TopicPartition& name) {
+  const auto found = partitions_.find(name);
+  if (found == partitions_.end())
+    return true;
+  if (!side_by_side_.wind_up(*found->second))
+    return false;
+  drop(name, true);
+  return true;
+}
+
+void Worker::finish_leaving() {
+  for (auto& leaving : leaving_)
+    std::erase_if(leaving.partitions, [this](const auto& name) { return let_go(name); });
+  const auto first =
+      std::stable_partition(leaving_.begin(), leaving_.end(),
+                            [](const auto& leaving) { return !leaving.partitions.empty(); });
+  const std::vector<Leaving> gone(std::make_move_iterator(first),
+                                  std::make_move_iterator(leaving_.end()));
+  leaving_.erase(first, leaving_.end());
+  for (const auto& leaving : gone)
+    leaving.done();
 }
 
 void Worker::drop(const TopicPartition& name, bool release_it) {

@@ -18,6 +18,7 @@
 #include "engine/positions.hpp"
 #include "engine/probation.hpp"
 #include "engine/runner.hpp"
+#include "engine/side_by_side.hpp"
 #include "engine/worker_session.hpp"
 
 namespace pawl::engine {
@@ -71,6 +72,14 @@ class Worker {
 
   void release(Partition& partition);
   void drop(const TopicPartition& name, bool release_it);
+  bool let_go(const TopicPartition& name);
+  void finish_leaving();
+
+  /// Partitions whose messages in the hands of others are waited for.
+  struct Leaving {
+    std::vector<TopicPartition> partitions;
+    std::function<void()> done;
+  };
 
   Context& context_;
   WorkerSession session_;
@@ -80,10 +89,12 @@ class Worker {
   Probation probation_;
   Acquisition acquisition_;
   Runner runner_;
+  SideBySide side_by_side_;
   Checkpoint checkpoint_;
   Acquisition::Partitions partitions_;
   Clock::time_point next_poll_{};
   Mailbox mailbox_;
+  std::vector<Leaving> leaving_;
   bool stopping_ = false;  // worker thread only, set by a command
 
   std::atomic<bool> finished_{false};

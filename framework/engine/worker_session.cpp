@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "ledger/stalled_sessions.hpp"
+
 namespace pawl::engine {
 
 using std::chrono::milliseconds;
@@ -27,8 +29,9 @@ postgres::SessionSettings session_settings(const Options& options) {
   return settings;
 }
 
-WorkerSession::WorkerSession(Context& context)
+WorkerSession::WorkerSession(Context& context, Whose whose)
     : context_(context),
+      whose_(whose),
       backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
 
 /// A session on which everything is in place; null: on another database than ours. Throws whatever
@@ -47,6 +50,8 @@ std::unique_ptr<postgres::Session> WorkerSession::connect() {
                                 context_.options.kafka.cluster, context_.options.kafka.group,
                                 context_.registration))
     return nullptr;
+  if (whose_ == Whose::kHand && !fresh->pooled())
+    ledger::tell_whose_hand(*fresh, context_.owner);
   fresh->established();
   run_connect_functions(*fresh);
   return fresh;
@@ -91,11 +96,10 @@ WorkerSession::State WorkerSession::ensure() {
     was_lost_ = false;
     database_refused_ = false;
     context_.database_reachable.answered();
-    Event event{Step::kConnected};
-    event.detail = session_->behind_pooler() && !session_->pooled()
-                       ? "through a pooler; set postgres.pooled = true unless it pools sessions"
-                       : "";
-    context_.observers.emit(event);
+    tell(Step::kConnected,
+         session_->behind_pooler() && !session_->pooled()
+             ? "through a pooler; set postgres.pooled = true unless it pools sessions"
+             : "");
     return State::kNew;
   } catch (...) {  // code's may be anything
     connect_not_before_ = Clock::now() + backoff_.next();
@@ -103,7 +107,7 @@ WorkerSession::State WorkerSession::ensure() {
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
     context_.database_reachable.failed(text);
     if (!was_lost_)
-      tell_lost(text);
+      tell(Step::kDisconnected, text);
     was_lost_ = true;
     return State::kNone;
   }
@@ -115,16 +119,21 @@ void WorkerSession::refuse_database() {
   if (std::exchange(database_refused_, true))
     return;
   was_lost_ = true;
-  tell_lost(fmt::format(
-      "this is not database {} in which this process began, or it has given consumer {}/{} another "
-      "number: nothing is read or written in it. Bring the right database back, or restart this "
-      "program to work with this one",
-      context_.registration.database_id, context_.options.kafka.cluster,
-      context_.options.kafka.group));
+  tell(Step::kDisconnected,
+       fmt::format("this is not database {} in which this process began, or it has given consumer "
+                   "{}/{} another "
+                   "number: nothing is read or written in it. Bring the right database back, or "
+                   "restart this "
+                   "program to work with this one",
+                   context_.registration.database_id, context_.options.kafka.cluster,
+                   context_.options.kafka.group));
 }
 
-void WorkerSession::tell_lost(const std::string& why) {
-  Event event{Step::kDisconnected};
+/// The worker's own sessions say enough of a server that is away.
+void WorkerSession::tell(Step step, std::string_view why) const {
+  if (whose_ == Whose::kHand)
+    return;
+  Event event{step};
   event.detail = why;
   context_.observers.emit(event);
 }
@@ -153,7 +162,7 @@ void WorkerSession::lose(const std::string& why) {
   was_lost_ = true;
   connect_not_before_ = Clock::now() + backoff_.next();
   context_.database_reachable.failed(why);
-  tell_lost(why);
+  tell(Step::kDisconnected, why);
 }
 
 void WorkerSession::lose_if_read_only() {
@@ -191,7 +200,7 @@ void WorkerSession::notice_failure(Warning warning, std::string_view what) {
 }
 
 WorkerSession::Watch WorkerSession::watch(const TopicPartition& partition,
-                                          std::optional<postgres::Backend> previous_owner,
+                                          std::optional<PreviousOwner> previous_owner,
                                           milliseconds limit) {
   const std::scoped_lock lock(call_mutex_);
   call_.active = true;

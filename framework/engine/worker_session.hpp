@@ -11,6 +11,7 @@
 #include "engine/backoff.hpp"
 #include "engine/context.hpp"
 #include "engine/failure.hpp"
+#include "engine/previous_owners.hpp"
 #include "postgres/session.hpp"
 
 namespace pawl::engine {
@@ -24,7 +25,7 @@ struct WorkerCall {
   std::chrono::steady_clock::time_point since{};
   std::chrono::milliseconds limit{0};  ///< the handler's timeout; zero: none of the message's
   std::optional<postgres::Backend> own;
-  std::optional<postgres::Backend> previous_owner;
+  std::optional<PreviousOwner> previous_owner;
   TopicPartition partition;
 };
 
@@ -34,7 +35,10 @@ class WorkerSession {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit WorkerSession(Context& context);
+  /// Of the hands: their sessions can be told from others, for whoever takes their partitions, and
+  /// say nothing when they come and go.
+  enum class Whose { kWorker, kHand };
+  explicit WorkerSession(Context& context, Whose whose = Whose::kWorker);
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
 
@@ -91,7 +95,7 @@ class WorkerSession {
   };
   /// `limit`: what a handler may take in it. `previous_owner`: may hold locks that it waits for.
   [[nodiscard]] Watch watch(const TopicPartition& partition,
-                            std::optional<postgres::Backend> previous_owner,
+                            std::optional<PreviousOwner> previous_owner,
                             std::chrono::milliseconds limit);
 
   // From any thread:
@@ -106,9 +110,10 @@ class WorkerSession {
   void run_connect_functions(postgres::Session& fresh);
   void refuse_database();
   void discard();
-  void tell_lost(const std::string& why);
+  void tell(Step step, std::string_view why) const;
 
   Context& context_;
+  const Whose whose_;
   std::unique_ptr<postgres::Session> session_;  // replaced under mutex_
   /// Being set up by the application's functions; guarded by mutex_
   postgres::Session* setting_up_ = nullptr;

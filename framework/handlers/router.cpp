@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "handlers/around.hpp"
 #include "handlers/batch_code_handler.hpp"
 #include "handlers/batch_sql_handler.hpp"
@@ -107,7 +109,12 @@ Router::Router(const Options& options, const Registry& registry) {
     // A parked record key must be looked at for each message.
     if (!parks(binding->failures.then) && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
+    binding->concurrency = from.concurrency;
+    if (!from.order_by.empty())
+      binding->order_by = message::Template::parse_key(from.order_by);
     for (const auto& topic : from.topics) {
+      if (from.concurrency > 1)
+        ahead_[topic] = std::max(ahead_[topic], from.max_ahead);
       if (binding->batch != nullptr)
         batched_.insert(topic);
       if (binding->handler->planner() != nullptr)
@@ -118,6 +125,11 @@ Router::Router(const Options& options, const Registry& registry) {
       bound.push_back(binding.get());
     }
     bindings_.push_back(std::move(binding));
+  }
+  // There each message goes by itself.
+  for (const auto& [topic, most] : ahead_) {
+    batched_.erase(topic);
+    pipelined_.erase(topic);
   }
 }
 

@@ -37,6 +37,10 @@ struct Binding {
   postgres::FrameSettings frame;
   FailureOptions failures;
   std::unique_ptr<Handler> handler;
+  /// Its messages of one partition that may run side by side.
+  std::uint32_t concurrency = 1;
+  /// Messages with the same text run in the log's order.
+  std::optional<message::Template> order_by;
   /// `handler`, where its messages go in batches; nullptr: each has a transaction of its own.
   const BatchHandler* batch = nullptr;
 
@@ -68,6 +72,12 @@ class Router {
   [[nodiscard]] bool pipelines(std::string_view topic) const { return pipelined_.contains(topic); }
   /// Whether messages of the topic may go in batches.
   [[nodiscard]] bool batches(std::string_view topic) const { return batched_.contains(topic); }
+  /// How many messages of a partition may be begun while an earlier one is not finished; 1: they
+  /// run one after the other.
+  [[nodiscard]] std::uint32_t max_ahead(std::string_view topic) const {
+    const auto found = ahead_.find(topic);
+    return found == ahead_.end() ? 1 : found->second;
+  }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 
@@ -77,6 +87,7 @@ class Router {
   std::vector<std::string> topics_;
   std::set<std::string, std::less<>> batched_;
   std::set<std::string, std::less<>> pipelined_;
+  std::map<std::string, std::uint32_t, std::less<>> ahead_;  ///< where handlers have concurrency
 };
 
 /// What in the handlers' key templates looks like a mistake; each once, and none blocks a start.

@@ -79,4 +79,8 @@ std::string advance_batch_text(const std::string& schema) {
   return text(schema, true, kRaiseCounters);
 }
 
+std::string_view end_halt_text() {
+  return kEndHalt;
+}
+
 }  // namespace pawl::ledger

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "ledger/types.hpp"
 
@@ -24,5 +25,9 @@ struct AdvanceKind {
 /// counters by $10 applied (unchecked ones among them), $11 duplicates and $12 unchecked. The row
 /// is not halted: what comes behind a halt runs alone.
 [[nodiscard]] std::string advance_batch_text(const std::string& schema);
+
+/// What ends a halt that the row `r` of the register says, for the SET of an UPDATE; a comma
+/// behind.
+[[nodiscard]] std::string_view end_halt_text();
 
 }  // namespace pawl::ledger

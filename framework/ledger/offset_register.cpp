@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kAcquire = R"sql(
   SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,
-         previous_owner, previous_pid, {}
+         previous_owner, previous_pid, {}, fence
     FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)
 )sql";
 
@@ -70,7 +70,7 @@ constexpr const char* kOwnedBy = R"sql(
 )sql";
 
 constexpr const char* kOtherHolder = R"sql(
-  SELECT owner_pid, {}
+  SELECT owner_pid, {}, owner
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
      AND owner <> $4 AND NOT released AND owner_pid IS NOT NULL
@@ -164,6 +164,7 @@ Acquired read_acquired(const PGresult* rows) {
     acquired.previous_backend =
         postgres::Backend{static_cast<std::int32_t>(*pid), text(rows, 0, 10)};
   }
+  acquired.fence = {FenceId{static_cast<std::int32_t>(integer(rows, 0, 11))}, acquired.epoch};
   return acquired;
 }
 
@@ -171,6 +172,7 @@ Acquired read_acquired(const PGresult* rows) {
 
 OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
+      ahead_(schema, consumer),
       acquire_(statement(
           "acquire",
           fmt::format(fmt::runtime(kAcquire), postgres::exact_time("previous_backend_start")),
@@ -206,12 +208,15 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   add_backend(parameters, session);
   const auto results = postgres::run_transaction(
       session, {{&acquire_, std::move(parameters)},
-                {&halt_offset_, partition_parameters(consumer_, partition)}});
+                {&halt_offset_, partition_parameters(consumer_, partition)},
+                ahead_.forget_passed(partition),
+                ahead_.known(partition)});
   const auto* rows = results.front().get();
   if (PQntuples(rows) == 0)
     return std::nullopt;
   auto acquired = read_acquired(rows);
-  acquired.halt_offset = optional_integer(results.back().get(), 0, 0);
+  acquired.halt_offset = optional_integer(results[1].get(), 0, 0);
+  acquired.ahead = MessagesAhead::read_known(results.back().get());
   return acquired;
 }
 
@@ -312,16 +317,16 @@ std::map<TopicPartition, Watched> OffsetRegister::owned_by(postgres::Session& se
   return watched;
 }
 
-std::optional<postgres::Backend> OffsetRegister::other_holder(postgres::Session& session,
-                                                              const TopicPartition& partition,
-                                                              const std::string& owner) const {
+std::optional<Holder> OffsetRegister::other_holder(postgres::Session& session,
+                                                   const TopicPartition& partition,
+                                                   const std::string& owner) const {
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_text(owner);
   const auto result = session.exec(other_holder_, parameters);
   if (PQntuples(result.get()) == 0)
     return std::nullopt;
-  return postgres::Backend{static_cast<std::int32_t>(integer(result.get(), 0, 0)),
-                           text(result.get(), 0, 1)};
+  return Holder{text(result.get(), 0, 2),
+                {static_cast<std::int32_t>(integer(result.get(), 0, 0)), text(result.get(), 0, 1)}};
 }
 
 std::optional<KnownTopic> OffsetRegister::find_topic(postgres::Session& session,

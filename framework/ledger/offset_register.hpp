@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ledger/messages_ahead.hpp"
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
 #include "postgres/request.hpp"
@@ -38,6 +39,12 @@ struct BatchCounts {
 struct Watched {
   OwnerEpoch epoch{};
   Position stored;
+};
+
+/// An owner, by its name in the register, and the session in which it acquired.
+struct Holder {
+  std::string name;
+  postgres::Backend session;
 };
 
 /// A topic whose start is resolved.
@@ -73,6 +80,9 @@ class OffsetRegister {
   /// timeout (Error 55P03). Nullopt: the partition has no row, see first_contact().
   std::optional<Acquired> acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::string& owner) const;
+
+  /// For what is finished out of the log's order.
+  [[nodiscard]] const MessagesAhead& ahead() const { return ahead_; }
 
   void advance(postgres::Request& request, const TopicPartition& partition,
                const Advance& step) const;
@@ -116,9 +126,8 @@ class OffsetRegister {
 
   /// Who the register says holds the partition, without waiting for its row: nullopt when nobody,
   /// `owner` itself, or somebody whose session is unknown (through a pooler).
-  std::optional<postgres::Backend> other_holder(postgres::Session& session,
-                                                const TopicPartition& partition,
-                                                const std::string& owner) const;
+  std::optional<Holder> other_holder(postgres::Session& session, const TopicPartition& partition,
+                                     const std::string& owner) const;
 
   /// The topic's row in pawl.consumer_topics once its start is resolved.
   std::optional<KnownTopic> find_topic(postgres::Session& session, const std::string& topic) const;
@@ -133,6 +142,7 @@ class OffsetRegister {
 
  private:
   ConsumerId consumer_;
+  MessagesAhead ahead_;
   postgres::Statement acquire_;
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
   postgres::Statement pipelined_applied_;

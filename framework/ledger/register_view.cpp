@@ -21,10 +21,19 @@ constexpr const char* kReadRegister = R"sql(
            SELECT FROM pg_stat_activity a
             WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),
          CASE WHEN state = 'halted' THEN halt_offset END,
-         CASE WHEN attempts_offset > last_processed_offset THEN attempts ELSE 0 END,
-         CASE WHEN attempts_offset > last_processed_offset AND attempts > 0
-              THEN attempts_offset END
-    FROM pawl.processed_kafka_offsets
+         CASE WHEN attempts_offset > last_processed_offset THEN r.attempts ELSE 0 END,
+         CASE WHEN attempts_offset > last_processed_offset AND r.attempts > 0
+              THEN attempts_offset END,
+         ahead.finished, ahead.up_to, ahead.trying, ahead.attempts
+    FROM pawl.processed_kafka_offsets r
+   CROSS JOIN LATERAL (
+         SELECT count(a.outcome) AS finished,
+                coalesce(max(a.kafka_offset) FILTER (WHERE a.outcome IS NOT NULL), -1) AS up_to,
+                count(*) FILTER (WHERE a.outcome IS NULL) AS trying,
+                coalesce(max(a.attempts) FILTER (WHERE a.outcome IS NULL), 0) AS attempts
+           FROM pawl.messages_ahead a JOIN pawl.partition_fences f USING (fence_id)
+          WHERE f.consumer_id = r.consumer_id AND f.topic = r.topic AND f.partition = r.partition
+            AND a.kafka_offset > r.last_processed_offset) ahead
    WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
    ORDER BY topic, partition
 )sql";
@@ -51,6 +60,10 @@ constexpr const char* kMissingRights = R"sql(
             ('dead_letters', 'DELETE'),
             ('parked_keys', 'SELECT'), ('parked_keys', 'INSERT'), ('parked_keys', 'UPDATE'),
             ('parked_keys', 'DELETE'),
+            ('partition_fences', 'SELECT'), ('partition_fences', 'INSERT'),
+            ('partition_fences', 'UPDATE'), ('messages_ahead', 'SELECT'),
+            ('messages_ahead', 'INSERT'), ('messages_ahead', 'UPDATE'),
+            ('messages_ahead', 'DELETE'),
             ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),
             ('suspects', 'DELETE'),
             ('processes', 'SELECT'), ('processes', 'INSERT'), ('processes', 'UPDATE'),
@@ -156,6 +169,8 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.halt_offset = optional_integer(rows, i, 20);
     row.attempts = integer(rows, i, 21);
     row.attempts_offset = optional_integer(rows, i, 22);
+    row.ahead = {integer(rows, i, 23), integer(rows, i, 24), integer(rows, i, 25),
+                 integer(rows, i, 26)};
     result.push_back(std::move(row));
   }
   return result;

@@ -10,6 +10,16 @@
 
 namespace pawl::ledger {
 
+/// Messages above the stored offset, of a partition that runs messages side by side.
+struct AheadView {
+  std::int64_t finished = 0;
+  std::int64_t up_to = -1;    ///< the highest offset of those
+  std::int64_t trying = 0;    ///< that have failed, and are tried again
+  std::int64_t attempts = 0;  ///< the most that one of them has failed
+
+  [[nodiscard]] bool empty() const { return finished == 0 && trying == 0; }
+};
+
 /// What an operator may want to know of one partition.
 struct RegisterRow {
   TopicPartition partition;
@@ -33,6 +43,7 @@ struct RegisterRow {
   std::int64_t unchecked = 0;
   std::int64_t dead = 0;
   std::int64_t parked = 0;
+  AheadView ahead;
   std::string acquired_at;    ///< RFC 3339, UTC; empty: never
   bool session_gone = false;  ///< the owner did not release it, but its session is not there
 

@@ -102,6 +102,16 @@ const char* to_string(Outcome outcome) {
   return "unknown";
 }
 
+Outcome parse_outcome(const std::string& outcome) {
+  for (const auto known : {Outcome::kApplied, Outcome::kDuplicate, Outcome::kSkipped,
+                           Outcome::kUnchecked, Outcome::kDead, Outcome::kParked}) {
+    if (outcome == to_string(known))
+      return known;
+  }
+  throw std::logic_error("unknown outcome '" + outcome +
+                         "'; this program is older than the schema");
+}
+
 std::string in_schema(std::string_view text, std::string_view schema) {
   constexpr std::string_view kDefault = "pawl.";
   std::string result;

@@ -32,6 +32,7 @@ void add_timestamp(postgres::Parameters& parameters, std::optional<Timestamp> ti
 [[nodiscard]] PartitionState parse_state(const std::string& state);
 [[nodiscard]] const char* to_string(PartitionState state);
 [[nodiscard]] const char* to_string(Outcome outcome);
+[[nodiscard]] Outcome parse_outcome(const std::string& outcome);
 
 /// `pawl.` in a statement's text becomes the configured schema, quoted for SQL by validation
 /// (plain identifiers only).

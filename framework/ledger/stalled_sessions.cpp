@@ -20,7 +20,44 @@ const postgres::Statement kEndStalledSession{"",
      AND a.wait_event IS DISTINCT FROM 'SyncRep'
 )sql"};
 
+// 'pawh' in ASCII: the class of these locks. An owner's name ends with a random number of 32 bits.
+const postgres::Statement kTellWhoseHand{
+    "",
+    "SELECT pg_advisory_lock_shared(1885435752, ('x' || right($1::text, 8))::bit(32)::integer)"};
+
+const postgres::Statement kEndStalledHand{"",
+                                          R"sql(
+  SELECT pg_terminate_backend(a.pid)
+    FROM pg_stat_activity a
+   WHERE a.pid = ANY (pg_blocking_pids($2::integer))
+     AND EXISTS (SELECT FROM pg_locks l
+                  WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted
+                    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                    AND l.classid = 1885435752 AND l.objsubid = 2
+                    AND l.objid::bigint = ('x' || right($1::text, 8))::bit(32)::bigint)
+     AND (a.state IN ('idle in transaction', 'idle in transaction (aborted)')
+          OR (a.state = 'active' AND a.wait_event = 'ClientRead'))
+     AND a.state_change < clock_timestamp() - make_interval(secs => $3::bigint / 1000.0)
+     AND a.wait_event IS DISTINCT FROM 'SyncRep'
+)sql"};
+
 }  // namespace
+
+bool end_stalled_hand(postgres::Session& session, const std::string& owner, std::int32_t blocked,
+                      std::chrono::milliseconds bound) {
+  postgres::Parameters parameters;
+  parameters.add_text(owner);
+  parameters.add_integer(blocked);
+  parameters.add_integer(bound.count());
+  const auto ended = session.exec(kEndStalledHand, parameters);
+  return PQntuples(ended.get()) > 0;
+}
+
+void tell_whose_hand(postgres::Session& session, const std::string& owner) {
+  postgres::Parameters parameters;
+  parameters.add_text(owner);
+  session.exec(kTellWhoseHand, parameters);
+}
 
 bool end_stalled_session(postgres::Session& session, const postgres::Backend& suspect,
                          std::int32_t blocked, std::chrono::milliseconds bound) {

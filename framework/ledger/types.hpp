@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ledger/position.hpp"
 #include "pawl/topic_partition.hpp"
@@ -49,6 +50,29 @@ struct Halt {
 /// How a message ended, as the register counts it.
 enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kDead, kParked, kEndOfLog };
 
+/// A row of pawl.partition_fences: what those hold who finish messages of the partition.
+enum class FenceId : std::int32_t {};
+
+/// Who may finish messages: the owner of the partition's epoch.
+struct Fence {
+  FenceId id{};
+  OwnerEpoch epoch{};
+};
+
+/// A record that is ahead of the stored offset.
+struct RecordAhead {
+  std::int64_t offset = 0;
+  std::optional<std::int32_t> leader_epoch;
+  std::int64_t digest = 0;  ///< message::record_digest()
+};
+
+/// What is known of a message above the stored offset.
+struct KnownAhead {
+  RecordAhead record;
+  std::optional<Outcome> outcome;  ///< nullopt: it is not finished
+  std::uint32_t attempts = 0;      ///< failed ones
+};
+
 /// What the register knew when a partition was acquired. Definitive: no commit of an older owner
 /// can come after it.
 struct Acquired {
@@ -63,6 +87,8 @@ struct Acquired {
   bool released = true;
   std::string previous_owner;
   std::optional<postgres::Backend> previous_backend;
+  Fence fence;
+  std::vector<KnownAhead> ahead;  ///< finished or tried above `stored`, by offset
 };
 
 }  // namespace pawl::ledger

@@ -47,6 +47,8 @@ class Frame final : public pqxx::dbtransaction {
   Frame(Session& session, const FrameSettings& settings);
   ~Frame() noexcept override;
 
+  [[nodiscard]] const FrameSettings& settings() const { return settings_; }
+
   /// BEGIN and `first` in one flight; returns the answer to `first`. Call once, before all else.
   Result begin(Request& first);
 

@@ -176,6 +176,7 @@ timeout = "17s"
 [consumer]
 workers = 15
 pipeline = 20
+concurrency = 22
 durability = "replayable"
 durability_interval = "21ms"
 shutdown_timeout = "16s"
@@ -219,7 +220,7 @@ sql = "SELECT 1"
   expected.failures = {FailurePolicy::kPark, 11min, 11, 17, 12ms, 13s, {1min, 2h}, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
-  expected.consumer = {15, 20, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};
+  expected.consumer = {15, 20, 22, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};
   expected.log = {LogFormat::kJson, "debug", 0ms};
   expected.handlers = options.handlers;
   CHECK(options == expected);

@@ -1,6 +1,7 @@
 // What stands between the fetch and the offset: a message that was lost or overtaken on its way
 // from Kafka's client to the frame cannot be passed over, whoever lost it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <pqxx/connection>
 #include <pqxx/transaction>
@@ -9,6 +10,8 @@
 #include "engine/context.hpp"
 #include "engine/message_processor.hpp"
 #include "kafka/fetch_one.hpp"
+#include "ledger/rows.hpp"
+#include "message/record_digest.hpp"
 #include "payments_world.hpp"
 #include "prelude.hpp"
 
@@ -21,6 +24,19 @@ pawl::Options options_of(const PaymentsWorld& world) {
   return pawl::config::load(request);
 }
 
+/// Does something at each step of a message.
+class AtSteps final : public pawl::Observer {
+ public:
+  std::map<pawl::Step, std::function<void()>> actions;
+
+  void on_event(const pawl::Event& event) noexcept override {
+    const auto found = actions.find(event.step);
+    if (found != actions.end())
+      std::exchange(found->second, [] {})();
+  }
+  [[nodiscard]] bool watches_every_step() const noexcept override { return true; }
+};
+
 /// The engine's way of one message without the engine around it, so that a test chooses what is
 /// handed over and which predecessor it claims.
 class ByHand {
@@ -29,7 +45,8 @@ class ByHand {
       : world(world_with(postgres_options, handler)),
         options_(options_of(world)),
         router_(options_, registry_),
-        observers_({}),
+        steps_(std::make_shared<AtSteps>()),
+        observers_({steps_}),
         client_(options_.kafka, {}),
         session_(pawl::engine::session_settings(options_)),
         context_(make_context()),
@@ -46,7 +63,50 @@ class ByHand {
     acquire();
   }
 
-  void acquire() { epoch_ = context_->offsets.acquire(session_, partition_, "by hand")->epoch; }
+  void acquire() {
+    const auto acquired = context_->offsets.acquire(session_, partition_, "by hand");
+    epoch_ = acquired->epoch;
+    fence_ = acquired->fence;
+    ahead_ = acquired->ahead;
+  }
+  /// Once, when a message comes there next.
+  void at(pawl::Step step, std::function<void()> action) {
+    steps_->actions[step] = std::move(action);
+  }
+  /// What was known above the stored offset at the last acquire: "1 applied, 2 tried 3 times".
+  std::string ahead() const {
+    std::vector<std::string> texts;
+    for (const auto& known : ahead_) {
+      texts.push_back(known.outcome
+                          ? fmt::format("{} {}", known.record.offset, to_string(*known.outcome))
+                          : fmt::format("{} tried {} times", known.record.offset, known.attempts));
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  /// Finishes it ahead of the stored offset.
+  void finish(std::size_t offset) {
+    const pawl::engine::FinishStep last(context_->offsets.ahead(), fence_, record_ahead(offset));
+    pawl::engine::Subject subject;
+    processor_.process(session_, {view(offset), source_, records_.at(offset).leader_epoch(), last},
+                       subject);
+  }
+  std::string refusal_to_finish(std::size_t offset) {
+    return refusal_of([&] { finish(offset); });
+  }
+  bool count_attempt(std::size_t offset) {
+    return context_->offsets.ahead()
+        .count_attempt(session_, fence_, record_ahead(offset))
+        .has_value();
+  }
+  /// Moves the stored offset over so many messages; the SQLSTATE with which that was refused.
+  std::string refusal_to_pass(std::int64_t from, std::int64_t to, std::int64_t messages) {
+    pawl::ledger::Passing passing;
+    passing.fence = fence_;
+    passing.from = pawl::ledger::Position::behind(from);
+    passing.to = pawl::ledger::Position::behind(to);
+    passing.messages = messages;
+    return refusal_of([&] { context_->offsets.ahead().pass(session_, partition_, passing, true); });
+  }
   pawl::ledger::OwnerEpoch epoch() const { return epoch_; }
   void use_epoch(pawl::ledger::OwnerEpoch epoch) { epoch_ = epoch; }
 
@@ -80,12 +140,17 @@ class ByHand {
   bool in_transaction() const { return session_.in_transaction(); }
   /// Applies it; the SQLSTATE with which that was refused, "" when it was not.
   std::string refusal(std::int64_t previous, std::size_t offset, bool start_next = false) {
-    try {
+    return refusal_of([&] {
       if (start_next) {
         apply_and_start_next(previous, offset);
       } else {
         apply(previous, offset);
       }
+    });
+  }
+  static std::string refusal_of(const std::function<void()>& what) {
+    try {
+      what();
     } catch (const pawl::postgres::Error& error) {
       return error.sqlstate();
     }
@@ -93,9 +158,12 @@ class ByHand {
   }
 
   /// As another process would, behind our back.
-  void fence() {
-    pawl::postgres::Session other(pawl::engine::session_settings(options_));
-    REQUIRE(context_->offsets.acquire(other, partition_, "another"));
+  void fence() { REQUIRE(refusal_to_fence() == ""); }
+  std::string refusal_to_fence() {
+    auto settings = pawl::engine::session_settings(options_);
+    settings.lock_timeout = 100ms;
+    pawl::postgres::Session other(settings);
+    return refusal_of([&] { (void)context_->offsets.acquire(other, partition_, "another"); });
   }
 
   void require_stored(std::int64_t offset) { REQUIRE(world.stored(0) == offset); }
@@ -137,6 +205,11 @@ class ByHand {
                        subject, next);
   }
 
+  pawl::ledger::RecordAhead record_ahead(std::size_t offset) const {
+    return {records_.at(offset).offset(), records_.at(offset).leader_epoch(),
+            pawl::message::record_digest(view(offset))};
+  }
+
   std::unique_ptr<pawl::engine::Context> make_context() {
     auto registration =
         pawl::ledger::register_consumer(session_, options_.postgres.schema, options_.kafka.cluster,
@@ -165,6 +238,7 @@ class ByHand {
   pawl::Options options_;
   pawl::Registry registry_;
   pawl::handlers::Router router_;
+  std::shared_ptr<AtSteps> steps_;
   pawl::engine::Observers observers_;
   pawl::engine::Reachability database_reachable_{observers_, pawl::Step::kDatabaseLost,
                                                  pawl::Step::kDatabaseBack};
@@ -180,7 +254,16 @@ class ByHand {
   std::vector<kafka::Record> records_;
   pawl::ledger::SourceId source_{};
   pawl::ledger::OwnerEpoch epoch_{};
+  pawl::ledger::Fence fence_;
+  std::vector<pawl::ledger::KnownAhead> ahead_;
 };
+
+/// Isolation levels, as lines of a [[handler]] of payments.
+const std::vector<std::string> kIsolations{"read committed", "repeatable read", "serializable"};
+
+std::string handler_in(const std::string& isolation) {
+  return fmt::format("isolation = \"{}\"\n{}", isolation, pawl::test::kFlightSql);
+}
 
 constexpr const char* kOutOfOrder = "PW002";
 constexpr const char* kFenced = "PW001";
@@ -367,4 +450,119 @@ TEST_CASE("the register's row of a partition that is owned cannot be removed") {
   REQUIRE(frame.refusal(1, 2) == "PW004");
   REQUIRE(frame.world.number("SELECT count(*) FROM ledger") == 3);
   REQUIRE(frame.world.number("SELECT count(*) FROM pawl.idempotency_keys") == 3);
+}
+
+// Ahead of the stored offset:
+
+TEST_CASE("messages are finished in any order, and the stored offset passes those that are") {
+  ByHand frame;
+  frame.finish(2);
+  frame.finish(0);
+  frame.require_stored(-1);
+  CHECK(frame.refusal_to_pass(-1, 1, 2) == kOutOfOrder);
+  CHECK(frame.refusal_to_pass(-1, 2, 3) == kOutOfOrder);
+  CHECK(frame.refusal_to_pass(0, 2, 1) == kOutOfOrder);
+  frame.require_stored(-1);
+  CHECK(frame.refusal_to_pass(-1, 0, 1) == "");
+  frame.require_stored(0);
+  frame.acquire();
+  CHECK(frame.ahead() == "2 applied");
+  REQUIRE(frame.count_attempt(1));
+  REQUIRE(frame.count_attempt(1));
+  frame.acquire();
+  CHECK(frame.ahead() == "1 tried 2 times, 2 applied");
+  frame.finish(1);
+  CHECK(frame.refusal_to_pass(0, 2, 2) == "");
+  frame.require_applied_up_to(2);
+  frame.acquire();
+  CHECK(frame.ahead() == "");
+  CHECK(frame.world.number("SELECT applied_count FROM pawl.processed_kafka_offsets") == 3);
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 0);
+}
+
+TEST_CASE("what is finished already is refused, and what a plain advance has passed is forgotten") {
+  ByHand frame("", R"toml(key = "{header:nothing}"
+missing_key = "process"
+sql = "INSERT INTO ledger SELECT gen_random_uuid()::text, 'acc-0', 1"
+)toml");
+  frame.finish(1);
+  CHECK(frame.refusal_to_finish(1) == kOutOfOrder);
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 1);
+  frame.apply(-1, 0);
+  frame.apply(0, 2);
+  frame.acquire();
+  CHECK(frame.ahead() == "");
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 0);
+}
+
+TEST_CASE("who has lost the partition finishes nothing, counts nothing and passes nothing") {
+  const auto isolation = GENERATE(from_range(kIsolations));
+  CAPTURE(isolation);
+  ByHand frame("", handler_in(isolation));
+  frame.finish(1);
+  frame.fence();
+  CHECK(frame.refusal_to_finish(0) == kFenced);
+  CHECK(frame.refusal_to_pass(-1, 0, 0) == kFenced);
+  CHECK_FALSE(frame.count_attempt(0));
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 1);
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 1);
+  frame.require_stored(-1);
+}
+
+TEST_CASE("a partition that is taken while a handler runs: its message is rolled back") {
+  const auto isolation = GENERATE(from_range(kIsolations));
+  CAPTURE(isolation);
+  ByHand frame("", handler_in(isolation));
+  // Where the transaction keeps one snapshot, the epoch that it sees is the old one.
+  frame.at(pawl::Step::kHandled, [&] { frame.fence(); });
+  CHECK(frame.refusal_to_finish(0) == (isolation == "read committed" ? kFenced : "40001"));
+  CHECK(frame.refusal_to_finish(0) == kFenced);
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 0);
+  frame.acquire();
+  CHECK(frame.ahead() == "");
+}
+
+TEST_CASE("an acquire waits for a message that is about to commit, and is told of it") {
+  ByHand frame;
+  std::string refusal;
+  frame.at(pawl::Step::kAdvancing, [&] { refusal = frame.refusal_to_fence(); });
+  frame.finish(0);
+  CHECK(refusal == "55P03");
+  frame.fence();
+  frame.acquire();
+  CHECK(frame.ahead() == "0 applied");
+}
+
+TEST_CASE(
+    "a position that an operator sets keeps what was finished above it, but for what is set back") {
+  ByHand frame;
+  frame.finish(1);
+  frame.finish(2);
+  REQUIRE(frame.count_attempt(0));
+  const auto change = [&](const std::string& offset) {
+    frame.world.execute(
+        fmt::format("SELECT pawl.operator_change(consumer_id, topic, partition, {}, 'running', "
+                    "'set', 'test') FROM pawl.processed_kafka_offsets",
+                    offset));
+    CHECK(frame.refusal_to_finish(0) == kFenced);
+    frame.acquire();
+  };
+  change("NULL");
+  // Its attempts begin anew, as with any resume.
+  CHECK(frame.ahead() == "1 applied, 2 applied");
+  // What was finished above where it goes on stays so; what is set back is done again.
+  change("0");
+  CHECK(frame.ahead() == "1 applied, 2 applied");
+  change("-1");
+  CHECK(frame.ahead() == "");
+}
+
+TEST_CASE("a message that is finished cannot be left out") {
+  ByHand frame;
+  frame.finish(0);
+  frame.world.execute("UPDATE pawl.processed_kafka_offsets SET last_processed_offset = 0");
+  REQUIRE_THROWS_WITH(
+      frame.world.execute("SELECT pawl.operator_change(consumer_id, topic, partition, NULL, NULL, "
+                          "'skip', 'test') FROM pawl.processed_kafka_offsets"),
+      ContainsSubstring("is processed already"));
 }

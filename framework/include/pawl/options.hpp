@@ -289,6 +289,13 @@ struct HandlerOptions {
   /// How late a producer's duplicate may come; instead of RetentionOptions::keys. Zero: its keys
   /// are never removed. The longest of a scope counts for all of its keys.
   std::optional<milliseconds> retention;
+  /// Its messages of one partition that run side by side, 1..1000; 1: one after the other.
+  std::uint32_t concurrency = 1;
+  /// Messages for which this template gives the same text run in the log's order; those for which
+  /// it gives none in any. Of a topic that has a handler with concurrency above 1.
+  std::string order_by = "{key}";
+  /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
+  std::uint32_t max_ahead = 1000;
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
   /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
@@ -315,6 +322,9 @@ struct EngineOptions {
   std::uint32_t workers = 8;
   /// Transactions that a worker sends before it waits for an answer, 1..1000.
   std::uint32_t pipeline = 64;
+  /// Messages that run side by side in this process where handlers have a concurrency above 1,
+  /// each with a thread and a PostgreSQL connection, which are made when they are needed; 1..1000.
+  std::uint32_t concurrency = 16;
   Durability durability = Durability::kSynchronous;
   /// With kReplayable: how long a commit may wait for the disk, 10 ms..1 min.
   milliseconds durability_interval{1000};

@@ -23,6 +23,8 @@ const std::vector<Mode>& modes() {
       {"sql batches", kBatchSql, {kSmallBatches}, false, true},
       {"sql batches, replayable", kBatchSql, {kSmallBatches, kReplayable}, false, true},
       {"code batches", kBatchCode, {kSmallBatches}, false, true},
+      {"sql side by side", kBesideSql, {}, false, false, true},
+      {"code side by side, replayable", kBesideCode, {kReplayable}, false, false, true},
   };
   return kModes;
 }

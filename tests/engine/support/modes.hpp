@@ -12,6 +12,7 @@ struct Mode {
   std::vector<std::string> settings;  ///< `--set`
   bool flies = false;                 ///< transactions travel together
   bool batches = false;               ///< many messages have one transaction
+  bool beside = false;                ///< messages of a partition run side by side
 };
 
 const std::vector<Mode>& modes();
@@ -22,6 +23,20 @@ inline constexpr const char* kFlightSql = R"toml(sql = [
   "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
   "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
 ])toml";
+
+/// The same side by side, eight of a partition at a time. Those of an account have an order, and so
+/// do not wait for each other's locks.
+inline constexpr const char* kBesideSql = R"toml(concurrency = 8
+order_by = "{/account}"
+max_ahead = 20
+sql = [
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml";
+inline constexpr const char* kBesideCode = R"toml(name = "payment"
+concurrency = 8
+order_by = "{/account}"
+max_ahead = 20)toml";
 
 /// Payments in batches: accounts are locked in their order, so that batches of two partitions wait
 /// for each other instead of ending in a deadlock.

@@ -1,0 +1,58 @@
+#include "engine/ahead.hpp"
+
+#include <algorithm>
+
+#include "message/record_digest.hpp"
+
+namespace pawl::engine {
+
+void AheadOfOffset::acquired(std::shared_ptr<HeldPartition> held,
+                             const std::vector<ledger::KnownAhead>& known) {
+  held_ = std::move(held);
+  known_.clear();
+  for (const auto& message : known)
+    known_.emplace(message.record.offset, message);
+}
+
+const ledger::KnownAhead* AheadOfOffset::known(std::int64_t offset) const {
+  const auto found = known_.find(offset);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+bool AheadOfOffset::is_same(const ledger::KnownAhead& known, const Inbox::Item& item) const {
+  return known.record.digest ==
+         message::record_digest(item.record.view(held_->name.topic, held_->topic_id));
+}
+
+void AheadOfOffset::stored(ledger::Position position) {
+  known_.erase(known_.begin(), known_.upper_bound(position.last()));
+  suspects_.erase(suspects_.begin(), suspects_.upper_bound(position.last()));
+}
+
+void AheadOfOffset::clear() {
+  window_.clear();
+  halt_.reset();
+}
+
+/// The first one in the log's order is told.
+void AheadOfOffset::want_halt(const Landing& landing) {
+  if (!halt_ || *landing.halt.message_offset < *halt_->halt.message_offset)
+    halt_ = landing;
+}
+
+void AheadOfOffset::wind_up() {
+  winding_up_ = true;
+  if (held_)
+    held_->winding_up = true;
+}
+
+std::optional<AheadOfOffset::Clock::time_point> AheadOfOffset::due() const {
+  if (winding_up_)
+    return std::nullopt;
+  auto due = window_.due();
+  if (window_.prefix() > 0)
+    due = std::min(due.value_or(next_pass_), next_pass_);
+  return due;
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/errand.hpp"
+#include "engine/window.hpp"
+#include "ledger/messages_ahead.hpp"
+
+namespace pawl::engine {
+
+/// What a partition has ahead of its stored offset: the messages that run side by side, and what is
+/// known of others from before it was acquired. One thread.
+class AheadOfOffset {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `together`: messages of the partition may run side by side.
+  AheadOfOffset(bool together, Window::Limits limits) : together_(together), window_(limits) {}
+
+  /// As long as this is not so the partition needs nothing of it.
+  [[nodiscard]] bool is_used() const { return together_ || !known_.empty() || !window_.empty(); }
+  [[nodiscard]] bool together() const { return together_; }
+  [[nodiscard]] Window& window() { return window_; }
+  [[nodiscard]] const Window& window() const { return window_; }
+
+  /// The partition was acquired: this is known of what stands above its stored offset.
+  void acquired(std::shared_ptr<HeldPartition> held, const std::vector<ledger::KnownAhead>& known);
+  [[nodiscard]] const std::shared_ptr<HeldPartition>& held() const { return held_; }
+  /// Null: nothing is.
+  [[nodiscard]] const ledger::KnownAhead* known(std::int64_t offset) const;
+  /// Whether the record is the one of which that is known.
+  [[nodiscard]] bool is_same(const ledger::KnownAhead& known, const Inbox::Item& item) const;
+  /// The stored offset is there; what was known below is behind.
+  void stored(ledger::Position position);
+  /// Of the last message in the window; `stored`: of the stored offset.
+  [[nodiscard]] std::optional<std::int32_t> leader_epoch(std::optional<std::int32_t> stored) const {
+    return window_.empty() ? stored : window_[window_.size() - 1].item.leader_epoch;
+  }
+  /// The window's messages are fetched again, if at all.
+  void clear();
+
+  /// The handler of the message at this offset may be what broke its connection: it runs alone once
+  /// all before it is stored.
+  void suspect(std::int64_t offset) { suspects_.insert(offset); }
+  [[nodiscard]] bool is_suspect(std::int64_t offset) const { return suspects_.contains(offset); }
+  void absolve(std::int64_t offset) { suspects_.erase(offset); }
+
+  void want_halt(const Landing& landing);
+  [[nodiscard]] bool halt_wanted() const { return halt_.has_value(); }
+  /// Of the message at which it is wanted.
+  [[nodiscard]] std::int64_t halt_offset() const { return halt_->halt.message_offset.value(); }
+  std::optional<Landing> take_halt() { return std::exchange(halt_, std::nullopt); }
+
+  /// Nothing more is begun.
+  void wind_up();
+  [[nodiscard]] bool winding_up() const { return winding_up_; }
+
+  [[nodiscard]] Clock::time_point next_pass() const { return next_pass_; }
+  void pass_again(Clock::time_point when) { next_pass_ = when; }
+  /// When there is something to do; nullopt: not before something happens.
+  [[nodiscard]] std::optional<Clock::time_point> due() const;
+
+ private:
+  const bool together_;
+  Window window_;
+  std::shared_ptr<HeldPartition> held_;
+  std::map<std::int64_t, ledger::KnownAhead> known_;
+  std::set<std::int64_t> suspects_;
+  std::optional<Landing> halt_;
+  bool winding_up_ = false;
+  Clock::time_point next_pass_{};
+};
+
+}  // namespace pawl::engine

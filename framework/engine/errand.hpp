@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/previous_owners.hpp"
+#include "engine/window.hpp"
+#include "ledger/messages_ahead.hpp"
+#include "ledger/types.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::engine {
+
+/// A partition as it was acquired, for those who run its messages side by side.
+struct HeldPartition {
+  TopicPartition name;
+  std::string topic_id;
+  ledger::SourceId source{};
+  ledger::Fence fence;
+  std::optional<PreviousOwner> previous_owner;
+  std::chrono::steady_clock::time_point acquired_at = std::chrono::steady_clock::now();
+  /// It is to be let go of: what no hand has begun comes back.
+  std::atomic<bool> winding_up{false};
+};
+
+/// What became of a message that was run by itself.
+struct Landing {
+  enum class How {
+    kFinished,  ///< with `outcome`
+    kLater,     ///< to be run again after `wait`
+    kHalt,      ///< its partition halts at it
+    kGiveWay,   ///< the partition has another owner
+    kAskAgain,  ///< where the partition stands, the register knows
+    kLost,      ///< the connection broke; whether it is finished says the register
+  };
+  How how = How::kFinished;
+  ledger::Outcome outcome = ledger::Outcome::kApplied;
+  std::chrono::steady_clock::duration wait{};
+  ledger::Halt halt = {};
+  std::optional<std::chrono::milliseconds> halt_retry = {};  ///< it is tried again by itself
+  std::string why = {};
+  std::string handler = {};  ///< kHalt because its breaker is open: its label
+  bool here = false;         ///< kLater: at once, in the same hand
+  bool suspect = false;      ///< kLost: its handler may be what breaks connections
+};
+
+/// A message on its way to a hand. `landed` is called on the hand's thread, once.
+struct Errand {
+  std::shared_ptr<HeldPartition> partition;
+  Window::Entry entry;
+  std::function<void(const Errand&, const Landing&)> landed;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,266 @@
+#include "engine/hand.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/halt_texts.hpp"
+#include "engine/last_step.hpp"
+#include "engine/retries.hpp"
+#include "engine/set_aside.hpp"
+#include "message/record_digest.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using How = Landing::How;
+
+/// How long to wait before asking again whether a message may run.
+constexpr std::chrono::milliseconds kGateRetry{20};
+
+Landing later(std::chrono::steady_clock::duration wait) {
+  Landing landing{How::kLater};
+  landing.wait = wait;
+  return landing;
+}
+
+Landing away(How how, const std::string& why) {
+  Landing landing{how};
+  landing.why = why;
+  return landing;
+}
+
+Message view_of(const Errand& errand) {
+  return errand.entry->item.record.view(errand.partition->name.topic, errand.partition->topic_id);
+}
+
+ledger::RecordAhead record_of(const Errand& errand) {
+  return {errand.entry->offset(), errand.entry->item.leader_epoch,
+          message::record_digest(view_of(errand))};
+}
+
+}  // namespace
+
+Hand::Hand(Context& context)
+    : context_(context),
+      session_(context, WorkerSession::Whose::kHand),
+      processor_(context.frame),
+      backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
+
+Landing Hand::run(const Errand& errand) {
+  if (errand.partition->winding_up)
+    return later({});
+  auto landing = try_once(errand);
+  // A session that was made anew for it prepares its statements anew.
+  if (landing.how == How::kLater && landing.here)
+    landing = try_once(errand);
+  return landing;
+}
+
+Landing Hand::try_once(const Errand& errand) {
+  const auto state = session_.ensure();
+  if (state == WorkerSession::State::kNone)
+    return later(std::max(session_.next_try() - WorkerSession::Clock::now(),
+                          WorkerSession::Clock::duration::zero()));
+  if (state == WorkerSession::State::kNew) {
+    processor_.forget();
+    // Where a session was lost the server may have lost commits as well: whoever acquired before
+    // asks the register.
+    if (lost_one_)
+      sessions_since_ = WorkerSession::Clock::now();
+  }
+  if (sessions_since_ && errand.partition->acquired_at < *sessions_since_)
+    return away(How::kAskAgain, "the connection was made anew");
+  const auto pass = context_.gate.among_others();
+  if (!pass)
+    return later(kGateRetry);
+  return apply(errand);
+}
+
+Landing Hand::apply(const Errand& errand) {
+  const auto& partition = *errand.partition;
+  Subject subject;
+  try {
+    const auto message = view_of(errand);
+    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    Landing landing;
+    {
+      const auto watched =
+          session_.watch(partition.name, partition.previous_owner, context_.longest_handler);
+      landing.outcome = processor_.process(
+          *session_, {message, partition.source, errand.entry->item.leader_epoch, finish}, subject);
+    }
+    if (landing.outcome == ledger::Outcome::kApplied ||
+        landing.outcome == ledger::Outcome::kUnchecked)
+      context_.breaker.applied(subject.binding->label);
+    backoff_.reset();
+    if (session_->take_published())
+      context_.frame.outbox_written->ring();
+    return landing;
+  } catch (...) {
+    Attempt attempt{Undertaking::kMessage, session_.why_failed()};
+    attempt.offset = errand.entry->offset();
+    attempt.subject = std::move(subject);
+    return follow(errand, attempt);
+  }
+}
+
+Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
+  auto& head = errand.entry->head;
+  const auto& options = failure_options(context_.options, attempt);
+  const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
+  if (leaves_doubt(attempt))
+    tell(errand, Step::kInDoubt, attempt.failure.text);
+  if (!is_stale_statement(attempt.failure))
+    head.prepared_anew_for.reset();
+  say(errand, attempt, action);
+  return act(errand, attempt, action);
+}
+
+Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {
+  using What = Action::What;
+  const auto& failure = attempt.failure;
+  switch (action.what) {
+    case What::kReconnect: {
+      session_.lose(failure.text);
+      lost_one_ = true;
+      const bool suspect = action.company == Action::Company::kAlone;
+      auto landing = away(How::kLost, failure.text);
+      // Nothing of it can have been stored.
+      if (!suspect && !failure.in_doubt)
+        landing = later(backoff_.next());
+      landing.suspect = suspect;
+      return landing;
+    }
+    case What::kGiveWay:
+      return away(How::kGiveWay, failure.text);
+    case What::kAskAgain:
+      return away(How::kAskAgain, failure.text);
+    case What::kPrepareAnew:
+      errand.entry->head.prepared_anew_for = attempt.offset;
+      session_.renew();
+      {
+        // Another hand's session may be as stale as this one was.
+        auto landing = later({});
+        landing.here = true;
+        return landing;
+      }
+    case What::kWaitForRoom:
+    case What::kTryAgain:
+    case What::kGoOn:
+      return later(backoff_.next());
+    case What::kCount:
+      return count_and_decide(errand, attempt);
+    case What::kRetry:
+      return later(wait_before_retry(failure_options(context_.options, attempt),
+                                     errand.entry->head.attempts));
+    case What::kSetAside:
+      return set_aside(errand, attempt);
+    case What::kHaltAtMessage:
+    case What::kHaltProgram:
+    case What::kHaltFlood:
+      return halt(errand, attempt, action);
+  }
+  return later(backoff_.next());
+}
+
+/// The attempt counts, whoever runs the message next.
+Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
+  auto& head = errand.entry->head;
+  try {
+    const auto watched = session_.watch(errand.partition->name, errand.partition->previous_owner,
+                                        std::chrono::milliseconds(0));
+    const auto attempts = context_.offsets.ahead().count_attempt(*session_, errand.partition->fence,
+                                                                 record_of(errand));
+    if (!attempts)
+      return away(How::kGiveWay, "another owner has the partition");
+    head.attempts = *attempts;
+  } catch (...) {
+    return follow(errand, note_failed(attempt, session_.why_failed()));
+  }
+  auto counted = attempt;
+  counted.counted = true;
+  const auto& options = failure_options(context_.options, attempt);
+  const auto action = decide(counted, head, policy_of(options, counted, context_.breaker));
+  auto said = attempt.failure;
+  if (action.what == Action::What::kRetry)
+    said.text += fmt::format(" (attempt {} of {})", head.attempts, attempts_allowed(options));
+  tell(errand, Step::kFailed, told(said, context_.options.log.error_details));
+  return act(errand, counted, action);
+}
+
+Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
+  const auto& options = failure_options(context_.options, attempt);
+  const auto& partition = *errand.partition;
+  const auto epoch = errand.entry->item.leader_epoch;
+  const auto message = view_of(errand);
+  const auto burial = burial_of(options, attempt, message, errand.entry->head.attempts, epoch);
+  try {
+    const auto watched =
+        session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
+    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    processor_.set_aside(*session_, {message, partition.source, epoch, finish}, attempt.subject,
+                         options.then, burial);
+  } catch (...) {
+    return follow(errand, note_failed(attempt, session_.why_failed()));
+  }
+  context_.breaker.count(burial.handler, attempt.failure.way());
+  Landing landing;
+  landing.outcome =
+      options.then == FailurePolicy::kSkip ? ledger::Outcome::kSkipped : ledger::Outcome::kDead;
+  return landing;
+}
+
+Landing Hand::halt(const Errand& errand, const Attempt& attempt, const Action& action) const {
+  const auto& options = failure_options(context_.options, attempt);
+  const HaltPlace place{context_.options, errand.partition->name};
+  Landing landing{How::kHalt};
+  landing.halt.message_offset = attempt.offset;
+  switch (action.what) {
+    case Action::What::kHaltProgram:
+      landing.halt.kind = ledger::halt_kind::kProgram;
+      landing.halt.reason = halt_program_text(place, attempt, options.program_error_retry);
+      landing.halt_retry = options.program_error_retry;
+      break;
+    case Action::What::kHaltFlood:
+      landing.halt.kind = ledger::halt_kind::kProgram;
+      landing.halt.reason = halt_flood_text(place, options, attempt, handler_of(attempt));
+      landing.halt_retry = options.program_error_retry;
+      landing.why = flood_text(options, attempt);
+      landing.handler = handler_of(attempt);
+      break;
+    default:
+      landing.halt.kind = ledger::halt_kind::kMessage;
+      landing.halt.reason = halt_at_message_text(place, attempt, errand.entry->head.attempts);
+  }
+  return landing;
+}
+
+void Hand::tell(const Errand& errand, Step step, std::string_view detail) const {
+  Event event{step};
+  event.topic = errand.partition->name.topic;
+  event.partition = errand.partition->name.partition;
+  event.offset = errand.entry->offset();
+  event.detail = detail;
+  context_.observers.emit(event);
+}
+
+void Hand::say(const Errand& errand, const Attempt& attempt, const Action& action) const {
+  switch (action.say) {
+    case Action::Say::kNothing:
+      return;
+    case Action::Say::kFailed:
+      return tell(errand, Step::kFailed, told(attempt.failure, context_.options.log.error_details));
+    case Action::Say::kWarning: {
+      const auto text = warning_text(attempt);
+      auto event = warning_event(warning_of(attempt), text);
+      event.topic = errand.partition->name.topic;
+      event.partition = errand.partition->name.partition;
+      event.offset = errand.entry->offset();
+      context_.observers.emit(event);
+      return;
+    }
+  }
+}
+
+}  // namespace pawl::engine

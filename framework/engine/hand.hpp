@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "engine/backoff.hpp"
+#include "engine/context.hpp"
+#include "engine/errand.hpp"
+#include "engine/message_processor.hpp"
+#include "engine/verdict.hpp"
+#include "engine/worker_session.hpp"
+
+namespace pawl::engine {
+
+/// Runs messages one by one, each in a transaction that finishes it ahead of its partition's stored
+/// offset, and carries out what decide() says of those that fail. Has a PostgreSQL session of its
+/// own. Used by one thread, but for what is said to be for others.
+class Hand {
+ public:
+  explicit Hand(Context& context);
+
+  [[nodiscard]] Landing run(const Errand& errand);
+
+  // From any thread:
+  [[nodiscard]] WorkerCall current_call() const { return session_.current_call(); }
+  void interrupt() { session_.interrupt(); }
+  void stop() { session_.stop(); }
+
+ private:
+  Landing try_once(const Errand& errand);
+  Landing apply(const Errand& errand);
+  Landing follow(const Errand& errand, const Attempt& attempt);
+  Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
+  Landing count_and_decide(const Errand& errand, const Attempt& attempt);
+  Landing set_aside(const Errand& errand, const Attempt& attempt);
+  [[nodiscard]] Landing halt(const Errand& errand, const Attempt& attempt,
+                             const Action& action) const;
+  void tell(const Errand& errand, Step step, std::string_view detail) const;
+  void say(const Errand& errand, const Attempt& attempt, const Action& action) const;
+
+  Context& context_;
+  WorkerSession session_;
+  MessageProcessor processor_;
+  Backoff backoff_;
+  bool lost_one_ = false;  ///< a session, not of our own accord
+  /// When the one after the last lost one was made.
+  std::optional<std::chrono::steady_clock::time_point> sessions_since_;
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,55 @@
+#include "engine/set_aside.hpp"
+
+#include <utility>
+
+#include "engine/retries.hpp"
+
+namespace pawl::engine {
+
+std::string handler_of(const Attempt& attempt) {
+  const auto* binding = attempt.subject.binding;
+  return binding == nullptr ? std::string() : binding->label;
+}
+
+const FailureOptions& failure_options(const Options& options, const Attempt& attempt) {
+  const auto* binding = attempt.subject.binding;
+  return binding == nullptr ? options.failures : binding->failures;
+}
+
+Policy policy_of(const FailureOptions& options, const Attempt& attempt, Breaker& breaker) {
+  Policy policy;
+  policy.then = options.then;
+  policy.most_attempts = attempts_allowed(options);
+  policy.breaker_open =
+      !breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
+  return policy;
+}
+
+Attempt note_failed(const Attempt& attempt, Failure failure) {
+  auto note = attempt;
+  note.what = Undertaking::kNote;
+  note.failure = std::move(failure);
+  note.counted = false;
+  return note;
+}
+
+ledger::Burial burial_of(const FailureOptions& options, const Attempt& attempt,
+                         const Message& message, std::uint32_t attempts,
+                         std::optional<std::int32_t> leader_epoch) {
+  const auto& failure = attempt.failure;
+  ledger::Burial burial;
+  burial.reason = failure.reason;
+  burial.handler = handler_of(attempt);
+  burial.idempotency_key = attempt.subject.key;
+  burial.sqlstate = failure.sqlstate;
+  burial.error = failure.text;
+  burial.error_detail = failure.detail;
+  burial.attempts = attempts;
+  burial.leader_epoch = leader_epoch;
+  burial.parks_its_key = handlers::parks(options.then) && message.key().has_value();
+  if (options.then == FailurePolicy::kRetryLater && may_pass_later(failure))
+    burial.retry_after = options.retry_later.front();
+  return burial;
+}
+
+}  // namespace pawl::engine

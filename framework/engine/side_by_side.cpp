@@ -1,0 +1,261 @@
+#include "engine/side_by_side.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "engine/halt_texts.hpp"
+#include "message/record_digest.hpp"
+
+namespace pawl::engine {
+namespace {
+
+/// Records taken from a partition's stream at once.
+constexpr std::size_t kTake = 64;
+/// How long the stored offset stays behind messages that are finished.
+constexpr std::chrono::milliseconds kPassInterval{50};
+
+bool is_end(const Inbox::Item& item) {
+  return item.record.kind() == kafka::Record::Kind::kEndOfLog;
+}
+
+}  // namespace
+
+SideBySide::SideBySide(Context& context, WorkerSession& session, Consequences& consequences,
+                       Runner& runner, Mailbox& mailbox, Find find)
+    : context_(context),
+      session_(session),
+      consequences_(consequences),
+      runner_(runner),
+      mailbox_(mailbox),
+      find_(std::move(find)) {}
+
+bool SideBySide::turn(Partition& partition, const std::function<bool()>& called_away) {
+  if (partition.ahead().halt_wanted())
+    return halt_as_wanted(partition);
+  // First the hands get work: to move the stored offset waits for the disk.
+  bool worked = fill(partition, called_away);
+  if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
+    return true;
+  worked = begin(partition, std::numeric_limits<std::int64_t>::max()) || worked;
+  if (!is_due_to_pass(partition))
+    return worked;
+  pass(partition);
+  return true;
+}
+
+/// Takes what has been fetched into the window, up to what may be begun. False: nothing was done.
+bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_away) {
+  auto& ahead = partition.ahead();
+  auto& window = ahead.window();
+  bool worked = false;
+  while (!window.full() && !called_away()) {
+    // An end of the log waits for all before it, unless there is more behind it.
+    const auto& inbox = partition.inbox();
+    const bool only_end = inbox.size() == 1 && is_end(inbox.front()) && !window.empty();
+    if ((inbox.empty() || only_end) && !runner_.take(partition, kTake))
+      break;
+    const auto& item = inbox.front();
+    if (is_end(item) && inbox.size() > 1 && !window.empty()) {
+      partition.skip_end();
+      worked = true;
+      continue;
+    }
+    const auto known = item.is_message() ? ahead.known(item.record.offset()) : nullptr;
+    const bool finished = known != nullptr && known->outcome && ahead.is_same(*known, item);
+    const bool replaced = known != nullptr && known->outcome && !finished;
+    const bool together =
+        item.is_message() && ahead.together() && !replaced &&
+        !goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) &&
+        partition.head().is_plain() && !ahead.is_suspect(item.record.offset());
+    if (!finished && !together) {
+      if (!window.empty())
+        break;
+      if (replaced) {
+        consequences_.halt(
+            partition,
+            {ledger::halt_kind::kPosition,
+             halt_replaced_text({context_.options, partition.name()}, item), std::nullopt});
+        return true;
+      }
+      worked = true;
+      if (known != nullptr && ahead.is_same(*known, item))
+        partition.head().counted_ahead = known->attempts;
+      if (item.is_message() && ahead.is_suspect(item.record.offset())) {
+        ahead.absolve(item.record.offset());
+        partition.head().broke_connection = item.record.offset();
+      }
+      if (!run_front_alone(partition, called_away))
+        return true;
+      continue;
+    }
+    auto entry = make_entry(partition, partition.take_front());
+    if (finished) {
+      entry->outcome = known->outcome;
+    } else if (known != nullptr && ahead.is_same(*known, entry->item)) {
+      entry->head.attempts = known->attempts;
+    }
+    window.add(std::move(entry));
+    worked = true;
+  }
+  return worked;
+}
+
+/// As in any partition. False: the partition may not go on now.
+bool SideBySide::run_front_alone(Partition& partition, const std::function<bool()>& called_away) {
+  const auto before = partition.held().stored;
+  runner_.turn_alone(partition);
+  return session_ && partition.running() && partition.is_due(Clock::now()) && !called_away() &&
+         (partition.held().stored != before || partition.inbox().empty());
+}
+
+Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item item) {
+  auto entry =
+      std::make_shared<InWindow>(InWindow{.stream = partition.stream(), .item = std::move(item)});
+  const auto message = partition.view(entry->item);
+  message::JsonView json(reader_, message);
+  try {
+    entry->binding = context_.router.route(message, json);
+    if (entry->binding != nullptr && entry->binding->order_by) {
+      const auto rendered = entry->binding->order_by->render_key(message, json);
+      if (const auto* key = std::get_if<message::KeyText>(&rendered))
+        entry->order_key = key->text;
+    }
+  } catch (const std::exception&) {
+    // Its value is not JSON; its handler says whether that is wrong. A record key that is parked
+    // for it holds back the later ones.
+    if (message.key())
+      entry->order_key = *message.key();
+  }
+  return entry;
+}
+
+/// Gives to the hands what may begin. False: nothing may.
+bool SideBySide::begin(Partition& partition, std::int64_t below) {
+  auto& ahead = partition.ahead();
+  bool worked = false;
+  const auto now = Clock::now();
+  while (auto entry = ahead.window().next(now, below)) {
+    worked = true;
+    context_.hands->give(
+        {ahead.held(), std::move(entry), [this](const Errand& errand, const Landing& landing) {
+           mailbox_.post_note([this, errand, landing] {
+             auto* const found = find_(errand.partition->name);
+             if (found == nullptr)
+               return;
+             // Also where another message of the partition was heard of before.
+             if (landing.suspect)
+               found->ahead().suspect(errand.entry->offset());
+             if (!errand.entry->dropped)
+               landed(*found, errand, landing);
+           });
+         }});
+  }
+  return worked;
+}
+
+void SideBySide::landed(Partition& partition, const Errand& errand, const Landing& landing) {
+  auto& ahead = partition.ahead();
+  const auto& entry = errand.entry;
+  switch (landing.how) {
+    case Landing::How::kFinished:
+      ahead.window().finished(entry, landing.outcome);
+      return;
+    case Landing::How::kLater:
+      ahead.window().later(entry, Clock::now() + landing.wait);
+      return;
+    case Landing::How::kHalt:
+      ahead.window().later(entry, Clock::time_point::max());
+      ahead.want_halt(landing);
+      return;
+    case Landing::How::kGiveWay:
+      consequences_.give_way(partition, landing.why);
+      return;
+    case Landing::How::kAskAgain:
+      partition.acquire_again(false);
+      return;
+    case Landing::How::kLost:
+      partition.acquire_again(true);
+      return;
+  }
+}
+
+bool SideBySide::is_due_to_pass(const Partition& partition) const {
+  const auto& ahead = partition.ahead();
+  const auto& window = ahead.window();
+  return window.prefix() > 0 &&
+         (window.prefix() == window.size() || window.full() || Clock::now() >= ahead.next_pass());
+}
+
+/// Moves the stored offset over the first messages, which are finished. False: it failed, and that
+/// is dealt with.
+bool SideBySide::pass(Partition& partition) {
+  auto& ahead = partition.ahead();
+  const auto& window = ahead.window();
+  const auto count = window.prefix();
+  const auto& last = window[count - 1].item;
+  ledger::Passing passing;
+  passing.fence = ahead.held()->fence;
+  passing.from = partition.held().stored;
+  passing.to = ledger::Position::behind(last.record.offset());
+  passing.messages = static_cast<std::int64_t>(count);
+  passing.halted = partition.head().row_halted;
+  passing.leader_epoch = last.leader_epoch;
+  passing.timestamp = partition.view(last).timestamp();
+  try {
+    context_.offsets.ahead().pass(*session_, partition.name(), passing,
+                                  context_.options.consumer.durability != Durability::kReplayable);
+  } catch (...) {
+    Attempt attempt{Undertaking::kNote, session_.why_failed()};
+    attempt.offset = window[0].offset();
+    consequences_.follow(partition, attempt);
+    return false;
+  }
+  partition.passed_ahead(count, Clock::now() + kPassInterval);
+  return true;
+}
+
+/// Nothing behind that message is begun since. Once it is the first that is not finished, and all
+/// that was begun has come back, what is finished is stored, and the halt.
+bool SideBySide::halt_as_wanted(Partition& partition) {
+  auto& ahead = partition.ahead();
+  const auto& window = ahead.window();
+  const bool worked = begin(partition, ahead.halt_offset());
+  const bool comes_first =
+      window.running() == 0 && window[window.prefix()].offset() == ahead.halt_offset();
+  if (!comes_first && !is_due_to_pass(partition))
+    return worked;
+  if (window.prefix() > 0 && !pass(partition))
+    return true;
+  if (!comes_first)
+    return true;
+  const auto wanted = *ahead.take_halt();
+  if (!wanted.why.empty() && !partition.status().halted)
+    consequences_.tell_breaker(partition, *wanted.halt.message_offset, wanted.why, wanted.handler);
+  consequences_.halt(partition, wanted.halt, wanted.halt_retry);
+  // What is finished behind it the register knows.
+  if (partition.running()) {
+    partition.acquire_again(false);
+    if (wanted.halt_retry)
+      partition.wait(*wanted.halt_retry);
+  }
+  return true;
+}
+
+bool SideBySide::wind_up(Partition& partition) {
+  auto& ahead = partition.ahead();
+  if (!ahead.winding_up()) {
+    ahead.wind_up();
+    context_.hands->take_back(ahead.held().get());
+  }
+  if (!partition.running() || !session_)
+    return true;
+  if (ahead.window().running() > 0)
+    return false;
+  if (ahead.window().prefix() > 0)
+    pass(partition);
+  return true;
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,115 @@
+#include "engine/window.hpp"
+
+#include <algorithm>
+
+namespace pawl::engine {
+
+std::uint32_t Window::slots(const InWindow& entry) {
+  return entry.binding == nullptr ? 1 : entry.binding->concurrency;
+}
+
+void Window::add(Entry entry) {
+  bytes_ += entry->item.record.memory();
+  entries_.push_back(entry);
+  if (entry->outcome) {
+    count_prefix();
+    return;
+  }
+  if (entry->order_key) {
+    auto& queue = in_order_[*entry->order_key];
+    queue.push_back(entry);
+    if (queue.size() > 1)
+      return;
+  }
+  make_ready(entry);
+}
+
+bool Window::full() const {
+  return entries_.size() >= limits_.messages || (!entries_.empty() && bytes_ >= limits_.bytes);
+}
+
+void Window::make_ready(const Entry& entry) {
+  ready_[entry->binding].emplace(entry->offset(), entry);
+}
+
+Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
+  while (!later_.empty() && later_.begin()->first <= now) {
+    const auto entry = later_.begin()->second;
+    later_.erase(later_.begin());
+    // One that waits keeps the only slot of its handler, so that none overtakes it.
+    if (slots(*entry) == 1)
+      --busy_[entry->binding];
+    make_ready(entry);
+  }
+  Ready* first = nullptr;
+  for (auto& [binding, ready] : ready_) {
+    if (ready.empty() || busy_[binding] >= slots(*ready.begin()->second))
+      continue;
+    if (first == nullptr || ready.begin()->first < first->begin()->first)
+      first = &ready;
+  }
+  if (first == nullptr || first->begin()->first >= below)
+    return nullptr;
+  auto entry = first->begin()->second;
+  first->erase(first->begin());
+  ++busy_[entry->binding];
+  ++running_;
+  return entry;
+}
+
+std::optional<Window::Clock::time_point> Window::due() const {
+  if (later_.empty())
+    return std::nullopt;
+  return later_.begin()->first;
+}
+
+void Window::finished(const Entry& entry, ledger::Outcome outcome) {
+  --running_;
+  --busy_[entry->binding];
+  entry->outcome = outcome;
+  if (entry->order_key) {
+    const auto queue = in_order_.find(*entry->order_key);
+    queue->second.pop_front();
+    if (queue->second.empty()) {
+      in_order_.erase(queue);
+    } else {
+      make_ready(queue->second.front());
+    }
+  }
+  count_prefix();
+}
+
+void Window::later(const Entry& entry, Clock::time_point when) {
+  --running_;
+  if (slots(*entry) > 1)
+    --busy_[entry->binding];
+  later_.emplace(when, entry);
+}
+
+void Window::count_prefix() {
+  while (prefix_ < entries_.size() && entries_[prefix_]->outcome)
+    ++prefix_;
+}
+
+void Window::pop(std::size_t count) {
+  for (; count > 0; --count) {
+    bytes_ -= entries_.front()->item.record.memory();
+    entries_.pop_front();
+    --prefix_;
+  }
+}
+
+void Window::clear() {
+  for (const auto& entry : entries_)
+    entry->dropped = true;
+  entries_.clear();
+  ready_.clear();
+  busy_.clear();
+  later_.clear();
+  in_order_.clear();
+  bytes_ = 0;
+  running_ = 0;
+  prefix_ = 0;
+}
+
+}  // namespace pawl::engine

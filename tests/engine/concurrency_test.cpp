@@ -1,0 +1,334 @@
+// Messages of one partition side by side: the stored offset follows those that are finished, and
+// nothing is processed twice, left out or overtaken within its order key.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <pqxx/connection>
+#include <pqxx/transaction>
+
+#include "ordered_accounts.hpp"
+#include "prelude.hpp"
+#include "process_watch.hpp"
+
+namespace {
+
+/// Side by side, and in the order of their accounts; fails while the account is closed, waits while
+/// somebody has its lock.
+constexpr const char* kTogether = R"toml(concurrency = 4
+order_by = "{/account}"
+)toml";
+constexpr const char* kSql = R"toml(sql = [
+  "SELECT pg_advisory_xact_lock(hashtext({/account}))",
+  { text = "INSERT INTO ordered (account, number) SELECT {/account}, {/number}::bigint WHERE NOT EXISTS (SELECT FROM closed WHERE account = {/account})", expect_rows = 1 },
+])toml";
+
+void prepare(PaymentsWorld& world, const std::string& more = "") {
+  prepare_accounts(world);
+  world.use_handler(std::string(kTogether) + kSql + "\n" + more);
+  world.set_postgres_options("lock_timeout = \"60s\"");
+  world.set_kafka_options("session_timeout = \"1s\"");
+}
+
+std::int64_t ahead(const PaymentsWorld& world) {
+  return world.number("SELECT count(*) FROM pawl.messages_ahead WHERE outcome IS NOT NULL");
+}
+
+void wait_until_ahead(const PaymentsWorld& world, std::int64_t messages) {
+  wait_until([&] { return ahead(world) == messages; }, 60s,
+             fmt::format("{} messages ahead of the stored offset", messages));
+}
+
+std::string counts(const PaymentsWorld& world) {
+  return world.value(
+      "SELECT concat_ws(' ', sum(applied_count), sum(duplicate_count), sum(dead_count), "
+      "sum(skipped_count), sum(parked_count)) FROM pawl.processed_kafka_offsets");
+}
+
+/// Keeps every message of an account waiting in its handler while it lives.
+class Busy {
+ public:
+  Busy(const PaymentsWorld& world, const std::string& account)
+      : connection_(world.url()), transaction_(connection_) {
+    transaction_.exec("SELECT pg_advisory_xact_lock(hashtext($1))", pqxx::params{account});
+  }
+
+ private:
+  pqxx::connection connection_;
+  pqxx::work transaction_;
+};
+
+}  // namespace
+
+TEST_CASE("a message that takes long holds up its own order key and the stored offset only") {
+  PaymentsWorld world(1);
+  prepare(world);
+  std::optional<Busy> busy(std::in_place, world, "slow");
+  produce(world, "slow", 1, 2);
+  produce(world, "quick", 1, 40);
+  produce(world, "other", 1, 10);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_until_ahead(world, 50);
+  CHECK(world.stored(0).value_or(-1) == -1);
+  CHECK(order_of(world, "slow").empty());
+  busy.reset();
+  world.wait_for_stored(0, 51);
+  CHECK(order_of(world, "slow") == "1,2");
+  CHECK(order_of(world, "quick").starts_with("1,2,3,4,5,6,7,8,9,10,"));
+  CHECK(order_of(world, "quick").ends_with(",38,39,40"));
+  CHECK(counts(world) == "52 0 0 0 0");
+  CHECK(ahead(world) == 0);
+}
+
+TEST_CASE("what is finished ahead of the stored offset is not done again by the next process") {
+  const bool unchecked = GENERATE(false, true);
+  const bool together = GENERATE(true, false);
+  CAPTURE(unchecked, together);
+  const std::string more = unchecked ? "key = \"{header:nothing}\"\nmissing_key = \"process\"" : "";
+  PaymentsWorld world(1);
+  prepare(world, more);
+  std::optional<Busy> busy(std::in_place, world, "slow");
+  produce(world, "slow", 1, 1);
+  produce(world, "quick", 1, 20);
+  {
+    const auto process = world.start();
+    const ShowOnFailure show("killed", *process);
+    wait_until_ahead(world, 20);
+    process->kill(SIGKILL);
+    process->wait(20s);
+  }
+  busy.reset();
+  if (!together)
+    world.use_handler(std::string(kSql) + "\n" + more);
+  world.drain();
+  CHECK(world.stored(0) == 20);
+  CHECK(world.number("SELECT count(*) FROM ordered") == 21);
+  CHECK(counts(world) == "21 0 0 0 0");
+  CHECK(ahead(world) == 0);
+}
+
+TEST_CASE("a failing message is tried, and set aside, while others go on") {
+  const std::string then = GENERATE("dead-letter", "skip", "park");
+  CAPTURE(then);
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  world.use_handler("concurrency = 4\n" + std::string(kSql));
+  world.set("failures.then=" + then);
+  world.set("failures.max_attempts=2");
+  world.set("failures.retry_initial=10ms");
+  world.execute("INSERT INTO closed VALUES ('bad')");
+  produce(world, "bad", 1, 2);
+  produce(world, "good", 1, 20);
+  world.drain();
+  CHECK(world.stored(0) == 21);
+  CHECK(order_of(world, "good").ends_with(",19,20"));
+  CHECK(counts(world) == (then == "dead-letter" ? "20 0 2 0 0"
+                          : then == "skip"      ? "20 0 0 2 0"
+                                                : "20 0 1 0 1"));
+  if (then != "skip")
+    CHECK(world.number("SELECT max(attempts) FROM pawl.dead_letters") == 2);
+  CHECK(ahead(world) == 0);
+}
+
+TEST_CASE("a partition halts at a failing message with later ones done, and goes on from there") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.set("failures.max_attempts=2");
+  world.set("failures.retry_initial=10ms");
+  world.execute("INSERT INTO closed VALUES ('bad')");
+  produce(world, "first", 1, 3);
+  produce(world, "bad", 1, 2);
+  produce(world, "good", 1, 10);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  CHECK(world.stored(0) == 2);
+  CHECK(world.in_register(0, "halt_offset") == "3");
+  CHECK(order_of(world, "bad").empty());
+  world.execute("DELETE FROM closed");
+  SECTION("an operator resumes it") {
+    world.execute(
+        fmt::format("SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', "
+                    "'resume', 'mended') "
+                    "FROM pawl.processed_kafka_offsets"));
+  }
+  SECTION("the process ends and another one begins") {
+    stop_cleanly(*process);
+    world.drain();
+  }
+  SECTION("an operator leaves the message out") {
+    world.execute(
+        fmt::format("SELECT pawl.operator_change(consumer_id, topic, partition, 3, 'running', "
+                    "'set', 'left out') "
+                    "FROM pawl.processed_kafka_offsets"));
+    world.wait_for_stored(0, 14);
+    CHECK(order_of(world, "bad") == "2");
+    return;
+  }
+  world.wait_for_stored(0, 14);
+  CHECK(order_of(world, "bad") == "1,2");
+  CHECK(world.in_register(0, "state") == "running");
+  CHECK(world.number("SELECT sum(applied_count) FROM pawl.processed_kafka_offsets") == 15);
+  CHECK(world.number("SELECT count(*) FROM ordered") == 15);
+  CHECK(ahead(world) == 0);
+}
+
+// The statement of a zombie's message that checks the epoch is not the register's advance.
+TEST_CASE("a process that wakes up after another one has the partition finishes nothing") {
+  PaymentsWorld world(1);
+  prepare(world, "isolation = \"" +
+                     std::string(GENERATE("read committed", "repeatable read", "serializable")) +
+                     "\"");
+  produce(world, "a", 1, 1);
+  produce(world, "b", 1, 1);
+  produce(world, "c", 1, 1);
+  const auto frozen = world.start({{"--freeze", "advancing:2"}});
+  const ShowOnFailure show("frozen", *frozen);
+  wait_until_stopped(*frozen, 60s);
+  const auto next = world.start();
+  const ShowOnFailure show_next("next", *next);
+  world.wait_for_stored(0, 2);
+  CHECK(world.number("SELECT count(*) FROM ordered") == 3);
+  frozen->kill(SIGCONT);
+  produce(world, "a", 2, 2);
+  world.wait_for_stored(0, 3);
+  CHECK(world.number("SELECT count(*) FROM ordered") == 4);
+  CHECK(world.number("SELECT sum(applied_count + duplicate_count) FROM "
+                     "pawl.processed_kafka_offsets") == 4);
+}
+
+TEST_CASE("a record that has come in place of one that was finished halts its partition") {
+  // After a crash messages run alone at first.
+  const bool crashed = GENERATE(true, false);
+  CAPTURE(crashed);
+  PaymentsWorld world(1);
+  prepare(world);
+  world.set("failures.retry_initial=1s");
+  world.execute("INSERT INTO closed VALUES ('slow')");
+  produce(world, "slow", 1, 1);
+  produce(world, "quick", 1, 3);
+  {
+    const auto process = world.start();
+    wait_until_ahead(world, 3);
+    if (crashed) {
+      process->kill(SIGKILL);
+      process->wait(20s);
+    } else {
+      stop_cleanly(*process);
+    }
+  }
+  world.execute("DELETE FROM closed");
+  world.execute("UPDATE pawl.messages_ahead SET digest = digest + 1 WHERE kafka_offset = 2");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_state(0, "halted");
+  CHECK(world.stored(0) == 1);
+  CHECK_THAT(world.in_register(0, "state_reason"),
+             ContainsSubstring("another record stands there"));
+}
+
+TEST_CASE("the stored offset does not pass a message of which nothing says that it is finished") {
+  PaymentsWorld world(1);
+  prepare(world);
+  std::optional<Busy> busy(std::in_place, world, "slow");
+  produce(world, "slow", 1, 1);
+  produce(world, "quick", 1, 3);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_until_ahead(world, 3);
+  world.execute("DELETE FROM pawl.messages_ahead WHERE kafka_offset = 2");
+  busy.reset();
+  world.wait_for_stored(0, 3);
+  // It was asked again, and its key says that it is a duplicate.
+  CHECK(world.number("SELECT count(*) FROM ordered") == 4);
+  CHECK(counts(world) == "3 1 0 0 0");
+}
+
+TEST_CASE("a partition that is handed over lets what runs come to its end") {
+  PaymentsWorld world(2);
+  prepare(world);
+  produce(world, "slow", 1, 1, 0);
+  produce(world, "slow too", 1, 1, 1);
+  std::optional<Busy> busy(std::in_place, world, "slow");
+  std::optional<Busy> busy_too(std::in_place, world, "slow too");
+  const auto process = world.start();
+  const ShowOnFailure show("first", *process);
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") ==
+               2;
+      },
+      60s, "two handlers that wait");
+  process->kill(SIGTERM);
+  produce(world, "quick", 1, 5, 0);
+  busy.reset();
+  busy_too.reset();
+  CHECK(process->wait(60s).code == 0);
+  CHECK(world.number("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE released") == 2);
+  CHECK(world.stored(0).value() >= 0);
+  CHECK(world.stored(1) == 0);
+  CHECK(ahead(world) == 0);
+  world.drain();
+  CHECK(counts(world) == "7 0 0 0 0");
+}
+
+// The mark that the log ends stands behind each message there.
+TEST_CASE("what comes while a message takes long is begun") {
+  PaymentsWorld world(1);
+  prepare(world);
+  produce(world, "quick", 1, 3);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 2);
+  std::optional<Busy> busy(std::in_place, world, "slow");
+  produce(world, "slow", 1, 1);
+  for (int i = 4; i < 8; ++i) {
+    produce(world, "quick", i, i);
+    wait_until_ahead(world, i - 3);
+  }
+  CHECK(world.stored(0) == 2);
+  busy.reset();
+  world.wait_for_stored(0, 7);
+  CHECK(order_of(world, "quick") == "1,2,3,4,5,6,7");
+}
+
+TEST_CASE("statements that have become stale are prepared anew by each thread") {
+  PaymentsWorld world(1);
+  world.use_handler("name = \"prepared_star\"\nconcurrency = 4");
+  world.produce(200);
+  const auto process = world.start({{"--prepare"}});
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  for (int i = 0; i < 3; ++i) {
+    world.execute(fmt::format("ALTER TABLE accounts ADD COLUMN more_{} integer", i));
+    world.produce(200);
+    world.wait_until_all_processed();
+  }
+  CHECK(world.imbalance() == "");
+  CHECK(occurrences(*process, "EVENT halted") == 0);
+}
+
+TEST_CASE("a message halts its partition once it is the first that is not done") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.set("failures.retry_initial=2s");
+  world.set("failures.max_attempts=3");
+  world.execute("INSERT INTO closed VALUES ('later')");
+  produce(world, "later", 1, 1);
+  // Not JSON: there is no second try.
+  testing::Record record;
+  record.value = "not JSON";
+  record.headers = {{"event-id", "never"}};
+  record.partition = 0;
+  world.produce_record(record);
+  produce(world, "quick", 1, 2);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("EVENT failed " + world.topic() + " 0 1", 60s);
+  CHECK(world.in_register(0, "state") == "running");
+  world.execute("DELETE FROM closed");
+  world.wait_for_state(0, "halted");
+  CHECK(world.stored(0) == 0);
+  CHECK(world.in_register(0, "halt_offset") == "1");
+}

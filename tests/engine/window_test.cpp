@@ -1,0 +1,154 @@
+#include "engine/window.hpp"
+
+#include <librdkafka/rdkafka.h>
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace std::chrono_literals;
+using pawl::engine::InWindow;
+using pawl::engine::Window;
+using pawl::handlers::Binding;
+using pawl::ledger::Outcome;
+
+namespace {
+
+const Window::Clock::time_point kNow{100s};
+
+Window::Entry entry(std::int64_t offset, const Binding& binding,
+                    std::optional<std::string> order_key = std::nullopt) {
+  // librdkafka looks for time and headers behind the public fields: there are none.
+  struct {
+    rd_kafka_message_t message{};
+    std::array<std::byte, 1024> rest{};
+  } delivered;
+  delivered.message.offset = offset;
+  auto made = std::make_shared<InWindow>(InWindow{
+      .stream = nullptr, .item = {pawl::kafka::Record(delivered.message), {}, std::nullopt}});
+  made->binding = &binding;
+  made->order_key = std::move(order_key);
+  return made;
+}
+
+Binding handler(std::uint32_t concurrency) {
+  Binding binding;
+  binding.concurrency = concurrency;
+  return binding;
+}
+
+/// Offsets of what begins now.
+std::vector<std::int64_t> begin(Window& window, std::vector<Window::Entry>* entries = nullptr) {
+  std::vector<std::int64_t> offsets;
+  while (auto next = window.next(kNow)) {
+    offsets.push_back(next->offset());
+    if (entries != nullptr)
+      entries->push_back(next);
+  }
+  return offsets;
+}
+
+using Offsets = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("messages begin in the log's order, up to their handler's concurrency") {
+  const auto three = handler(3);
+  Window window({.messages = 10});
+  for (std::int64_t offset = 1; offset <= 5; ++offset)
+    window.add(entry(offset, three));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 2, 3});
+  CHECK(window.running() == 3);
+  window.finished(running[1], Outcome::kApplied);
+  CHECK(begin(window) == Offsets{4});
+  CHECK(window.prefix() == 0);
+  window.finished(running[0], Outcome::kDuplicate);
+  CHECK(window.prefix() == 2);
+  CHECK_FALSE(window.next(kNow, 5));
+  CHECK(window.next(kNow, 6)->offset() == 5);
+}
+
+TEST_CASE("messages of one order key run one after the other, and hold up no others") {
+  const auto four = handler(4);
+  Window window({.messages = 10});
+  window.add(entry(1, four, "a"));
+  window.add(entry(2, four, "a"));
+  window.add(entry(3, four, "b"));
+  window.add(entry(4, four, "a"));
+  window.add(entry(5, four));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 3, 5});
+  window.finished(running[1], Outcome::kApplied);
+  CHECK(begin(window).empty());
+  window.finished(running[0], Outcome::kDead);
+  running.clear();
+  CHECK(begin(window, &running) == Offsets{2});
+  window.finished(running[0], Outcome::kApplied);
+  CHECK(begin(window) == Offsets{4});
+}
+
+TEST_CASE("one that is tried again later keeps its order key waiting, not its handler") {
+  const auto two = handler(2);
+  Window window({.messages = 10});
+  window.add(entry(1, two, "a"));
+  window.add(entry(2, two, "a"));
+  window.add(entry(3, two, "b"));
+  window.add(entry(4, two, "c"));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 3});
+  window.later(running[0], kNow + 1s);
+  CHECK(begin(window) == Offsets{4});
+  CHECK(window.due() == kNow + 1s);
+  window.finished(running[1], Outcome::kApplied);
+  CHECK(begin(window).empty());
+  CHECK(window.next(kNow + 1s) == running[0]);
+  CHECK_FALSE(window.due());
+}
+
+TEST_CASE("a handler without concurrency is overtaken by nobody of its own") {
+  const auto one = handler(1);
+  const auto two = handler(2);
+  Window window({.messages = 10});
+  window.add(entry(1, one));
+  window.add(entry(2, one));
+  window.add(entry(3, two));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 3});
+  window.later(running[0], kNow + 1s);
+  CHECK(begin(window).empty());
+  CHECK(window.next(kNow + 2s)->offset() == 1);
+  CHECK_FALSE(window.next(kNow + 2s));
+}
+
+TEST_CASE("the window is full by its messages or their bytes, and what is finished leaves it") {
+  const auto two = handler(2);
+  Window window({.messages = 2});
+  CHECK_FALSE(window.full());
+  window.add(entry(1, two));
+  auto known = entry(2, two);
+  known->outcome = Outcome::kApplied;
+  window.add(known);
+  CHECK(window.full());
+  CHECK(window.prefix() == 0);
+  const auto first = window.next(kNow);
+  CHECK_FALSE(window.next(kNow));
+  window.finished(first, Outcome::kApplied);
+  CHECK(window.prefix() == 2);
+  window.pop(2);
+  CHECK(window.empty());
+  CHECK_FALSE(window.full());
+}
+
+TEST_CASE("what a window has let go of is marked") {
+  const auto two = handler(2);
+  Window window({.messages = 2});
+  window.add(entry(1, two));
+  const auto running = window.next(kNow);
+  window.clear();
+  CHECK(running->dropped);
+  CHECK(window.running() == 0);
+  CHECK(window.empty());
+}
