@@ -167,10 +167,10 @@ BEGIN
                         held.last_processed_offset, p_topic, p_partition
             USING ERRCODE = 'PW002';
     END IF;
-    -- What is set back is done again. What was finished above where it goes on stays so.
+    -- What is set back, or where it stands, is done again. What was finished above where it goes on stays so.
     DELETE FROM pawl.messages_ahead a
      WHERE a.fence_id = fence
-       AND (a.outcome IS NULL OR a.kafka_offset <= p_offset OR p_offset < held.last_processed_offset);
+       AND (a.outcome IS NULL OR a.kafka_offset <= p_offset OR p_offset <= held.last_processed_offset);
     UPDATE pawl.processed_kafka_offsets r
        SET owner_epoch = held.owner_epoch + 1,
            last_processed_offset = coalesce(p_offset, held.last_processed_offset),

@@ -1,6 +1,7 @@
 #include "engine/ahead.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "message/record_digest.hpp"
 
@@ -8,10 +9,19 @@ namespace pawl::engine {
 
 void AheadOfOffset::acquired(std::shared_ptr<HeldPartition> held,
                              const std::vector<ledger::KnownAhead>& known) {
+  // What no hand has begun under the older epoch would be in vain.
+  if (held_)
+    held_->winding_up = true;
   held_ = std::move(held);
   known_.clear();
   for (const auto& message : known)
     known_.emplace(message.record.offset, message);
+}
+
+AheadOfOffset::~AheadOfOffset() {
+  clear();
+  if (held_)
+    held_->winding_up = true;
 }
 
 const ledger::KnownAhead* AheadOfOffset::known(std::int64_t offset) const {
@@ -29,7 +39,16 @@ void AheadOfOffset::stored(ledger::Position position) {
   suspects_.erase(suspects_.begin(), suspects_.upper_bound(position.last()));
 }
 
+bool AheadOfOffset::add(Window::Entry entry, ledger::Position stored) {
+  if (entry->item.from != std::max(stored, tail_))
+    return false;
+  tail_ = ledger::Position::behind(entry->offset());
+  window_.add(std::move(entry));
+  return true;
+}
+
 void AheadOfOffset::clear() {
+  tail_ = {};
   window_.clear();
   halt_.reset();
 }

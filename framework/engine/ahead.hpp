@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -24,6 +25,10 @@ class AheadOfOffset {
   /// `together`: messages of the partition may run side by side.
   AheadOfOffset(bool together, Window::Limits limits) : together_(together), window_(limits) {}
 
+  ~AheadOfOffset();
+  AheadOfOffset(const AheadOfOffset&) = delete;
+  AheadOfOffset& operator=(const AheadOfOffset&) = delete;
+
   /// As long as this is not so the partition needs nothing of it.
   [[nodiscard]] bool is_used() const { return together_ || !known_.empty() || !window_.empty(); }
   [[nodiscard]] bool together() const { return together_; }
@@ -39,6 +44,11 @@ class AheadOfOffset {
   [[nodiscard]] bool is_same(const ledger::KnownAhead& known, const Inbox::Item& item) const;
   /// The stored offset is there; what was known below is behind.
   void stored(ledger::Position position);
+  /// Adds to the window what stands behind all that it has had. False: it does not, and is not
+  /// added; something was lost on its way.
+  bool add(Window::Entry entry, ledger::Position stored);
+  /// There was an end of the log behind the last message.
+  void skipped_end(std::int64_t end) { tail_ = std::max(tail_, ledger::Position::before(end)); }
   /// Of the last message in the window; `stored`: of the stored offset.
   [[nodiscard]] std::optional<std::int32_t> leader_epoch(std::optional<std::int32_t> stored) const {
     return window_.empty() ? stored : window_[window_.size() - 1].item.leader_epoch;
@@ -71,6 +81,7 @@ class AheadOfOffset {
   const bool together_;
   Window window_;
   std::shared_ptr<HeldPartition> held_;
+  ledger::Position tail_;  ///< behind what was added last, or an end of the log
   std::map<std::int64_t, ledger::KnownAhead> known_;
   std::set<std::int64_t> suspects_;
   std::optional<Landing> halt_;

@@ -47,9 +47,27 @@ Hand::Hand(Context& context)
       processor_(context.frame),
       backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
 
+std::optional<WorkerSession::Clock::time_point> Hand::make_ready() {
+  switch (session_.ensure()) {
+    case WorkerSession::State::kNone:
+      return session_.next_try();
+    case WorkerSession::State::kNew:
+      processor_.forget();
+      // Where a session was lost the server may have lost commits as well: whoever acquired before
+      // asks the register.
+      if (session_.take_end() == WorkerSession::End::kLost)
+        sessions_since_ = WorkerSession::Clock::now();
+      return std::nullopt;
+    case WorkerSession::State::kSame:
+      break;
+  }
+  return std::nullopt;
+}
+
 Landing Hand::run(const Errand& errand) {
   if (errand.partition->winding_up)
     return later({});
+  errand.entry->head.prepared_anew_for.reset();
   auto landing = try_once(errand);
   // A session that was made anew for it prepares its statements anew.
   if (landing.how == How::kLater && landing.here)
@@ -58,17 +76,8 @@ Landing Hand::run(const Errand& errand) {
 }
 
 Landing Hand::try_once(const Errand& errand) {
-  const auto state = session_.ensure();
-  if (state == WorkerSession::State::kNone)
-    return later(std::max(session_.next_try() - WorkerSession::Clock::now(),
-                          WorkerSession::Clock::duration::zero()));
-  if (state == WorkerSession::State::kNew) {
-    processor_.forget();
-    // Where a session was lost the server may have lost commits as well: whoever acquired before
-    // asks the register.
-    if (lost_one_)
-      sessions_since_ = WorkerSession::Clock::now();
-  }
+  if (const auto next_try = make_ready())
+    return later(*next_try - WorkerSession::Clock::now());
   if (sessions_since_ && errand.partition->acquired_at < *sessions_since_)
     return away(How::kAskAgain, "the connection was made anew");
   const auto pass = context_.gate.among_others();
@@ -123,7 +132,6 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
   switch (action.what) {
     case What::kReconnect: {
       session_.lose(failure.text);
-      lost_one_ = true;
       const bool suspect = action.company == Action::Company::kAlone;
       auto landing = away(How::kLost, failure.text);
       // Nothing of it can have been stored.
@@ -146,9 +154,13 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
         return landing;
       }
     case What::kWaitForRoom:
-    case What::kTryAgain:
     case What::kGoOn:
       return later(backoff_.next());
+    case What::kTryAgain: {
+      const auto initial = context_.options.postgres.retry_initial;
+      return later(action.wait == Action::Wait::kJitter ? Backoff(initial, initial).next()
+                                                        : backoff_.next());
+    }
     case What::kCount:
       return count_and_decide(errand, attempt);
     case What::kRetry:

@@ -20,6 +20,8 @@ class Hand {
  public:
   explicit Hand(Context& context);
 
+  /// Sees to it that there is a session; nullopt: there is. Else when that is tried again.
+  [[nodiscard]] std::optional<WorkerSession::Clock::time_point> make_ready();
   [[nodiscard]] Landing run(const Errand& errand);
 
   // From any thread:
@@ -43,7 +45,6 @@ class Hand {
   WorkerSession session_;
   MessageProcessor processor_;
   Backoff backoff_;
-  bool lost_one_ = false;  ///< a session, not of our own accord
   /// When the one after the last lost one was made.
   std::optional<std::chrono::steady_clock::time_point> sessions_since_;
 };

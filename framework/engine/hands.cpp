@@ -65,6 +65,16 @@ void Hands::run(Hand& hand) {
     --idle_;
     if (ending_)
       return;
+    lock.unlock();
+    // Who has no session leaves the work to those that have one.
+    const auto next_try = hand.make_ready();
+    lock.lock();
+    if (next_try) {
+      changed_.wait_until(lock, *next_try, [this] { return ending_; });
+      continue;
+    }
+    if (waiting_.empty())
+      continue;
     {
       const auto errand = std::move(waiting_.front());
       waiting_.pop_front();

@@ -39,7 +39,7 @@ bool Mailbox::has_mail() const {
   return !commands_.empty();
 }
 
-void Mailbox::serve_notes() {
+bool Mailbox::serve_notes() {
   std::deque<Command> notes;
   {
     const std::scoped_lock lock(mutex_);
@@ -47,6 +47,7 @@ void Mailbox::serve_notes() {
   }
   for (const auto& note : notes)
     note();
+  return !notes.empty();
 }
 
 void Mailbox::serve() {

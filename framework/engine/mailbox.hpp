@@ -27,7 +27,8 @@ class Mailbox {
   // The thread that serves it:
   /// Runs what was posted so far, notes first. A command may post more, which the next call runs.
   void serve();
-  void serve_notes();
+  /// False: there were none.
+  bool serve_notes();
   /// Serves what was posted so far and takes nothing more.
   void close();
   /// Until there is mail, somebody calls wake(), or the time has come.

@@ -31,7 +31,6 @@ Partition::Partition(Context& context, std::shared_ptr<kafka::PartitionStream> s
       retry_backoff_(context.options.failures.retry_initial, context.options.failures.retry_max) {}
 
 Partition::~Partition() {
-  ahead_.clear();
   context_.board.remove(status_);
 }
 
@@ -55,6 +54,8 @@ ledger::Advance Partition::step_over(const Inbox::Item& item) const {
 std::optional<Partition::Clock::time_point> Partition::due() const {
   if (running() && ahead_.is_used()) {
     // What runs alone waits by the partition's clock, whatever is ahead.
+    if (ahead_.window().empty() && !inbox_.empty() && !ahead_.winding_up())
+      return not_before_;
     return is_due(Clock::now()) ? ahead_.due() : std::optional(not_before_);
   }
   if (phase_ == Phase::kStopped || (running() && inbox_.empty()))
@@ -252,6 +253,7 @@ void Partition::passed_ahead(std::size_t count, Clock::time_point again) {
 }
 
 void Partition::skip_end() {
+  ahead_.skipped_end(inbox_.front().record.offset());
   inbox_.pop_front();
 }
 

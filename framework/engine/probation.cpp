@@ -16,8 +16,7 @@ constexpr std::chrono::milliseconds kGateRetry{2};
 
 void Probation::consider(Partition& partition, const ledger::Acquired& acquired) const {
   // Our own session may have been lost, or an operator have changed something: no process ended.
-  const bool ended_by_another =
-      !partition.held().epoch || acquired.previous_owner != context_.owner;
+  const bool ended_by_another = acquired.previous_owner != context_.owner;
   // With nothing left in the log nothing was in hand.
   const auto& range = partition.range();
   if (acquired.released || !ended_by_another || !range || range->end <= acquired.stored.next())

@@ -16,6 +16,11 @@ void Reachability::failed(const std::string& why) {
   update(why);
 }
 
+bool Reachability::is_away() {
+  const std::scoped_lock lock(mutex_);
+  return away_;
+}
+
 void Reachability::refused(const TopicPartition& partition, const std::string& why) {
   const std::scoped_lock lock(mutex_);
   refused_.insert(partition);

@@ -23,6 +23,9 @@ class Reachability {
   /// `why` is for people.
   void failed(const std::string& why);
 
+  /// As told last.
+  [[nodiscard]] bool is_away();
+
   /// It answers, but has no room for what a partition has to store, until accepted(). No answer to
   /// anybody else says anything about that.
   void refused(const TopicPartition& partition, const std::string& why);

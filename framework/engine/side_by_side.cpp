@@ -96,7 +96,11 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     } else if (known != nullptr && ahead.is_same(*known, entry->item)) {
       entry->head.attempts = known->attempts;
     }
-    window.add(std::move(entry));
+    // As the register compares, where it is asked about each message.
+    if (!ahead.add(std::move(entry), partition.held().stored)) {
+      partition.acquire_again(false);
+      return true;
+    }
     worked = true;
   }
   return worked;
@@ -166,7 +170,7 @@ void SideBySide::landed(Partition& partition, const Errand& errand, const Landin
       ahead.window().later(entry, Clock::now() + landing.wait);
       return;
     case Landing::How::kHalt:
-      ahead.window().later(entry, Clock::time_point::max());
+      ahead.window().halted(entry);
       ahead.want_halt(landing);
       return;
     case Landing::How::kGiveWay:

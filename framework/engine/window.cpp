@@ -15,6 +15,8 @@ void Window::add(Entry entry) {
     count_prefix();
     return;
   }
+  if (slots(*entry) == 1)
+    one_by_one_[entry->binding].insert(entry->offset());
   if (entry->order_key) {
     auto& queue = in_order_[*entry->order_key];
     queue.push_back(entry);
@@ -43,7 +45,12 @@ Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
   }
   Ready* first = nullptr;
   for (auto& [binding, ready] : ready_) {
-    if (ready.empty() || busy_[binding] >= slots(*ready.begin()->second))
+    if (ready.empty())
+      continue;
+    const auto limit = slots(*ready.begin()->second);
+    // One that waits behind an order key is not overtaken by the others of its handler.
+    if (busy_[binding] >= limit ||
+        (limit == 1 && ready.begin()->first != *one_by_one_[binding].begin()))
       continue;
     if (first == nullptr || ready.begin()->first < first->begin()->first)
       first = &ready;
@@ -66,6 +73,8 @@ std::optional<Window::Clock::time_point> Window::due() const {
 void Window::finished(const Entry& entry, ledger::Outcome outcome) {
   --running_;
   --busy_[entry->binding];
+  if (slots(*entry) == 1)
+    one_by_one_[entry->binding].erase(entry->offset());
   entry->outcome = outcome;
   if (entry->order_key) {
     const auto queue = in_order_.find(*entry->order_key);
@@ -84,6 +93,11 @@ void Window::later(const Entry& entry, Clock::time_point when) {
   if (slots(*entry) > 1)
     --busy_[entry->binding];
   later_.emplace(when, entry);
+}
+
+void Window::halted(const Entry& entry) {
+  --running_;
+  --busy_[entry->binding];
 }
 
 void Window::count_prefix() {
@@ -105,6 +119,7 @@ void Window::clear() {
   entries_.clear();
   ready_.clear();
   busy_.clear();
+  one_by_one_.clear();
   later_.clear();
   in_order_.clear();
   bytes_ = 0;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -66,6 +67,8 @@ class Window {
   void finished(const Entry& entry, ledger::Outcome outcome);
   /// It begins again, not before `when`; those of its order key wait.
   void later(const Entry& entry, Clock::time_point when);
+  /// It does not begin again in this window.
+  void halted(const Entry& entry);
 
   [[nodiscard]] std::size_t running() const { return running_; }
   /// So many of the first are finished.
@@ -89,6 +92,8 @@ class Window {
   std::size_t prefix_ = 0;
   std::map<const handlers::Binding*, Ready> ready_;
   std::map<const handlers::Binding*, std::uint32_t> busy_;  ///< slots in use
+  /// Of handlers that run one message at a time, what is not finished.
+  std::map<const handlers::Binding*, std::set<std::int64_t>> one_by_one_;
   std::multimap<Clock::time_point, Entry> later_;
   /// Of each order key those that are not finished; the first one's turn it is.
   std::unordered_map<std::string, std::deque<Entry>> in_order_;

@@ -135,7 +135,7 @@ bool Worker::work() {
     if (session_)
       session_->settle();
     // What came back from the hands makes room for more.
-    mailbox_.serve_notes();
+    worked = mailbox_.serve_notes() || worked;
     // A revocation must not wait for the other partitions' turns.
     if (mailbox_.has_mail())
       break;
@@ -164,6 +164,7 @@ void Worker::end() {
     if (!all) {
       mailbox_.wait(Clock::now() + std::chrono::hours(1));
       mailbox_.serve();
+      finish_leaving();
     }
   }
   finish_leaving();

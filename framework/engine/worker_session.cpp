@@ -105,7 +105,7 @@ WorkerSession::State WorkerSession::ensure() {
     connect_not_before_ = Clock::now() + backoff_.next();
     const auto text =
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
-    context_.database_reachable.failed(text);
+    told_away(text);
     if (!was_lost_)
       tell(Step::kDisconnected, text);
     was_lost_ = true;
@@ -127,6 +127,17 @@ void WorkerSession::refuse_database() {
                    "program to work with this one",
                    context_.registration.database_id, context_.options.kafka.cluster,
                    context_.options.kafka.group));
+}
+
+/// A server that lets workers in is not away: a hand without a session says so once.
+void WorkerSession::told_away(const std::string& why) {
+  if (whose_ == Whose::kWorker)
+    return context_.database_reachable.failed(why);
+  if (was_lost_ || context_.database_reachable.is_away())
+    return;
+  const auto text = fmt::format(
+      "a thread that runs messages side by side has no session, the others go on: {}", why);
+  context_.observers.emit(warning_event(Warning::kDatabaseAwaited, text));
 }
 
 /// The worker's own sessions say enough of a server that is away.
@@ -161,7 +172,7 @@ void WorkerSession::lose(const std::string& why) {
   end_ = End::kLost;
   was_lost_ = true;
   connect_not_before_ = Clock::now() + backoff_.next();
-  context_.database_reachable.failed(why);
+  told_away(why);
   tell(Step::kDisconnected, why);
 }
 

@@ -111,6 +111,7 @@ class WorkerSession {
   void refuse_database();
   void discard();
   void tell(Step step, std::string_view why) const;
+  void told_away(const std::string& why);
 
   Context& context_;
   const Whose whose_;

@@ -152,3 +152,32 @@ TEST_CASE("what a window has let go of is marked") {
   CHECK(window.running() == 0);
   CHECK(window.empty());
 }
+
+TEST_CASE("a handler without concurrency keeps its order also where one waits for an order key") {
+  const auto one = handler(1);
+  const auto two = handler(2);
+  Window window({.messages = 10});
+  window.add(entry(1, two, "a"));
+  window.add(entry(2, one, "a"));
+  window.add(entry(3, one, "b"));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1});
+  window.finished(running[0], Outcome::kApplied);
+  CHECK(begin(window, &running) == Offsets{2});
+  window.finished(running[1], Outcome::kApplied);
+  CHECK(begin(window) == Offsets{3});
+}
+
+TEST_CASE("one at which the partition halts gives its slot back, and does not begin again") {
+  const auto two = handler(2);
+  Window window({.messages = 10});
+  for (std::int64_t offset = 1; offset <= 4; ++offset)
+    window.add(entry(offset, two, offset < 3 ? "a" : "b"));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 3});
+  window.halted(running[1]);
+  CHECK(begin(window).empty());
+  CHECK(window.running() == 1);
+  window.finished(running[0], Outcome::kApplied);
+  CHECK(begin(window) == Offsets{2});
+}
