@@ -39,11 +39,11 @@ void AheadOfOffset::stored(ledger::Position position) {
   suspects_.erase(suspects_.begin(), suspects_.upper_bound(position.last()));
 }
 
-bool AheadOfOffset::add(Window::Entry entry, ledger::Position stored) {
+bool AheadOfOffset::add(const Window::Entry& entry, ledger::Position stored) {
   if (entry->item.from != std::max(stored, tail_))
     return false;
   tail_ = ledger::Position::behind(entry->offset());
-  window_.add(std::move(entry));
+  window_.add(entry);
   return true;
 }
 

@@ -46,7 +46,7 @@ class AheadOfOffset {
   void stored(ledger::Position position);
   /// Adds to the window what stands behind all that it has had. False: it does not, and is not
   /// added; something was lost on its way.
-  bool add(Window::Entry entry, ledger::Position stored);
+  bool add(const Window::Entry& entry, ledger::Position stored);
   /// There was an end of the log behind the last message.
   void skipped_end(std::int64_t end) { tail_ = std::max(tail_, ledger::Position::before(end)); }
   /// Of the last message in the window; `stored`: of the stored offset.

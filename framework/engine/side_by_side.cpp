@@ -90,14 +90,14 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
         return true;
       continue;
     }
-    auto entry = make_entry(partition, partition.take_front());
+    const auto entry = make_entry(partition, partition.take_front());
     if (finished) {
       entry->outcome = known->outcome;
     } else if (known != nullptr && ahead.is_same(*known, entry->item)) {
       entry->head.attempts = known->attempts;
     }
     // As the register compares, where it is asked about each message.
-    if (!ahead.add(std::move(entry), partition.held().stored)) {
+    if (!ahead.add(entry, partition.held().stored)) {
       partition.acquire_again(false);
       return true;
     }

@@ -8,7 +8,7 @@ std::uint32_t Window::slots(const InWindow& entry) {
   return entry.binding == nullptr ? 1 : entry.binding->concurrency;
 }
 
-void Window::add(Entry entry) {
+void Window::add(const Entry& entry) {
   bytes_ += entry->item.record.memory();
   entries_.push_back(entry);
   if (entry->outcome) {

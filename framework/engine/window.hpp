@@ -51,7 +51,7 @@ class Window {
   explicit Window(Limits limits) : limits_(limits) {}
 
   /// Behind all others. One with an outcome is finished already.
-  void add(Entry entry);
+  void add(const Entry& entry);
   [[nodiscard]] bool full() const;
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
