@@ -52,6 +52,10 @@ BEGIN
     -- 'pawf' in ASCII: the class of these locks. Waits for who is about to commit, up to lock_timeout.
     PERFORM pg_advisory_xact_lock(1885435750, fence);
     UPDATE pawl.partition_fences f SET epoch = p_epoch WHERE f.fence_id = fence;
+    -- The register's row was made anew: what was known belonged to another one.
+    IF p_epoch = 1 THEN
+        DELETE FROM pawl.messages_ahead a WHERE a.fence_id = fence;
+    END IF;
     RETURN fence;
 END
 $$;

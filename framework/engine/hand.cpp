@@ -53,10 +53,8 @@ std::optional<WorkerSession::Clock::time_point> Hand::make_ready() {
       return session_.next_try();
     case WorkerSession::State::kNew:
       processor_.forget();
-      // Where a session was lost the server may have lost commits as well: whoever acquired before
-      // asks the register.
       if (session_.take_end() == WorkerSession::End::kLost)
-        sessions_since_ = WorkerSession::Clock::now();
+        lost_after_ = last_used_;
       return std::nullopt;
     case WorkerSession::State::kSame:
       break;
@@ -78,7 +76,8 @@ Landing Hand::run(const Errand& errand) {
 Landing Hand::try_once(const Errand& errand) {
   if (const auto next_try = make_ready())
     return later(*next_try - WorkerSession::Clock::now());
-  if (sessions_since_ && errand.partition->acquired_at < *sessions_since_)
+  // The server may have lost commits with the session. Who acquired since has asked the register.
+  if (lost_after_ && errand.partition->acquired_at <= *lost_after_)
     return away(How::kAskAgain, "the connection was made anew");
   const auto pass = context_.gate.among_others();
   if (!pass)
@@ -103,6 +102,7 @@ Landing Hand::apply(const Errand& errand) {
         landing.outcome == ledger::Outcome::kUnchecked)
       context_.breaker.applied(subject.binding->label);
     backoff_.reset();
+    last_used_ = WorkerSession::Clock::now();
     if (session_->take_published())
       context_.frame.outbox_written->ring();
     return landing;

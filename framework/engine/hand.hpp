@@ -45,8 +45,9 @@ class Hand {
   WorkerSession session_;
   MessageProcessor processor_;
   Backoff backoff_;
-  /// When the one after the last lost one was made.
-  std::optional<std::chrono::steady_clock::time_point> sessions_since_;
+  std::chrono::steady_clock::time_point last_used_{};  ///< the session, and it answered
+  /// The same of the one that was lost last.
+  std::optional<std::chrono::steady_clock::time_point> lost_after_;
 };
 
 }  // namespace pawl::engine

@@ -265,7 +265,8 @@ TEST_CASE("a partition whose register row is gone asks again when it is due, and
       RETURNS TABLE (
           epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
           topic_id text, leader_epoch integer, released boolean,
-          previous_owner text, previous_pid integer, previous_backend_start timestamptz)
+          previous_owner text, previous_pid integer, previous_backend_start timestamptz,
+          fence integer)
       LANGUAGE sql AS $$
           INSERT INTO asked VALUES (p);
           SELECT * FROM pawl.acquire_itself(c, t, p, o, i, b)
@@ -295,7 +296,8 @@ TEST_CASE("a partition whose acquire finds a stale statement rests before it ask
       RETURNS TABLE (
           epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
           topic_id text, leader_epoch integer, released boolean,
-          previous_owner text, previous_pid integer, previous_backend_start timestamptz)
+          previous_owner text, previous_pid integer, previous_backend_start timestamptz,
+          fence integer)
       LANGUAGE plpgsql AS $$
       BEGIN
           IF p = 0 THEN

@@ -119,8 +119,12 @@ TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on whe
   const ShowOnFailure show_process("process", *process);
   for (int round = 1; round <= 2; ++round) {
     world.wait_until_processed(world.produced() - 400);
-    wait_until([&] { return occurrences(*process, "EVENT acquired") >= round * kWorkers; }, 30s,
-               "every worker to be back");
+    wait_until(
+        [&] {
+          return occurrences(*process, "EVENT connected") >= round * kWorkers &&
+                 occurrences(*process, "EVENT acquired") >= round * kWorkers;
+        },
+        30s, "every worker to be back");
     server.stop(StopMode::kImmediate);
     wait_until([&] { return occurrences(*process, "EVENT disconnected") >= round * kWorkers; }, 30s,
                "every worker to notice");
