@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 #include "cli/status.hpp"
 #include "config/document.hpp"
@@ -135,65 +137,56 @@ std::string retrying_text(const ledger::RegisterRow& row) {
       counted(row.attempts, "attempt", "attempts"), row.owner);
 }
 
-std::string reasons_text(const Status& status, bool all) {
+/// What is said of the most urgent partitions of which there is something to say. `others`: what
+/// those are that are left out.
+std::string first_texts(const Status& status, bool all, std::string_view others,
+                        const std::function<std::string(const ledger::RegisterRow&)>& text_of) {
   std::string text;
   std::size_t shown = 0;
   std::size_t left_out = 0;
   for (const auto* partition : by_urgency(status)) {
-    if (!partition->row ||
-        (partition->row->state == ledger::PartitionState::kRunning && !partition->row->retrying()))
+    const auto said = partition->row ? text_of(*partition->row) : std::string();
+    if (said.empty())
       continue;
     if (!all && shown >= kMostReasons) {
       ++left_out;
       continue;
     }
     ++shown;
-    const auto& row = *partition->row;
-    if (row.retrying()) {
-      text += retrying_text(row);
-      continue;
-    }
-    const bool halted = row.state == ledger::PartitionState::kHalted;
-    text += fmt::format("\n{} [{}] {} since {}:\n  {}\n", partition->partition.topic,
-                        partition->partition.partition, halted ? "HALTED" : "paused",
-                        row.state_since, row.reason.empty() ? "(no reason given)" : row.reason);
+    text += said;
   }
   if (left_out > 0)
-    text += fmt::format("\n... and {} more of them; --all shows them\n",
-                        grouped(static_cast<std::int64_t>(left_out)));
+    text += fmt::format("\n... and {} more {}; --all shows them\n",
+                        grouped(static_cast<std::int64_t>(left_out)), others);
   return text;
 }
 
-/// Partitions whose stored offset waits for a message behind which others are finished.
-std::string ahead_text(const Status& status, bool all) {
-  std::string text;
-  std::size_t shown = 0;
-  std::size_t left_out = 0;
-  for (const auto* partition : by_urgency(status)) {
-    if (!partition->row || partition->row->ahead.empty())
-      continue;
-    if (!all && shown >= kMostReasons) {
-      ++left_out;
-      continue;
-    }
-    ++shown;
-    const auto& row = *partition->row;
-    text += fmt::format("\n{} [{}] is ahead of its stored offset: {} finished behind it",
-                        row.partition.topic, row.partition.partition,
-                        counted(row.ahead.finished, "message", "messages"));
-    if (row.ahead.finished > 0)
-      text += fmt::format(", up to offset {}", row.ahead.up_to);
-    if (row.ahead.trying > 0)
-      text += fmt::format(", {} tried again (up to {})",
-                          counted(row.ahead.trying, "message", "messages"),
-                          counted(row.ahead.attempts, "failed attempt", "failed attempts"));
-    text += fmt::format(".\n  The message behind offset {} holds it back, since {}.\n",
-                        row.stored.last(), ago(status, row.updated_at));
-  }
-  if (left_out > 0)
-    text += fmt::format("\n... and {} more partitions ahead of their offsets; --all shows them\n",
-                        grouped(static_cast<std::int64_t>(left_out)));
-  return text;
+std::string reason_text(const ledger::RegisterRow& row) {
+  if (row.retrying())
+    return retrying_text(row);
+  if (row.state == ledger::PartitionState::kRunning)
+    return "";
+  const bool halted = row.state == ledger::PartitionState::kHalted;
+  return fmt::format("\n{} [{}] {} since {}:\n  {}\n", row.partition.topic, row.partition.partition,
+                     halted ? "HALTED" : "paused", row.state_since,
+                     row.reason.empty() ? "(no reason given)" : row.reason);
+}
+
+/// Of a partition whose stored offset waits for a message behind which others are finished.
+std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
+  if (row.ahead.empty())
+    return "";
+  auto text = fmt::format("\n{} [{}] is ahead of its stored offset: {} finished behind it",
+                          row.partition.topic, row.partition.partition,
+                          counted(row.ahead.finished, "message", "messages"));
+  if (row.ahead.finished > 0)
+    text += fmt::format(", up to offset {}", row.ahead.up_to);
+  if (row.ahead.trying > 0)
+    text +=
+        fmt::format(", {} tried again (up to {})", counted(row.ahead.trying, "message", "messages"),
+                    counted(row.ahead.attempts, "failed attempt", "failed attempts"));
+  return text + fmt::format(".\n  The message behind offset {} holds it back, since {}.\n",
+                            row.stored.last(), ago(status, row.updated_at));
 }
 
 std::string letters_text(const Status& status, bool all) {
@@ -354,8 +347,9 @@ std::string status_text(const Status& status, bool all) {
   }
   for (const auto& topic : status.differing)
     text += differing_text(topic);
-  text += reasons_text(status, all);
-  text += ahead_text(status, all);
+  text += first_texts(status, all, "of them", reason_text);
+  text += first_texts(status, all, "partitions ahead of their offsets",
+                      [&](const auto& row) { return ahead_text(status, row); });
   text += letters_text(status, all);
   if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
     text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox));

@@ -54,9 +54,9 @@ void AheadOfOffset::clear() {
 }
 
 /// The first one in the log's order is told.
-void AheadOfOffset::want_halt(const Landing& landing) {
-  if (!halt_ || *landing.halt.message_offset < *halt_->halt.message_offset)
-    halt_ = landing;
+void AheadOfOffset::want_halt(const AttemptHalt& halt) {
+  if (!halt_ || *halt.halt.message_offset < *halt_->halt.message_offset)
+    halt_ = halt;
 }
 
 void AheadOfOffset::wind_up() {

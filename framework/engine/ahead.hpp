@@ -12,7 +12,6 @@
 
 #include "engine/errand.hpp"
 #include "engine/window.hpp"
-#include "ledger/messages_ahead.hpp"
 
 namespace pawl::engine {
 
@@ -62,11 +61,11 @@ class AheadOfOffset {
   [[nodiscard]] bool is_suspect(std::int64_t offset) const { return suspects_.contains(offset); }
   void absolve(std::int64_t offset) { suspects_.erase(offset); }
 
-  void want_halt(const Landing& landing);
+  void want_halt(const AttemptHalt& halt);
   [[nodiscard]] bool halt_wanted() const { return halt_.has_value(); }
   /// Of the message at which it is wanted.
   [[nodiscard]] std::int64_t halt_offset() const { return halt_->halt.message_offset.value(); }
-  std::optional<Landing> take_halt() { return std::exchange(halt_, std::nullopt); }
+  std::optional<AttemptHalt> take_halt() { return std::exchange(halt_, std::nullopt); }
 
   /// Nothing more is begun.
   void wind_up();
@@ -84,7 +83,7 @@ class AheadOfOffset {
   ledger::Position tail_;  ///< behind what was added last, or an end of the log
   std::map<std::int64_t, ledger::KnownAhead> known_;
   std::set<std::int64_t> suspects_;
-  std::optional<Landing> halt_;
+  std::optional<AttemptHalt> halt_;
   bool winding_up_ = false;
   Clock::time_point next_pass_{};
 };

@@ -58,11 +58,11 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kSetAside:
       return set_aside(partition, attempt);
     case What::kHaltAtMessage:
-      return halt_at_message(partition, attempt);
     case What::kHaltProgram:
-      return halt_program(partition, attempt);
     case What::kHaltFlood:
-      return halt_flood(partition, attempt);
+      return halt_after_attempt(
+          partition, halt_of({context_.options, partition.name()}, options_of(attempt), attempt,
+                             action.what, partition.head().attempts));
     case What::kTryAgain:
     case What::kGoOn:
       return;
@@ -177,48 +177,19 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
   partition.moved_past();
 }
 
-void Consequences::halt_at_message(Partition& partition, const Attempt& attempt) {
-  const bool crashed = attempt.failure.reason == ledger::dead_reason::kCrash;
-  halt(partition, {crashed ? ledger::halt_kind::kCrash : ledger::halt_kind::kMessage,
-                   halt_at_message_text({context_.options, partition.name()}, attempt,
-                                        partition.head().attempts),
-                   attempt.offset});
-}
-
-void Consequences::halt_program(Partition& partition, const Attempt& attempt) {
-  const auto pause = options_of(attempt).program_error_retry;
-  const bool of_message = attempt.what != Undertaking::kEndOfLog;
-  halt(partition,
-       {ledger::halt_kind::kProgram,
-        halt_program_text({context_.options, partition.name()}, attempt, pause),
-        of_message ? std::optional(attempt.offset) : std::nullopt},
-       pause);
-}
-
-void Consequences::tell_breaker(const Partition& partition, std::int64_t offset,
-                                std::string_view detail, std::string_view handler) const {
-  Event event{Step::kBreakerOpen};
-  event.topic = partition.name().topic;
-  event.partition = partition.name().partition;
-  event.offset = partition.held().stored.last();
-  event.message_offset = offset;
-  event.handler = handler;
-  event.detail = detail;
-  context_.observers.emit(event);
-}
-
-/// The breaker is open. Told once for each partition that it stops.
-void Consequences::halt_flood(Partition& partition, const Attempt& attempt) {
-  const auto& options = options_of(attempt);
-  const auto handler = handler_of(attempt);
-  if (!partition.status().halted) {
-    tell_breaker(partition, attempt.offset, flood_text(options, attempt), handler);
+void Consequences::halt_after_attempt(Partition& partition, const AttemptHalt& of) {
+  // Told once for each partition that it stops.
+  if (!of.flood.empty() && !partition.status().halted) {
+    Event event{Step::kBreakerOpen};
+    event.topic = partition.name().topic;
+    event.partition = partition.name().partition;
+    event.offset = partition.held().stored.last();
+    event.message_offset = of.halt.message_offset;
+    event.handler = of.handler;
+    event.detail = of.flood;
+    context_.observers.emit(event);
   }
-  halt(partition,
-       {ledger::halt_kind::kProgram,
-        halt_flood_text({context_.options, partition.name()}, options, attempt, handler),
-        attempt.offset},
-       options.program_error_retry);
+  halt(partition, of.halt, of.retry_after);
 }
 
 void Consequences::halt(Partition& partition, const ledger::Halt& halt,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/context.hpp"
+#include "engine/halt_texts.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
 #include "engine/set_aside.hpp"
@@ -32,6 +33,9 @@ class Consequences {
   /// The register refused us: the partition is ours again only once Kafka confirms it.
   void give_way(Partition& partition, std::string_view why = "another owner has the partition");
 
+  /// What follows from an attempt: tells of the breaker, and stores the halt.
+  void halt_after_attempt(Partition& partition, const AttemptHalt& of);
+
   /// Stores it. `retry_after`: it is tried again by itself, without losing its place.
   void halt(Partition& partition, const ledger::Halt& halt,
             std::optional<std::chrono::milliseconds> retry_after = std::nullopt);
@@ -40,10 +44,6 @@ class Consequences {
   [[nodiscard]] const FailureOptions& options_of(const Attempt& attempt) const {
     return failure_options(context_.options, attempt);
   }
-
-  /// The breaker of the handler is open: `detail` says what fails.
-  void tell_breaker(const Partition& partition, std::int64_t offset, std::string_view detail,
-                    std::string_view handler) const;
 
  private:
   [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;
@@ -55,9 +55,6 @@ class Consequences {
   bool count_attempt(Partition& partition, const Attempt& attempt);
   void prepare_anew(Partition& partition, const Attempt& attempt);
   void set_aside(Partition& partition, const Attempt& attempt);
-  void halt_at_message(Partition& partition, const Attempt& attempt);
-  void halt_program(Partition& partition, const Attempt& attempt);
-  void halt_flood(Partition& partition, const Attempt& attempt);
 
   Context& context_;
   WorkerSession& session_;

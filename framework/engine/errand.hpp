@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "engine/halt_texts.hpp"
 #include "engine/previous_owners.hpp"
 #include "engine/window.hpp"
-#include "ledger/messages_ahead.hpp"
 #include "ledger/types.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -40,12 +40,10 @@ struct Landing {
   How how = How::kFinished;
   ledger::Outcome outcome = ledger::Outcome::kApplied;
   std::chrono::steady_clock::duration wait{};
-  ledger::Halt halt = {};
-  std::optional<std::chrono::milliseconds> halt_retry = {};  ///< it is tried again by itself
+  AttemptHalt halt = {};
   std::string why = {};
-  std::string handler = {};  ///< kHalt because its breaker is open: its label
-  bool here = false;         ///< kLater: at once, in the same hand
-  bool suspect = false;      ///< kLost: its handler may be what breaks connections
+  bool here = false;     ///< kLater: at once, in the same hand
+  bool suspect = false;  ///< kLost: its handler may be what breaks connections
 };
 
 /// A message on its way to a hand. `landed` is called on the hand's thread, once.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "config/units.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 #include "engine/position_checks.hpp"
+#include "engine/set_aside.hpp"
 #include "handlers/handler_statement.hpp"
 
 namespace pawl::engine {
@@ -109,6 +111,28 @@ std::string halt_flood_text(const HaltPlace& place, const FailureOptions& option
       config::format_duration(options.program_error_retry));
 }
 
+AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options, const Attempt& attempt,
+                    Action::What what, std::uint32_t attempts) {
+  const auto pause = options.program_error_retry;
+  if (what == Action::What::kHaltProgram) {
+    const bool of_message = attempt.what != Undertaking::kEndOfLog;
+    return {{ledger::halt_kind::kProgram, halt_program_text(place, attempt, pause),
+             of_message ? std::optional(attempt.offset) : std::nullopt},
+            pause};
+  }
+  if (what == Action::What::kHaltFlood) {
+    const auto handler = handler_of(attempt);
+    return {{ledger::halt_kind::kProgram, halt_flood_text(place, options, attempt, handler),
+             attempt.offset},
+            pause,
+            flood_text(options, attempt),
+            handler};
+  }
+  const bool crashed = attempt.failure.reason == ledger::dead_reason::kCrash;
+  return {{crashed ? ledger::halt_kind::kCrash : ledger::halt_kind::kMessage,
+           halt_at_message_text(place, attempt, attempts), attempt.offset}};
+}
+
 std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& next,
                                   ledger::Position stored, std::int32_t stored_epoch) {
   return fmt::format(
@@ -122,8 +146,7 @@ std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& nex
 std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next) {
   return fmt::format(
       "{}: the message at offset {} was processed, and another record stands there now: the log "
-      "was "
-      "truncated. Nothing was skipped. Find out what was lost, then state the position: {}",
+      "was truncated. Nothing was skipped. Find out what was lost, then state the position: {}",
       text_of(place), next.record.offset(), set_command(place.partition));
 }
 

@@ -26,6 +26,17 @@ struct HaltPlace {
   const Options& options;
   const TopicPartition& partition;
 };
+/// What halt follows from an attempt.
+struct AttemptHalt {
+  ledger::Halt halt;
+  std::optional<std::chrono::milliseconds> retry_after = {};  ///< it is tried again by itself
+  std::string flood = {};    ///< the breaker is open: what is told of that
+  std::string handler = {};  ///< whose it is
+};
+/// `what`: kHaltAtMessage, kHaltProgram or kHaltFlood. `attempts`: of the message, so far.
+[[nodiscard]] AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options,
+                                  const Attempt& attempt, Action::What what,
+                                  std::uint32_t attempts);
 /// At a message, until an operator or a new owner tries it once more.
 [[nodiscard]] std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
                                                std::uint32_t attempts);

@@ -170,8 +170,13 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
       return set_aside(errand, attempt);
     case What::kHaltAtMessage:
     case What::kHaltProgram:
-    case What::kHaltFlood:
-      return halt(errand, attempt, action);
+    case What::kHaltFlood: {
+      Landing landing{How::kHalt};
+      landing.halt = halt_of({context_.options, errand.partition->name},
+                             failure_options(context_.options, attempt), attempt, action.what,
+                             errand.entry->head.attempts);
+      return landing;
+    }
   }
   return later(backoff_.next());
 }
@@ -223,37 +228,16 @@ Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
   return landing;
 }
 
-Landing Hand::halt(const Errand& errand, const Attempt& attempt, const Action& action) const {
-  const auto& options = failure_options(context_.options, attempt);
-  const HaltPlace place{context_.options, errand.partition->name};
-  Landing landing{How::kHalt};
-  landing.halt.message_offset = attempt.offset;
-  switch (action.what) {
-    case Action::What::kHaltProgram:
-      landing.halt.kind = ledger::halt_kind::kProgram;
-      landing.halt.reason = halt_program_text(place, attempt, options.program_error_retry);
-      landing.halt_retry = options.program_error_retry;
-      break;
-    case Action::What::kHaltFlood:
-      landing.halt.kind = ledger::halt_kind::kProgram;
-      landing.halt.reason = halt_flood_text(place, options, attempt, handler_of(attempt));
-      landing.halt_retry = options.program_error_retry;
-      landing.why = flood_text(options, attempt);
-      landing.handler = handler_of(attempt);
-      break;
-    default:
-      landing.halt.kind = ledger::halt_kind::kMessage;
-      landing.halt.reason = halt_at_message_text(place, attempt, errand.entry->head.attempts);
-  }
-  return landing;
-}
-
 void Hand::tell(const Errand& errand, Step step, std::string_view detail) const {
   Event event{step};
+  event.detail = detail;
+  emit(errand, event);
+}
+
+void Hand::emit(const Errand& errand, Event event) const {
   event.topic = errand.partition->name.topic;
   event.partition = errand.partition->name.partition;
   event.offset = errand.entry->offset();
-  event.detail = detail;
   context_.observers.emit(event);
 }
 
@@ -265,12 +249,7 @@ void Hand::say(const Errand& errand, const Attempt& attempt, const Action& actio
       return tell(errand, Step::kFailed, told(attempt.failure, context_.options.log.error_details));
     case Action::Say::kWarning: {
       const auto text = warning_text(attempt);
-      auto event = warning_event(warning_of(attempt), text);
-      event.topic = errand.partition->name.topic;
-      event.partition = errand.partition->name.partition;
-      event.offset = errand.entry->offset();
-      context_.observers.emit(event);
-      return;
+      return emit(errand, warning_event(warning_of(attempt), text));
     }
   }
 }

@@ -36,9 +36,8 @@ class Hand {
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);
-  [[nodiscard]] Landing halt(const Errand& errand, const Attempt& attempt,
-                             const Action& action) const;
   void tell(const Errand& errand, Step step, std::string_view detail) const;
+  void emit(const Errand& errand, Event event) const;
   void say(const Errand& errand, const Attempt& attempt, const Action& action) const;
 
   Context& context_;

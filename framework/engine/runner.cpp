@@ -17,8 +17,6 @@ using std::chrono::milliseconds;
 constexpr int kTurn = 32;
 /// And messages before it looks whether somebody waits for it.
 constexpr int kBetweenLooks = 8;
-/// Records taken from a partition's stream at once.
-constexpr std::size_t kTake = 64;
 /// A seek is taken once the fetcher has started anew.
 constexpr milliseconds kRestart{50};
 

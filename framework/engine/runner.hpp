@@ -28,6 +28,9 @@ class Runner {
   /// `called_away`: somebody waits for the worker. False: there is nothing to do.
   bool turn(Partition& partition, const std::function<bool()>& called_away);
 
+  /// Records taken from a partition's stream at once.
+  static constexpr std::size_t kTake = 64;
+
   /// Takes from its stream, up to so many. False: nothing has come, or it is not running any more.
   bool take(Partition& partition, std::size_t most);
   /// The first of what it has taken, by itself, as long as it may run.

@@ -1,18 +1,13 @@
 #include "engine/side_by_side.hpp"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <utility>
 
 #include "engine/halt_texts.hpp"
-#include "message/record_digest.hpp"
 
 namespace pawl::engine {
 namespace {
 
-/// Records taken from a partition's stream at once.
-constexpr std::size_t kTake = 64;
 /// How long the stored offset stays behind messages that are finished.
 constexpr std::chrono::milliseconds kPassInterval{50};
 
@@ -54,7 +49,7 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     // An end of the log waits for all before it, unless there is more behind it.
     const auto& inbox = partition.inbox();
     const bool only_end = inbox.size() == 1 && is_end(inbox.front()) && !window.empty();
-    if ((inbox.empty() || only_end) && !runner_.take(partition, kTake))
+    if ((inbox.empty() || only_end) && !runner_.take(partition, Runner::kTake))
       break;
     const auto& item = inbox.front();
     if (is_end(item) && inbox.size() > 1 && !window.empty()) {
@@ -63,8 +58,9 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
       continue;
     }
     const auto known = item.is_message() ? ahead.known(item.record.offset()) : nullptr;
-    const bool finished = known != nullptr && known->outcome && ahead.is_same(*known, item);
-    const bool replaced = known != nullptr && known->outcome && !finished;
+    const bool same = known != nullptr && ahead.is_same(*known, item);
+    const bool finished = same && known->outcome;
+    const bool replaced = known != nullptr && known->outcome && !same;
     const bool together =
         item.is_message() && ahead.together() && !replaced &&
         !goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) &&
@@ -80,7 +76,7 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
         return true;
       }
       worked = true;
-      if (known != nullptr && ahead.is_same(*known, item))
+      if (same)
         partition.head().counted_ahead = known->attempts;
       if (item.is_message() && ahead.is_suspect(item.record.offset())) {
         ahead.absolve(item.record.offset());
@@ -93,7 +89,7 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     const auto entry = make_entry(partition, partition.take_front());
     if (finished) {
       entry->outcome = known->outcome;
-    } else if (known != nullptr && ahead.is_same(*known, entry->item)) {
+    } else if (same) {
       entry->head.attempts = known->attempts;
     }
     // As the register compares, where it is asked about each message.
@@ -171,7 +167,7 @@ void SideBySide::landed(Partition& partition, const Errand& errand, const Landin
       return;
     case Landing::How::kHalt:
       ahead.window().halted(entry);
-      ahead.want_halt(landing);
+      ahead.want_halt(landing.halt);
       return;
     case Landing::How::kGiveWay:
       consequences_.give_way(partition, landing.why);
@@ -235,14 +231,12 @@ bool SideBySide::halt_as_wanted(Partition& partition) {
   if (!comes_first)
     return true;
   const auto wanted = *ahead.take_halt();
-  if (!wanted.why.empty() && !partition.status().halted)
-    consequences_.tell_breaker(partition, *wanted.halt.message_offset, wanted.why, wanted.handler);
-  consequences_.halt(partition, wanted.halt, wanted.halt_retry);
+  consequences_.halt_after_attempt(partition, wanted);
   // What is finished behind it the register knows.
   if (partition.running()) {
     partition.acquire_again(false);
-    if (wanted.halt_retry)
-      partition.wait(*wanted.halt_retry);
+    if (wanted.retry_after)
+      partition.wait(*wanted.retry_after);
   }
   return true;
 }

@@ -113,6 +113,12 @@ constexpr const char* kForgetPassed = R"sql(
      AND a.fence_id = f.fence_id AND a.kafka_offset <= r.last_processed_offset
 )sql";
 
+postgres::Parameters number_of(const Fence& fence) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(fence.id));
+  return parameters;
+}
+
 void add_fence(postgres::Parameters& parameters, const Fence& fence) {
   parameters.add_integer(static_cast<std::int64_t>(fence.id));
   parameters.add_integer(static_cast<std::int64_t>(fence.epoch));
@@ -134,15 +140,11 @@ MessagesAhead::MessagesAhead(const std::string& schema, ConsumerId consumer)
       forget_passed_{"pawl_forget_passed", in_schema(kForgetPassed, schema)} {}
 
 postgres::Request MessagesAhead::hold_fence(const Fence& fence) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(fence.id));
-  return {&hold_fence_, std::move(parameters)};
+  return {&hold_fence_, number_of(fence)};
 }
 
 postgres::Request MessagesAhead::keep_fence(const Fence& fence) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(fence.id));
-  return {&keep_fence_, std::move(parameters)};
+  return {&keep_fence_, number_of(fence)};
 }
 
 void MessagesAhead::finish(postgres::Request& request, const Fence& fence,
