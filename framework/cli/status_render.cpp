@@ -185,7 +185,7 @@ std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
     text +=
         fmt::format(", {} tried again (up to {})", counted(row.ahead.trying, "message", "messages"),
                     counted(row.ahead.attempts, "failed attempt", "failed attempts"));
-  return text + fmt::format(".\n  The message behind offset {} holds it back, since {}.\n",
+  return text + fmt::format(".\n  The message behind offset {} has held it back for {}.\n",
                             row.stored.last(), ago(status, row.updated_at));
 }
 

@@ -200,6 +200,29 @@ TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
              !ContainsSubstring("\033") && !ContainsSubstring("\a"));
 }
 
+TEST_CASE("status says how far a partition is ahead of its stored offset, and what holds it back") {
+  auto status = with({running(0, 40)});
+  CHECK(status_text(status, false).find("ahead") == std::string::npos);
+  const auto ahead_in_json = [&] {
+    return nlohmann::json::parse(status_json(status, false)).at("partitions")[0].at("ahead");
+  };
+  // Offset 0 is an offset; where nothing is finished there is none.
+  CHECK(ahead_in_json().at("finished") == 0);
+  CHECK(ahead_in_json().at("up_to").is_null());
+  status.partitions[0].row->ahead = {12, 131, 1, 3};
+  CHECK(status_text(status, false)
+            .find("payments [0] is ahead of its stored offset: 12 messages finished behind it, up "
+                  "to offset 131, 1 message tried again (up to 3 failed attempts).\n"
+                  "  The message behind offset 99 has held it back for 1 s.\n") !=
+        std::string::npos);
+  CHECK(ahead_in_json() ==
+        nlohmann::json{{"finished", 12}, {"up_to", 131}, {"trying", 1}, {"failed_attempts", 3}});
+  status.partitions[0].row->ahead = {0, -1, 2, 1};
+  CHECK(status_text(status, false)
+            .find("0 messages finished behind it, 2 messages tried again (up to 1 failed "
+                  "attempt).") != std::string::npos);
+}
+
 TEST_CASE("status in JSON says null for what is not known") {
   auto partition = running(0, 0);
   partition.end.reset();

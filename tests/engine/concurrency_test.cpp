@@ -6,6 +6,7 @@
 #include <pqxx/connection>
 #include <pqxx/transaction>
 
+#include "ledger/register_view.hpp"
 #include "ordered_accounts.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
@@ -36,6 +37,18 @@ std::int64_t ahead(const PaymentsWorld& world) {
 void wait_until_ahead(const PaymentsWorld& world, std::int64_t messages) {
   wait_until([&] { return ahead(world) == messages; }, 60s,
              fmt::format("{} messages ahead of the stored offset", messages));
+}
+
+/// As `pawl status` reads it.
+std::string shown_ahead(const PaymentsWorld& world) {
+  pawl::postgres::SessionSettings settings;
+  settings.url = world.url();
+  pawl::postgres::Session session(settings);
+  const auto consumer = world.number("SELECT consumer_id FROM pawl.consumers");
+  const auto rows = pawl::ledger::read_register(
+      session, "pawl", static_cast<pawl::ledger::ConsumerId>(consumer), "");
+  REQUIRE(rows.size() == 1);
+  return fmt::format("{} up to {}", rows[0].ahead.finished, rows[0].ahead.up_to);
 }
 
 std::string counts(const PaymentsWorld& world) {
@@ -70,6 +83,7 @@ TEST_CASE("a message that takes long holds up its own order key and the stored o
   const ShowOnFailure show("consumer", *process);
   wait_until_ahead(world, 50);
   CHECK(world.stored(0).value_or(-1) == -1);
+  CHECK(shown_ahead(world) == "50 up to 51");
   CHECK(order_of(world, "slow").empty());
   busy.reset();
   world.wait_for_stored(0, 51);
@@ -78,6 +92,7 @@ TEST_CASE("a message that takes long holds up its own order key and the stored o
   CHECK(order_of(world, "quick").ends_with(",38,39,40"));
   CHECK(counts(world) == "52 0 0 0 0");
   CHECK(ahead(world) == 0);
+  CHECK(shown_ahead(world) == "0 up to -1");
 }
 
 TEST_CASE("what is finished ahead of the stored offset is not done again by the next process") {
