@@ -42,7 +42,7 @@ std::string counted(std::int64_t number, const char* one, const char* many) {
 }
 
 /// How long ago a time in RFC 3339 was.
-std::string ago(const Status& status, const std::string& time) {
+std::string age_text(const Status& status, const std::string& time) {
   const auto at = config::parse_time(time);
   return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
 }
@@ -117,7 +117,7 @@ std::string partitions_text(const Status& status, bool all) {
                partition->end ? std::to_string(*partition->end) : "?",
                lag ? std::to_string(*lag) : "?", rate_text(partition->rate),
                partition->eta_seconds ? ops::span_text(*partition->eta_seconds) : "?",
-               row ? ago(status, row->state_since) : "?", owner_text(*partition)});
+               row ? age_text(status, row->state_since) : "?", owner_text(*partition)});
   }
   auto text = '\n' + table.text();
   if (shown.size() < status.partitions.size()) {
@@ -186,7 +186,7 @@ std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
         fmt::format(", {} tried again (up to {})", counted(row.ahead.trying, "message", "messages"),
                     counted(row.ahead.attempts, "failed attempt", "failed attempts"));
   return text + fmt::format(".\n  The message behind offset {} has held it back for {}.\n",
-                            row.stored.last(), ago(status, row.updated_at));
+                            row.stored.last(), age_text(status, row.updated_at));
 }
 
 std::string letters_text(const Status& status, bool all) {
@@ -203,7 +203,7 @@ std::string letters_text(const Status& status, bool all) {
   for (std::size_t i = 0; i < most; ++i) {
     const auto& count = status.letters[i];
     table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
-               std::to_string(count.letters), ago(status, count.oldest)});
+               std::to_string(count.letters), age_text(status, count.oldest)});
   }
   auto text = '\n' + table.text();
   if (most < status.letters.size())
