@@ -54,6 +54,10 @@ constexpr std::array<Word, 3> kOutboxRelays{
       "publishes, or as soon as messages wait that nobody publishes"},
      {"on", "always"},
      {"off", "never"}}};
+constexpr std::array<Word, 3> kOnUnknown{
+    {{"call", "called again, under the same key: the other side knows repetitions by it"},
+     {"reconcile", "the other side is asked first, by the handler's `reconcile`"},
+     {"halt", "its partition stops at it, until `pawl leases resolve` says whether it was done"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -83,6 +87,17 @@ constexpr ChoiceField choice(std::span<const Word> words) {
       [](Settings& settings) { return static_cast<std::size_t>(field<Section, Field>(settings)); },
       [](Settings& settings, std::size_t index) {
         auto& out = field<Section, Field>(settings);
+        out = static_cast<std::remove_reference_t<decltype(out)>>(index);
+      }};
+}
+
+template <auto Field>
+constexpr ChoiceField handler_choice(std::span<const Word> words) {
+  return {
+      words,
+      [](Settings& settings) { return static_cast<std::size_t>(handler_field<Field>(settings)); },
+      [](Settings& settings, std::size_t index) {
+        auto& out = handler_field<Field>(settings);
         out = static_cast<std::remove_reference_t<decltype(out)>>(index);
       }};
 }
@@ -463,6 +478,18 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "are stored, [at least "
                 "once](failures.md#a-kafka-topic-of-dead-letters). Empty: none."},
 
+    // [leases]
+    {.section = "leases",
+     .name = "time",
+     .field = DurationField{field<&Options::leases, &LeaseOptions::time>, seconds{2}, hours{1}},
+     .meaning = "How long the lease of a process that died or stands still keeps others from "
+                "[calling for its key](effects.md). One that lives extends its leases."},
+
+    {.section = "leases",
+     .name = "calls",
+     .field = CountField{field<&Options::leases, &LeaseOptions::calls>, 1, 4096},
+     .meaning = "Calls of leased handlers that this process makes at a time, each on a thread."},
+
     // [audit]
     {.section = "audit",
      .name = "sql",
@@ -748,6 +775,20 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = CountField{handler_field<&HandlerOptions::max_ahead>, 1, 100000},
      .meaning = "With `concurrency`: messages of a partition that are begun at most while an "
                 "earlier one is not finished."},
+
+    {.section = "handler",
+     .name = "on_unknown",
+     .field = handler_choice<&HandlerOptions::on_unknown>(kOnUnknown),
+     .meaning = "Of [leased handlers](effects.md): what is done about a message of which an "
+                "earlier call may have had its effect."},
+
+    {.section = "handler",
+     .name = "remote_memory",
+     .field = DurationField{handler_field<&HandlerOptions::remote_memory>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "For how long the other side of a leased handler knows repetitions by their key. "
+                "An earlier call that is unknown for longer is treated as with `on_unknown = "
+                "\"halt\"`. `\"0s\"`: for ever."},
 
     {.section = "handler",
      .name = "batch",

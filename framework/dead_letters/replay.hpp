@@ -26,6 +26,7 @@ struct ReplayResult {
     kApplied,     ///< its effects are stored, once
     kDuplicate,   ///< its idempotency key was processed meanwhile; nothing to do any more
     kWaits,       ///< an earlier letter of its record key is unresolved
+    kPending,     ///< another attempt has its idempotency key just now
     kResolved,    ///< somebody else has resolved it
     kFailed,      ///< as before; it stays dead
     kBreaks,      ///< its handler breaks the connection, again and again

@@ -64,6 +64,9 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
           partition, halt_of({context_.options, partition.name()}, options_of(attempt), attempt,
                              action.what, partition.head().attempts));
     case What::kTryAgain:
+      if (failure.pending)
+        partition.rest(*failure.pending);
+      return;
     case What::kGoOn:
       return;
   }

@@ -5,6 +5,7 @@
 #include <pqxx/except>
 
 #include "dead_letters/store/dead_letters.hpp"
+#include "engine/leased_call.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -65,7 +66,8 @@ std::string one_line(const char* what) {
 }  // namespace
 
 bool may_pass_later(const Failure& failure) {
-  return !failure.permanent && failure.kind != FailureClass::kTransactionEnded;
+  return !failure.permanent && !failure.only_operator &&
+         failure.kind != FailureClass::kTransactionEnded;
 }
 
 bool is_stale_statement(const Failure& failure) {
@@ -96,6 +98,13 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure =
         from_sqlstate(postgres::classify(e.sqlstate()), e.sqlstate(), primary_message(e.what()));
     failure.detail = rest_of_report(e.what());
+  } catch (const LeasePending& e) {
+    failure.text = e.what();
+    failure.pending = e.wait();
+  } catch (const UnknownOutcome& e) {
+    failure.text = e.what();
+    failure.reason = ledger::dead_reason::kError;
+    failure.only_operator = true;
   } catch (const Unfit& e) {
     failure = permanent(e.what(), e.reason());
   } catch (const message::MessageError& e) {

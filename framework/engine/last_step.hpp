@@ -25,6 +25,8 @@ class LastStep {
   /// Statements that go right before the last one. `one_snapshot`: the transaction sees what there
   /// was at its first statement.
   virtual void defer_before(postgres::Frame& /*frame*/, bool /*one_snapshot*/) const {}
+  /// Whoever may begin the message now, where the partition has a fence.
+  [[nodiscard]] virtual std::optional<ledger::Fence> fence() const { return std::nullopt; }
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
   /// Whether a message that nobody handles, or that has no key, may be left out where the options
@@ -71,6 +73,7 @@ class FinishStep final : public LastStep {
                ledger::Outcome outcome) const override {
     ahead_.finish(request, fence_, record_, transaction, outcome);
   }
+  [[nodiscard]] std::optional<ledger::Fence> fence() const override { return fence_; }
   [[nodiscard]] bool respects_parking() const override { return true; }
   [[nodiscard]] bool may_leave_out() const override { return true; }
 

@@ -2,19 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "handlers/handler_statement.hpp"
+#include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/transaction.hpp"
 
 namespace pawl::engine {
 
 using ledger::Outcome;
 
 namespace {
+
+/// How often a message asks for a key that another attempt has.
+constexpr std::chrono::milliseconds kShortestPending{20};
+constexpr std::chrono::milliseconds kLongestPending{500};
+
+/// What the other side sees of a key: nothing that could be read, and as long for every key.
+std::string remote_key(const std::string& scope, const std::string& key) {
+  // The scope's length keeps two pairs apart that read the same one after the other.
+  return message::sha256_hex(fmt::format("{}:{}{}", scope.size(), scope, key));
+}
+
+/// Ends a transaction that records a call for a message which is another owner's by now.
+class UnplacedStep final : public LastStep {
+ public:
+  explicit UnplacedStep(const ledger::IdempotencyKeys& keys) : keys_(keys) {}
+
+  void request(postgres::Request& request, const std::string& /*transaction*/,
+               Outcome /*outcome*/) const override {
+    keys_.name_transaction(request);
+  }
+  [[nodiscard]] bool respects_parking() const override { return false; }
+  [[nodiscard]] bool may_leave_out() const override { return false; }
+
+ private:
+  const ledger::IdempotencyKeys& keys_;
+};
 
 /// Two views of one record of Kafka's client.
 bool same_record(const Message& one, const Message& other) {
@@ -75,17 +104,9 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   subject = {};
   next_ = next;
   auto& hand = take_in_hand(session, step);
-  emit_step(Step::kFetched, hand);
-
-  try {
-    if (!hand.is_studied)
-      study(hand);
-  } catch (...) {
-    // The key's failure is its handler's: this policy holds.
-    subject.binding = hand.route;
-    throw;
-  }
-  subject.binding = hand.route;
+  if (step.call == nullptr && !step.nothing_to_call)
+    emit_step(Step::kFetched, hand);
+  find_handler(hand, subject);
   if (subject.binding == nullptr) {
     if (context_.options.consumer.unmatched == Unmatched::kSkip && step.last.may_leave_out())
       return skip(session, hand, "no handler's condition matches", false);
@@ -95,9 +116,22 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   }
   if (const auto* key = hand.key_text()) {
     subject.key = *key;
-    return apply_claimed(session, hand, subject);
+    return hand.binding().leased != nullptr ? process_leased(session, hand, subject)
+                                            : apply_claimed(session, hand, subject);
   }
   return process_without_key(session, hand, subject);
+}
+
+void MessageProcessor::find_handler(InHand& hand, Subject& subject) const {
+  try {
+    if (!hand.is_studied)
+      study(hand);
+  } catch (...) {
+    // The key's failure is its handler's: this policy holds.
+    subject.binding = hand.route;
+    throw;
+  }
+  subject.binding = hand.route;
 }
 
 Outcome MessageProcessor::process_without_key(postgres::Session& session, InHand& hand,
@@ -127,7 +161,8 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
     study(hand);
     // A batch claims its keys by itself.
     const auto* binding = hand.route;
-    if (binding == nullptr || binding->batch != nullptr || hand.key_text() == nullptr)
+    if (binding == nullptr || binding->batch != nullptr || binding->leased != nullptr ||
+        hand.key_text() == nullptr)
       return std::nullopt;
     const auto scope = scopes_.known(*binding, hand.message.topic(), next_->source);
     if (!scope)
@@ -187,6 +222,11 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
     return pass_duplicate(frame, hand, scope, subject.key);
   }
 
+  if (binding.leased != nullptr) {
+    // It was finished or parked when the lease was asked for, and is not any more.
+    throw postgres::Error(std::string(postgres::kKeyVanishedState),
+                          "the idempotency key vanished while it was looked at");
+  }
   const auto response = run_handler(session, frame, hand, subject);
   require_fits(hand.binding(), response);
   if (response)
@@ -218,6 +258,212 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
   return Outcome::kUnchecked;
+}
+
+std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& session,
+                                                           const MessageStep& step,
+                                                           Subject& subject) {
+  subject = {};
+  next_.reset();
+  auto& hand = take_in_hand(session, step);
+  emit_step(Step::kFetched, hand);
+  find_handler(hand, subject);
+  if (subject.binding == nullptr || subject.binding->leased == nullptr ||
+      hand.key_text() == nullptr)
+    return nullptr;
+  subject.key = *hand.key_text();
+  return acquire_lease(session, hand);
+}
+
+std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& session,
+                                                            InHand& hand) {
+  using How = ledger::LeaseAnswer::How;
+  const auto& binding = hand.binding();
+  const auto& message = hand.message;
+  auto& keeper = *context_.lease_keeper;
+  const auto& key = *hand.key_text();
+  ledger::LeaseRequest request;
+  request.lease =
+      keeper.propose(scopes_.find(session, binding, message.topic(), hand.step->source), key);
+  request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
+                     message.offset()};
+  request.time = keeper.time();
+  request.any_payload = binding.conflict == Conflict::kIgnore;
+  request.fence = hand.step->last.fence();
+  if (hand.step->last.respects_parking() && binding.may_park(message))
+    request.unless_parked = context_.dead_letters.record_key(message);
+  const auto asked_at = BootClock::now();
+  const auto answer = context_.leases.acquire(session, request);
+  switch (answer.how) {
+    case How::kFinished:
+    case How::kParked:
+      return nullptr;
+    case How::kPending:
+      throw LeasePending(fmt::format("its key is being processed by {}", answer.holder),
+                         std::clamp(answer.wait, kShortestPending, kLongestPending));
+    case How::kConflict:
+      throw Unfit(
+          ledger::dead_reason::kConflict,
+          fmt::format("an unfinished call for its idempotency key has ANOTHER payload, that of {}: "
+                      "often the key names an entity, not an event. Choose a key that is unique "
+                      "per event, or set idempotency.conflict = \"ignore\" if producers only "
+                      "re-serialise",
+                      answer.holder));
+    case How::kMine:
+    case How::kDone:
+      break;
+  }
+  emit_step(Step::kLeased, hand);
+  std::string buffer;
+  const auto& scope = scope_name(context_.options.kafka, binding.scope, message.topic(), buffer);
+  return std::make_unique<LeasedCall>(keeper, binding, remote_key(scope, key), request.subject,
+                                      answer, keeper.hold(request.lease, asked_at));
+}
+
+Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,
+                                         Subject& subject) {
+  if (hand.step->call != nullptr)
+    return finish_call(session, hand, *hand.step->call, subject);
+  if (hand.step->nothing_to_call)
+    return apply_claimed(session, hand, subject);
+  const auto is_same = [&](const LeasedCall& call) {
+    const auto& of = call.subject();
+    return call.lease().key == subject.key && of.source == hand.step->source &&
+           of.partition == hand.message.partition() && of.offset == hand.message.offset();
+  };
+  if (call_ && !is_same(*call_))
+    call_.reset();
+  if (!call_) {
+    auto call = acquire_lease(session, hand);
+    if (!call)
+      return apply_claimed(session, hand, subject);
+    call->run(hand.message);
+    emit_step(Step::kCalled, hand);
+    call_ = std::move(call);
+  }
+  try {
+    const auto outcome = finish_call(session, hand, *call_, subject);
+    call_.reset();
+    return outcome;
+  } catch (...) {
+    if (call_->ended())
+      call_.reset();
+    throw;
+  }
+}
+
+/// Stores what became of the call. Throws with the call ended where there is nothing more to store;
+/// else it is to be repeated.
+Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
+                                      Subject& subject) {
+  using Was = LeasedCall::Outcome;
+  if (call.outcome() != Was::kDone) {
+    const bool unknown = call.outcome() == Was::kUnknown;
+    give_back(session, hand, call,
+              unknown ? ledger::GivenBack::kUnknown : ledger::GivenBack::kNotDone, std::nullopt);
+    std::rethrow_exception(call.error());
+  }
+  try {
+    require_fits(hand.binding(), call.response());
+  } catch (...) {
+    give_back(session, hand, call, ledger::GivenBack::kDone, std::nullopt);
+    throw;
+  }
+  try {
+    record_call(session, hand, call, subject);
+    call.end();
+    return Outcome::kApplied;
+  } catch (const postgres::InDoubt&) {
+    call.note_doubt();
+    throw;
+  } catch (const postgres::Error& error) {
+    using postgres::FailureClass;
+    if (!session.alive())
+      throw;
+    if (error.sqlstate() == postgres::kLeaseLostState)
+      lose_lease(session, hand, call);
+    const auto kind = error.failure();
+    if (kind == FailureClass::kFenced || kind == FailureClass::kOutOfOrder ||
+        kind == FailureClass::kRowMissing) {
+      // The message is another owner's. What was done stays done: it will meet a duplicate.
+      const UnplacedStep unplaced(context_.keys);
+      const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
+      const auto* const placed = std::exchange(hand.step, &step);
+      record_call(session, hand, call, subject);
+      hand.step = placed;
+      call.end();
+      throw;
+    }
+    if (!subject.handler_begun &&
+        (kind == FailureClass::kContention || kind == FailureClass::kResource))
+      throw;
+    give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+    throw;
+  } catch (...) {  // code's may be anything
+    if (session.alive())
+      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+    throw;
+  }
+}
+
+void MessageProcessor::record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
+                                   Subject& subject) {
+  const auto& leased = *hand.binding().leased;
+  postgres::Frame frame(session, hand.binding().frame);
+  const bool begun = begin_with_lock(frame, hand);
+  context_.leases.record(request_, call.lease(), call.subject(), call.response(),
+                         session.durable_commit());
+  const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
+  emit_step(Step::kClaimed, hand);
+  const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  if (leased.has_record()) {
+    subject.handler_begun = true;
+    (void)call_handler(session, [&] {
+      leased.record(frame, hand.message, call.response());
+      return Response{};
+    });
+  }
+  emit_step(Step::kHandled, hand);
+  finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
+}
+
+void MessageProcessor::give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
+                                 ledger::GivenBack how, const Response& response) {
+  if (!context_.leases.give_back(session, call.lease(), how, call.settled(), response) &&
+      how != ledger::GivenBack::kNotDone)
+    lose_lease(session, hand, call);
+  call.end();
+}
+
+/// Another attempt may have been made beside this one; what this one brought is not recorded.
+void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand,
+                                  LeasedCall& call) {
+  if (call.in_doubt()) {
+    // It may have been recorded when the connection broke.
+    context_.keys.look_up(request_, call.lease().scope, call.lease().key);
+    const auto found = postgres::run_transaction(session, {std::move(request_)});
+    const auto stored = ledger::IdempotencyKeys::read(found.back().get());
+    if (stored && stored->topic == hand.message.topic() &&
+        stored->partition == hand.message.partition() && stored->offset == hand.message.offset()) {
+      call.end();
+      throw postgres::Error(std::string(postgres::kOutOfOrderState),
+                            "the message was finished when the connection broke");
+    }
+  }
+  const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
+  context_.leases.note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
+  call.end();
+  const auto text = fmt::format(
+      "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
+      "may have been made beside it. pawl.lease_losses has it; compare with the other side, key {}",
+      returned ? "the call had returned" : "what the call did is unknown", call.lease().key);
+  auto event = event_of(Step::kWarning, hand.message);
+  event.warning = Warning::kLeaseLost;
+  event.key = call.lease().key;
+  event.detail = text;
+  context_.observers.emit(event);
+  throw postgres::Error(std::string(postgres::kLeaseLostState),
+                        "the lease was lost while the call ran");
 }
 
 Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& hand,

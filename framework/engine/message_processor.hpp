@@ -3,12 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "engine/frame_context.hpp"
 #include "engine/last_step.hpp"
+#include "engine/leased_call.hpp"
 #include "engine/message_key.hpp"
 #include "engine/scope_cache.hpp"
 #include "engine/subject.hpp"
@@ -24,6 +26,10 @@ struct MessageStep {
   ledger::SourceId source{};
   std::optional<std::int32_t> leader_epoch;
   const LastStep& last;
+  /// Of a leased handler: its call, which has run. Null: all of it happens in process().
+  LeasedCall* call = nullptr;
+  /// Of a leased handler: prepare_call() has found that there is nothing to call.
+  bool nothing_to_call = false;
 };
 
 /// The message that is processed right after the one in hand. What it views stays where it is.
@@ -43,6 +49,12 @@ class MessageProcessor {
   /// `subject` says what it was about, also when this throws.
   ledger::Outcome process(postgres::Session& session, const MessageStep& step, Subject& subject,
                           std::optional<Upcoming> next = std::nullopt);
+
+  /// Takes the lease of a leased handler's message, for a call that is to run without this session
+  /// (LeasedCall::run), and then to be given to process(). Null: there is nothing to call;
+  /// process() deals with the message. Throws as process() does, and LeasePending.
+  std::unique_ptr<LeasedCall> prepare_call(postgres::Session& session, const MessageStep& step,
+                                           Subject& subject);
 
   /// Ends a message that cannot be applied, in one transaction with its last step: as a dead
   /// letter, or left out. Runs nothing of the handler's.
@@ -85,6 +97,16 @@ class MessageProcessor {
   Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand,
                        Subject& subject);
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
+  void find_handler(InHand& hand, Subject& subject) const;
+  std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
+  ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);
+  ledger::Outcome finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
+                              Subject& subject);
+  void give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
+                 ledger::GivenBack how, const Response& response);
+  void record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
+                   Subject& subject);
+  [[noreturn]] void lose_lease(postgres::Session& session, const InHand& hand, LeasedCall& call);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);
   /// Behind a claim that claimed nothing: parks the message if its record key is parked.
@@ -100,6 +122,8 @@ class MessageProcessor {
 
   const FrameContext& context_;
   ScopeCache scopes_;
+  /// Made and run by process(), and not recorded yet: the connection broke.
+  std::unique_ptr<LeasedCall> call_;
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

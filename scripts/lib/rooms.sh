@@ -14,19 +14,21 @@ declare -A room_may_include=(
     [retention/store]='ledger message postgres'
     [audit/store]='ledger message postgres'
     [outbox/store]='ledger message postgres'
+    [leases/store]='ledger message postgres'
     [handlers]='message postgres'
     [config]='handlers message postgres'
-    [engine]='config dead_letters/store handlers kafka ledger message postgres'
+    [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres'
     [ops]='config handlers postgres'
     [console]='config kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
     [retention]='config console engine kafka ledger message postgres retention/store'
     [audit]='audit/store config console engine handlers kafka ledger message postgres'
+    [leases]='config console leases/store ledger message postgres'
     [outbox]='config console engine kafka ledger message ops outbox/store postgres'
     [consumer]='config dead_letters engine kafka outbox retention'
-    [cli]='audit config console dead_letters dead_letters/store engine handlers kafka ledger message
-           ops outbox outbox/store postgres retention retention/store'
+    [cli]='audit config console dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
+           message ops outbox outbox/store postgres retention retention/store'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.

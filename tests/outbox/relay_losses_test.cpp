@@ -10,10 +10,22 @@ namespace {
 
 /// Stops PostgreSQL's process that writes the log for those who do not wait for the disk: what they
 /// commit is only in memory then, until somebody waits. An immediate stop kills it after 5 s.
+/// Stopped in the midst of a write it would hold a lock that every commit needs, so it is stopped
+/// while it sleeps.
 void stop_wal_writer(OutboxWorld& outbox) {
-  const auto pid =
-      outbox.world().number("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
-  REQUIRE(::kill(static_cast<pid_t>(pid), SIGSTOP) == 0);
+  const auto pid = static_cast<pid_t>(
+      outbox.world().number("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"));
+  wait_until(
+      [&] {
+        REQUIRE(::kill(pid, SIGSTOP) == 0);
+        wait_until([&] { return is_stopped(pid); }, 60s, "the WAL writer to stop");
+        if (outbox.world().value("SELECT coalesce(wait_event, '') FROM pg_stat_activity"
+                                 " WHERE backend_type = 'walwriter'") == "WalWriterMain")
+          return true;
+        REQUIRE(::kill(pid, SIGCONT) == 0);
+        return false;
+      },
+      60s, "the WAL writer to sleep");
 }
 
 /// One transaction for each number, that does not wait for the disk and leaves the number in a

@@ -14,6 +14,8 @@ enum class Step {
   kAcquired,      ///< the register gave it to this process; offset = stored offset
   kPositioned,    ///< Kafka delivers from the stored offset on
   kFetched,       ///< a message is taken in hand
+  kLeased,        ///< the lease of its key is taken; the call comes next
+  kCalled,        ///< the call has returned, or failed
   kClaimed,       ///< BEGIN and the key's insert are done
   kDuplicate,     ///< the key was there already
   kHandled,       ///< the handler returned
@@ -96,6 +98,8 @@ enum class Warning {
   kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
   kRetryLater,          ///< dead letters cannot be tried again by themselves now
   kOutbox,              ///< messages wait in the outbox, and the text says why
+  kLeaseLost,           ///< a call's lease was another's before its outcome could be recorded
+  kLeasesNotExtended,   ///< leases cannot be extended now; the calls under them are told to end
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
 };
 

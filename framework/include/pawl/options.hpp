@@ -171,6 +171,25 @@ enum class RelayOutbox {
   kOff,
 };
 
+/// Leases of idempotency keys, for handlers whose effect is outside of the database
+/// (docs/effects.md).
+struct LeaseOptions {
+  /// How long the lease of a process that died, or stands still, keeps others from calling,
+  /// 2 s..1 h. One that lives extends it.
+  milliseconds time{30000};
+  /// Calls of this process at a time, each with a thread; 1..4096.
+  std::uint32_t calls = 256;
+
+  friend bool operator==(const LeaseOptions&, const LeaseOptions&) = default;
+};
+
+/// What is done about a message of which an earlier call may have had its effect.
+enum class OnUnknown {
+  kCall,       ///< the other side knows repetitions by the lease's key
+  kReconcile,  ///< it is asked
+  kHalt,       ///< until an operator says
+};
+
 /// Messages that pawl.publish() has written (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
@@ -296,6 +315,11 @@ struct HandlerOptions {
   std::string order_by = "{key}";
   /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
   std::uint32_t max_ahead = 1000;
+  // Of leased handlers:
+  OnUnknown on_unknown = OnUnknown::kCall;
+  /// For how long the other side knows repetitions: a first attempt that is unknown for longer is
+  /// treated as with OnUnknown::kHalt. Zero: for ever.
+  milliseconds remote_memory{0};
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
   /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
@@ -374,6 +398,7 @@ struct Options {
   FailureOptions failures;
   DeadLetterOptions dead_letters;
   OutboxOptions outbox;
+  LeaseOptions leases;
   AuditOptions audit;
   RetentionOptions retention;
   EngineOptions consumer;

@@ -25,17 +25,21 @@ std::string end_of(const std::string& text) {
 
 }  // namespace
 
+bool is_stopped(int pid) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::stringstream text;
+  text << stat.rdbuf();
+  // The program's name stands in parentheses before the state.
+  const auto name_end = text.str().rfind(')');
+  return name_end != std::string::npos && text.str().substr(name_end + 2, 1) == "T";
+}
+
 void wait_until_stopped(testing::ChildProcess& process, std::chrono::milliseconds deadline) {
   testing::wait_until(
       [&] {
         if (!process.running())
           throw std::runtime_error("it ended instead:\n" + process.output());
-        std::ifstream stat(fmt::format("/proc/{}/stat", process.pid()));
-        std::stringstream text;
-        text << stat.rdbuf();
-        // The program's name stands in parentheses before the state.
-        const auto name_end = text.str().rfind(')');
-        return name_end != std::string::npos && text.str().substr(name_end + 2, 1) == "T";
+        return is_stopped(process.pid());
       },
       deadline, "the process to be stopped");
 }

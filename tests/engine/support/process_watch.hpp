@@ -7,6 +7,9 @@
 
 namespace pawl::test {
 
+/// By SIGSTOP, any process.
+bool is_stopped(int pid);
+
 /// Waits until the process is stopped by a signal (state T of proc(5)). Throws when it ends
 /// instead.
 void wait_until_stopped(testing::ChildProcess& process, std::chrono::milliseconds deadline);

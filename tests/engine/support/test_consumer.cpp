@@ -17,6 +17,7 @@
 #include <span>
 #include <thread>
 
+#include "charge_handlers.hpp"
 #include "pawl/pawl.hpp"
 
 namespace {
@@ -66,6 +67,8 @@ class TestObserver final : public pawl::Observer {
   static bool is_rare(Step step) {
     switch (step) {
       case Step::kFetched:
+      case Step::kLeased:
+      case Step::kCalled:
       case Step::kClaimed:
       case Step::kHandled:
       case Step::kAdvancing:
@@ -397,6 +400,7 @@ pawl::Registry handlers(bool prepare, bool around) {
     if (is_poison(message))
       throw pawl::PermanentError("no retry can help");
   });
+  pawl::test::add_charge_handlers(registry);
   add_batch_handlers(registry, pay);
   add_odd_functions(registry, pay);
   registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {

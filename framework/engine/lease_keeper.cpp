@@ -1,0 +1,212 @@
+#include "engine/lease_keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "engine/context.hpp"
+#include "engine/failure.hpp"
+#include "engine/owner.hpp"
+
+namespace pawl::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How often the deadlines of calls are looked at.
+constexpr milliseconds kTick{100};
+constexpr milliseconds kRetry{500};
+/// How long a call that has ended keeps its key while its outcome cannot be stored. Whoever waits
+/// for it goes on then, as after a crash.
+constexpr std::chrono::minutes kStoringTime{5};
+
+/// So long before its end a lease counts as lost: for the way of a call's last bytes, and clocks
+/// that do not run alike.
+milliseconds margin(milliseconds time) {
+  return time / 10;
+}
+
+std::int64_t new_token() {
+  thread_local std::mt19937_64 random{[] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }()};
+  return static_cast<std::int64_t>(random() >> 1U);
+}
+
+}  // namespace
+
+BootClock::time_point BootClock::now() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
+LeaseKeeper::LeaseKeeper(const Options& options, const Observers& observers)
+    : options_(options),
+      observers_(observers),
+      owner_(make_owner()),
+      leases_(options.postgres.schema) {}
+
+LeaseKeeper::~LeaseKeeper() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  unwanted_ = true;
+  changed_.notify_all();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+ledger::KeyLease LeaseKeeper::propose(ledger::ScopeId scope, std::string key) const {
+  return {scope, std::move(key), owner_, new_token()};
+}
+
+std::shared_ptr<HeldLease> LeaseKeeper::hold(ledger::KeyLease lease,
+                                             BootClock::time_point asked_at) {
+  auto held = std::make_shared<HeldLease>(std::move(lease), asked_at + time() - margin(time()));
+  const std::scoped_lock lock(mutex_);
+  if (calls_stopped_)
+    held->stop_.request_stop();
+  held_.push_back(held);
+  if (!thread_.joinable())
+    thread_ = std::thread([this] { run(); });
+  if (held_.size() == 1)
+    changed_.notify_all();
+  return held;
+}
+
+void LeaseKeeper::limit(HeldLease& held, std::chrono::steady_clock::time_point deadline) {
+  const std::scoped_lock lock(mutex_);
+  held.deadline_ = deadline;
+}
+
+void LeaseKeeper::ended(HeldLease& held) {
+  const std::scoped_lock lock(mutex_);
+  held.deadline_ = std::chrono::steady_clock::time_point::max();
+  held.extended_until_ = BootClock::now() + kStoringTime;
+}
+
+void LeaseKeeper::stop_calls() {
+  Held held;
+  {
+    const std::scoped_lock lock(mutex_);
+    calls_stopped_ = true;
+  }
+  for (const auto& one : live())
+    one->stop_.request_stop();
+}
+
+/// Forgets those whose calls have ended.
+LeaseKeeper::Held LeaseKeeper::live() {
+  Held held;
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(held_, [&held](const std::weak_ptr<HeldLease>& one) {
+    auto found = one.lock();
+    if (!found)
+      return true;
+    held.push_back(std::move(found));
+    return false;
+  });
+  return held;
+}
+
+void LeaseKeeper::run() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      // Nothing is extended while nothing is held.
+      changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
+      if (!ending_)
+        changed_.wait_for(lock, kTick, [this] { return ending_; });
+      if (ending_)
+        return;
+    }
+    const auto held = live();
+    check_deadlines(held);
+    if (BootClock::now() >= next_try_)
+      extend(held);
+  }
+}
+
+void LeaseKeeper::check_deadlines(const Held& held) {
+  const auto boot = BootClock::now();
+  const auto steady = std::chrono::steady_clock::now();
+  Held over;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& one : held) {
+      if (boot >= one->safe_until_ || steady >= one->deadline_)
+        over.push_back(one);
+    }
+  }
+  // What is registered with the token runs here, so not under the lock.
+  for (const auto& one : over)
+    one->stop_.request_stop();
+}
+
+void LeaseKeeper::extend(const Held& held) {
+  const auto asked_at = BootClock::now();
+  Held due;
+  std::vector<ledger::KeyLease> leases;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& one : held) {
+      if (asked_at >= one->extended_until_)
+        continue;
+      // After a third of its time.
+      if (one->safe_until_ - asked_at > time() * 2 / 3 - margin(time()))
+        continue;
+      due.push_back(one);
+      leases.push_back(one->lease_);
+    }
+  }
+  if (due.empty())
+    return;
+  try {
+    if (!session_ || !session_->alive()) {
+      auto settings = session_settings(options_);
+      settings.answer_timeout = time() / 3;
+      settings.unwanted = &unwanted_;
+      session_ = std::make_unique<postgres::Session>(settings);
+    }
+    const auto extended = leases_.extend(*session_, owner_, leases, time());
+    warned_of_.clear();
+    Held lost;
+    {
+      const std::scoped_lock lock(mutex_);
+      for (std::size_t i = 0; i < due.size(); ++i) {
+        if (extended[i] == ledger::Extended::kExtended)
+          due[i]->safe_until_ = asked_at + time() - margin(time());
+        if (extended[i] == ledger::Extended::kLost)
+          lost.push_back(due[i]);
+      }
+    }
+    for (const auto& one : lost)
+      one->stop_.request_stop();
+  } catch (...) {
+    const auto failure = explain(std::current_exception(), session_ && session_->alive());
+    if (failure.kind == postgres::FailureClass::kConnection)
+      session_.reset();
+    next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
+    warn(
+        fmt::format("the leases of {} calls cannot be extended: {}; it is tried again, and calls "
+                    "whose lease ends meanwhile are told to stop",
+                    due.size(), failure.text));
+  }
+}
+
+/// Once for as long as it lasts.
+void LeaseKeeper::warn(std::string why) {
+  if (!warned_of_.empty())
+    return;
+  warned_of_ = std::move(why);
+  observers_.emit(warning_event(Warning::kLeasesNotExtended, warned_of_));
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,129 @@
+#include "engine/leased_call.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "config/units.hpp"
+#include "handlers/handler_statement.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+/// As a shell reads it.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':' || c == '/';
+  };
+  if (!text.empty() && text.front() != '-' && std::ranges::all_of(text, plain))
+    return text;
+  std::string word = "'";
+  for (const char c : text)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+}  // namespace
+
+Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::milliseconds> unknown_for,
+                       std::chrono::milliseconds remote_memory) {
+  if (!unknown_for)
+    return Beginning::kCall;
+  switch (on_unknown) {
+    case OnUnknown::kReconcile:
+      return Beginning::kReconcile;
+    case OnUnknown::kHalt:
+      return Beginning::kHalt;
+    case OnUnknown::kCall:
+      break;
+  }
+  const bool forgotten = remote_memory.count() > 0 && *unknown_for > remote_memory;
+  return forgotten ? Beginning::kHalt : Beginning::kCall;
+}
+
+LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
+                       std::string remote_key, const ledger::LeaseSubject& subject,
+                       const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held)
+    : keeper_(keeper),
+      binding_(binding),
+      remote_key_(std::move(remote_key)),
+      subject_(subject),
+      attempt_(answer.attempt),
+      unknown_for_(answer.unknown_for),
+      held_(std::move(held)) {
+  if (answer.how != ledger::LeaseAnswer::How::kDone)
+    return;
+  outcome_ = Outcome::kDone;
+  response_ = answer.response;
+}
+
+Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) const {
+  return Lease({.key = remote_key_,
+                .attempt = attempt_,
+                .earlier_attempt_unknown = unknown_for_ && !settled_,
+                .deadline = deadline,
+                .stop_token = held_->stop_token()});
+}
+
+void LeasedCall::run(const Message& message) noexcept {
+  if (outcome_ != Outcome::kNone)
+    return;
+  // Until the function is called nothing can have been done.
+  outcome_ = Outcome::kNotDone;
+  try {
+    call(message);
+  } catch (const NotDone&) {
+    outcome_ = Outcome::kNotDone;
+    error_ = std::current_exception();
+  } catch (const PermanentError&) {
+    outcome_ = Outcome::kNotDone;
+    error_ = std::current_exception();
+  } catch (...) {  // code's may be anything
+    error_ = std::current_exception();
+  }
+  keeper_.ended(*held_);
+}
+
+/// Leaves in outcome_ what an exception means.
+void LeasedCall::call(const Message& message) {
+  const auto deadline = std::chrono::steady_clock::now() + binding_.frame.statement_timeout;
+  keeper_.limit(*held_, deadline);
+  switch (beginning_of(binding_.on_unknown, unknown_for_, binding_.remote_memory)) {
+    case Beginning::kHalt:
+      throw UnknownOutcome(fmt::format(
+          "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
+          "other side about {}, then say so before you resume: pawl leases resolve --config FILE "
+          "{} --not-done, or --done, or --response TEXT",
+          config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
+          remote_key_, shell_word(lease().key)));
+    case Beginning::kReconcile: {
+      auto lease = lease_for(deadline);
+      const auto found = binding_.leased->reconcile(lease, message);
+      if (found.how() == Found::How::kUnknown) {
+        throw NotDone(
+            fmt::format("{}: the other side cannot say yet whether an earlier call did anything",
+                        handlers::handler_text(binding_.label)));
+      }
+      if (found.how() == Found::How::kDone) {
+        response_ = found.response();
+        outcome_ = Outcome::kDone;
+        return;
+      }
+      settled_ = true;
+      break;
+    }
+    case Beginning::kCall:
+      break;
+  }
+  if (held_->stop_token().stop_requested())
+    throw NotDone("the lease of the key ended before the call began");
+  auto lease = lease_for(deadline);
+  outcome_ = Outcome::kUnknown;
+  response_ = binding_.leased->call(lease, message);
+  outcome_ = Outcome::kDone;
+}
+
+}  // namespace pawl::engine

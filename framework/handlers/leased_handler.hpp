@@ -1,0 +1,32 @@
+#pragma once
+
+#include "handlers/handler.hpp"
+#include "pawl/lease.hpp"
+
+namespace pawl::handlers {
+
+/// A handler whose effect is outside of the database: a call under a lease of the message's
+/// idempotency key. Immutable after construction; called by all threads.
+class LeasedHandler : public Handler {
+ public:
+  /// Outside of any transaction. Throws NotDone, PermanentError: nothing was done; anything else:
+  /// nobody knows.
+  virtual Response call(Lease& lease, const Message& message) const = 0;
+
+  [[nodiscard]] virtual bool can_reconcile() const { return false; }
+  /// What is known of earlier attempts on the other side. Throws: nothing (yet).
+  virtual Found reconcile(Lease& lease, const Message& message) const;
+
+  /// Whether record() does anything.
+  [[nodiscard]] virtual bool has_record() const { return false; }
+  /// In the transaction that records the response.
+  virtual void record(pqxx::dbtransaction& transaction, const Message& message,
+                      const Response& response) const;
+
+  /// There is no transaction to apply anything in.
+  Response apply(postgres::Frame& frame, const Message& message,
+                 message::JsonView& json) const final;
+  [[nodiscard]] const LeasedHandler* as_leased_handler() const final { return this; }
+};
+
+}  // namespace pawl::handlers

@@ -1,0 +1,161 @@
+// Handlers whose effect is outside of the database: called under a lease of the message's key.
+#include <signal.h>
+
+#include "charging_world.hpp"
+#include "prelude.hpp"
+#include "process_watch.hpp"
+
+namespace {
+
+std::string event_of(const ApiCall& call) {
+  return call.headers.at("event-id");
+}
+
+/// How often the API was called for this event.
+int calls_for(const PaymentApi& api, const std::string& event) {
+  int count = 0;
+  for (const auto& call : api.calls())
+    count += event_of(call) == event ? 1 : 0;
+  return count;
+}
+
+void wait_for_calls(const PaymentApi& api, std::size_t calls) {
+  wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
+}
+
+}  // namespace
+
+TEST_CASE("each message is called once, under a key of its own, and the answer is stored") {
+  PaymentApi api(false);
+  ChargingWorld charging(2, api);
+  auto& world = charging.world();
+  world.produce(200);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  const auto keys = world.number("SELECT count(*) FROM pawl.idempotency_keys");
+  CHECK(static_cast<std::int64_t>(api.charges_by_key().size()) == keys);
+  CHECK(api.charges() == keys);
+  CHECK(charging.stored() == fmt::format("{} {}", keys, keys));
+  CHECK(charging.leases() == 0);
+  for (const auto& call : api.calls())
+    CHECK(call.key().size() == 64);
+}
+
+TEST_CASE("calls of one partition run side by side, up to the handler's concurrency") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  charging.use("charge", "concurrency = 40\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  // Fewer sessions than calls: none is held while a call runs.
+  world.set("consumer.concurrency=2");
+  for (int i = 0; i < 50; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return api.in_hand() == 40; }, 60s, "40 calls at once");
+  CHECK(charging.leases() == 40);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(api.most_at_once() == 40);
+  CHECK(api.charges() == 50);
+}
+
+TEST_CASE("a process calls no more at a time than leases.calls") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  charging.use("charge", "concurrency = 40\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.set("leases.calls=5");
+  for (int i = 0; i < 20; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return api.in_hand() == 5; }, 60s, "5 calls at once");
+  // No lease is held for what waits for a call.
+  CHECK(charging.leases() == 5);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(api.most_at_once() == 5);
+}
+
+TEST_CASE("what a failed call means") {
+  struct Row {
+    std::string event;
+    ApiAnswer first;
+    int calls;
+    bool dead;
+  };
+  // Of those that were charged the API knows the repetition.
+  const std::vector<Row> rows{
+      {"refused", {.charge = false, .status = 422}, 1, true},
+      {"busy", {.charge = false, .status = 503}, 2, false},
+      {"broken before", {.charge = false, .status = 500}, 2, false},
+      {"broken behind", {.status = 500}, 2, false},
+      {"cut off", {.cut = true}, 2, false},
+  };
+  PaymentApi api(true, [&](const ApiCall& call) {
+    for (const auto& row : rows) {
+      if (event_of(call) == row.event && call.number == 1)
+        return row.first;
+    }
+    return ApiAnswer{};
+  });
+  ChargingWorld charging(1, api);
+  charging.use("charge",
+               "concurrency = 8\norder_by = \"{header:event-id}\"\nthen = \"dead-letter\"");
+  auto& world = charging.world();
+  for (const auto& row : rows)
+    world.produce_one(row.event, 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  for (const auto& row : rows) {
+    INFO(row.event);
+    CHECK(calls_for(api, row.event) == row.calls);
+    CHECK(world.number(fmt::format(
+              "SELECT count(*) FROM pawl.dead_letters WHERE idempotency_key = '{}'", row.event)) ==
+          (row.dead ? 1 : 0));
+  }
+  for (const auto& [key, charges] : api.charges_by_key())
+    CHECK(charges == 1);
+  CHECK(charging.counts() == "4 0 1");
+}
+
+TEST_CASE("after a process died in a call the next one calls under the same key") {
+  const std::string on_unknown = GENERATE("call", "reconcile", "halt");
+  const bool dedupes = on_unknown == "call";
+  CAPTURE(on_unknown);
+  PaymentApi api(dedupes, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
+  ChargingWorld charging(1, api);
+  charging.use("charge", "on_unknown = \"" + on_unknown + "\"");
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.produce_one("event", 1, 0);
+  world.produce_one("another", 1, 0);
+  {
+    const auto process = charging.start();
+    const ShowOnFailure show("killed", *process);
+    wait_for_calls(api, 1);
+    process->kill(SIGKILL);
+    process->wait(20s);
+  }
+  CHECK(charging.leases() == 1);
+  api.release();
+  const auto process = charging.start();
+  const ShowOnFailure show("next", *process);
+  if (on_unknown == "halt") {
+    world.wait_for_state(0, "halted");
+    CHECK_THAT(
+        world.in_register(0, "state_reason"),
+        ContainsSubstring("whether an earlier call for this message did anything is unknown") &&
+            ContainsSubstring("pawl leases resolve --config FILE event --not-done"));
+    CHECK(api.call_count() == 1);
+    return;
+  }
+  world.wait_until_all_processed();
+  CHECK(api.charges() == 2);
+  CHECK(calls_for(api, "event") == (on_unknown == "call" ? 2 : 1));
+  CHECK(charging.stored() == "2 2");
+  CHECK(charging.leases() == 0);
+}
