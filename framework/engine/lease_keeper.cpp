@@ -92,14 +92,15 @@ void LeaseKeeper::ended(HeldLease& held) {
   held.extended_until_ = BootClock::now() + kStoringTime;
 }
 
-void LeaseKeeper::stop_calls() {
-  Held held;
+bool LeaseKeeper::stop_calls() {
   {
     const std::scoped_lock lock(mutex_);
     calls_stopped_ = true;
   }
-  for (const auto& one : live())
+  const auto held = live();
+  for (const auto& one : held)
     one->stop_.request_stop();
+  return !held.empty();
 }
 
 /// Forgets those whose calls have ended.

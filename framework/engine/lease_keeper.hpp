@@ -67,8 +67,8 @@ class LeaseKeeper {
   void limit(HeldLease& held, std::chrono::steady_clock::time_point deadline);
   /// The call has ended; for its outcome to be stored there is a bounded time.
   void ended(HeldLease& held);
-  /// Tells all calls to end, also those to come.
-  void stop_calls();
+  /// Tells all calls to end, also those to come. Whether there were any.
+  bool stop_calls();
 
   [[nodiscard]] std::chrono::milliseconds time() const { return options_.leases.time; }
 

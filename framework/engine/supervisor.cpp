@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll{100};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
+/// For calls to end that were told to, and for what they say to be stored.
+constexpr milliseconds kCallsEnd{2000};
 /// For what background tasks have in hand; what they do not finish, the next process does again.
 constexpr milliseconds kTasksEnd{2000};
 
@@ -390,9 +392,16 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
                        [](const auto& w) { return w->finished(); });
   };
   bool interrupted = false;
+  const auto stop_calls_at = interrupt_at - kCallsEnd;
+  bool calls_asked = false;
+  bool calls_cut = false;
   while (!all_finished()) {
     membership_->poll(milliseconds(20));
     finish_revocation();
+    if (!calls_asked && Clock::now() > stop_calls_at) {
+      calls_asked = true;
+      calls_cut = context_->frame.lease_keeper->stop_calls();
+    }
     if (!interrupted && Clock::now() > interrupt_at) {
       interrupted = true;
       for (const auto& worker : workers_)
@@ -401,7 +410,7 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
       hands_->interrupt();
     }
   }
-  return !interrupted;
+  return !interrupted && !calls_cut;
 }
 
 void Supervisor::leave_group() {

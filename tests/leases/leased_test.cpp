@@ -159,3 +159,166 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
   CHECK(charging.stored() == "2 2");
   CHECK(charging.leases() == 0);
 }
+
+TEST_CASE("of two messages with one key the second waits for the first, and gets its response") {
+  PaymentApi api(false,
+                 [](const ApiCall& call) { return ApiAnswer{.stall = event_of(call) == "twice"}; });
+  ChargingWorld charging(2, api);
+  charging.use("charge",
+               "concurrency = 4\norder_by = \"{header:event-id}\"\nscope = \"one for both\"");
+  auto& world = charging.world();
+  world.produce_one("twice", 1, 0);
+  world.produce_one("twice", 1, 1);
+  for (int i = 0; i < 20; ++i)
+    world.produce_one(fmt::format("other-{}", i), 1, i % 2);
+  const auto first = charging.start();
+  const ShowOnFailure show("first", *first);
+  const auto second = charging.start();
+  const ShowOnFailure show_second("second", *second);
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pawl.messages_ahead"
+                   " WHERE outcome IS NOT NULL") == 20;
+      },
+      60s, "the others to be finished");
+  CHECK(world.processed() == 0);
+  CHECK(calls_for(api, "twice") == 1);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(calls_for(api, "twice") == 1);
+  CHECK(charging.counts() == "21 1 0");
+  const auto response = R"(RESPONSE {"charge":")";
+  CHECK(occurrences(*first, response) + occurrences(*second, response) == 1);
+}
+
+TEST_CASE("what a process did that woke up behind its lease is not recorded, and that is said") {
+  const bool returned = GENERATE(true, false);
+  CAPTURE(returned);
+  PaymentApi api(true, [&](const ApiCall& call) {
+    return ApiAnswer{.stall = call.number == 1, .cut = call.number == 1 && !returned};
+  });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.produce_one("event", 1, 0);
+  const auto frozen = charging.start();
+  const ShowOnFailure show("frozen", *frozen);
+  wait_for_calls(api, 1);
+  frozen->kill(SIGSTOP);
+  const auto next = charging.start();
+  const ShowOnFailure show_next("next", *next);
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 2);
+  api.release();
+  frozen->kill(SIGCONT);
+  frozen->wait_for_output("EVENT warning", 60s);
+  frozen->wait_for_output("the lease of a call was another's before its outcome could be recorded",
+                          60s);
+  wait_until([&] { return world.number("SELECT count(*) FROM pawl.lease_losses") == 1; }, 60s,
+             "the loss to be recorded");
+  CHECK(world.value("SELECT concat_ws(' ', key, returned) FROM pawl.lease_losses") ==
+        (returned ? "event t" : "event f"));
+  CHECK(charging.counts() == "1 0 0");
+  CHECK(charging.stored() == "1 1");
+  CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("what fails when a response is recorded does not repeat the call") {
+  PaymentApi api(false);
+  ChargingWorld charging(1, api);
+  charging.use("charge_record_fails", "concurrency = 4\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.execute("CREATE TABLE refuses AS SELECT 1 AS one");
+  world.produce_one("poison", 5, 0);
+  world.produce_one("event", 7, 0);
+  {
+    const auto process = charging.start();
+    const ShowOnFailure show("consumer", *process);
+    world.wait_for_state(0, "halted");
+    process->kill(SIGTERM);
+    process->wait(30s);
+  }
+  CHECK(world.number("SELECT count(*) FROM ledger") == 1);
+  CHECK(world.value("SELECT concat_ws(' ', key, done, owner IS NULL) FROM pawl.leases") ==
+        "poison t t");
+  world.execute("DELETE FROM refuses");
+  charging.drain();
+  CHECK(calls_for(api, "poison") == 1);
+  CHECK(world.number("SELECT sum(amount) FROM ledger") == 12);
+  CHECK(charging.stored() == "2 2");
+  CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("a call whose partition moves meanwhile is recorded, and the new owner finds that") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  // As a new owner does it.
+  world.execute(
+      "SELECT pawl.raise_fence(consumer_id, topic, partition, owner_epoch + 1) FROM "
+      "pawl.processed_kafka_offsets");
+  world.execute("UPDATE pawl.processed_kafka_offsets SET owner_epoch = owner_epoch + 1");
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(charging.counts() == "0 1 0");
+  CHECK(api.call_count() == 1);
+  CHECK(charging.stored() == "1 1");
+}
+
+TEST_CASE("what a call brought survives a restart of PostgreSQL while it ran") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  PostgresServer server;
+  ChargingWorld charging(1, api, &server);
+  auto& world = charging.world();
+  world.set("leases.time=60s");
+  for (int i = 0; i < 5; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  charging.use("charge", "concurrency = 5\norder_by = \"{header:event-id}\"");
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 5);
+  server.stop(StopMode::kImmediate);
+  api.release();
+  wait_until([&] { return api.in_hand() == 0; }, 60s, "the calls to end");
+  server.start();
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 5);
+  CHECK(charging.stored() == "5 5");
+  CHECK(charging.counts() == "5 0 0");
+}
+
+TEST_CASE("a call in hand when the process is asked to end gets its time, and no more") {
+  const bool in_time = GENERATE(true, false);
+  CAPTURE(in_time);
+  PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.set(in_time ? "consumer.shutdown_timeout=60s" : "consumer.shutdown_timeout=8s");
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  process->kill(SIGTERM);
+  if (in_time) {
+    process->wait_for_output("STOPPING", 60s);
+    api.release();
+    CHECK(process->wait(60s).code == 0);
+    CHECK(charging.counts() == "1 0 0");
+    CHECK(charging.leases() == 0);
+    return;
+  }
+  CHECK(process->wait(60s).code == 5);
+  // Given back: nobody waits for its end.
+  CHECK(world.value("SELECT concat_ws(' ', owner IS NULL, unknown_since IS NOT NULL) FROM "
+                    "pawl.leases") == "t t");
+  api.release();
+  charging.drain();
+  CHECK(api.call_count() == 2);
+  CHECK(api.charges() == 1);
+  CHECK(charging.leases() == 0);
+}

@@ -457,6 +457,8 @@ int main(int argc, char** argv) {
       int signal = 0;
       ::sigwait(&signals, &signal);
       consumer.stop();
+      std::printf("STOPPING\n");
+      std::fflush(stdout);
     }).detach();
     const auto result = consumer.run();
     std::printf("ENDED %d\n", static_cast<int>(result));

@@ -14,7 +14,8 @@ namespace pawl::test {
 /// Payments in Kafka that a leased handler charges at an API.
 class ChargingWorld {
  public:
-  ChargingWorld(int partitions, PaymentApi& api) : world_(partitions), api_(api) {
+  ChargingWorld(int partitions, PaymentApi& api, testing::PostgresServer* server = nullptr)
+      : world_(partitions, server), api_(api) {
     use("charge");
     world_.set("leases.time=2s");
   }
