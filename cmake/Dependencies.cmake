@@ -2,7 +2,7 @@
 # configuration, so that both see the same libraries.
 #
 # Targets that are there afterwards:
-#   Threads::Threads  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
+#   Threads::Threads  CURL::libcurl  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
 #   RdKafka::rdkafka (the C library)  fmt::fmt  spdlog::spdlog  simdjson::simdjson
 #   tomlplusplus::tomlplusplus  CLI11::CLI11  nlohmann_json::nlohmann_json
 #   Catch2::Catch2  Catch2::Catch2WithMain (only with PAWL_BUILD_TESTS)
@@ -57,6 +57,7 @@ endforeach()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 pawl_find_package(Threads)
 pawl_find_package(OpenSSL)
+pawl_find_package(CURL 7.85)
 pawl_find_package(PostgreSQL)
 pawl_find_package(libpqxx 7.10)
 pawl_find_package(RdKafka 2.12)

@@ -748,6 +748,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .example = R"("app.apply_refund")"},
 
     {.section = "handler",
+     .name = "http",
+     .field = OtherField{read_http, http_value},
+     .values = "a table",
+     .meaning = "An HTTP request for each message, [under a lease](effects.md#http), instead of "
+                "`sql`.",
+     .example =
+         R"({ url = "https://api.example/charges/{/account}", headers = { Authorization = "Bearer ${file:token}" }, json = { amount = "{/amount}" } })"},
+
+    {.section = "handler",
      .name = "retention",
      .field = OtherField{read_retention, retention_value},
      .values = R"(`"0s"`, `"1s"` to `"3650d"`)",

@@ -54,7 +54,8 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kCount:
       return count_and_decide(partition, attempt);
     case What::kRetry:
-      return partition.rest(wait_before_retry(options_of(attempt), partition.head().attempts));
+      return partition.rest(std::max(
+          failure.retry_after, wait_before_retry(options_of(attempt), partition.head().attempts)));
     case What::kSetAside:
       return set_aside(partition, attempt);
     case What::kHaltAtMessage:

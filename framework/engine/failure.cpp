@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <pqxx/except>
 
 #include "dead_letters/store/dead_letters.hpp"
@@ -111,6 +112,11 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure = permanent(e.what(), ledger::dead_reason::kUndecodable);
   } catch (const PermanentError& e) {
     failure = permanent(e.what(), ledger::dead_reason::kPermanent);
+  } catch (const NotDone& e) {
+    failure.text = one_line(e.what());
+    failure.reason = ledger::dead_reason::kError;
+    failure.retry_after =
+        std::min<std::chrono::milliseconds>(e.retry_after(), std::chrono::hours(1));
   } catch (const std::exception& e) {
     failure.text = one_line(e.what());
     failure.reason = ledger::dead_reason::kError;

@@ -32,6 +32,8 @@ struct Failure {
   std::string reason = {};  ///< ledger::dead_reason, for counts and filters
   /// The key is another attempt's for now, which is no failure; after that it is asked for again.
   std::optional<std::chrono::milliseconds> pending = {};
+  /// Not before that it is worth another attempt.
+  std::chrono::milliseconds retry_after{0};
   bool only_operator = false;  ///< what was done an operator must say
 
   /// What failures in a row must share to open the breaker.

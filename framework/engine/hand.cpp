@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/halt_texts.hpp"
@@ -257,8 +258,9 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kCount:
       return count_and_decide(errand, attempt);
     case What::kRetry:
-      return later(wait_before_retry(failure_options(context_.options, attempt),
-                                     errand.entry->head.attempts));
+      return later(std::max(failure.retry_after,
+                            wait_before_retry(failure_options(context_.options, attempt),
+                                              errand.entry->head.attempts)));
     case What::kSetAside:
       return set_aside(errand, attempt);
     case What::kHaltAtMessage:

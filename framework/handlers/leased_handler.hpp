@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "handlers/handler.hpp"
 #include "pawl/lease.hpp"
 
@@ -12,6 +14,9 @@ class LeasedHandler : public Handler {
   /// Outside of any transaction. Throws NotDone, PermanentError: nothing was done; anything else:
   /// nobody knows.
   virtual Response call(Lease& lease, const Message& message) const = 0;
+
+  /// Its calls of this process at a time; 0: as many as there are of all handlers together.
+  [[nodiscard]] virtual std::uint32_t max_calls() const { return 0; }
 
   [[nodiscard]] virtual bool can_reconcile() const { return false; }
   /// What is known of earlier attempts on the other side. Throws: nothing (yet).

@@ -9,6 +9,7 @@
 #include "handlers/batch_sql_handler.hpp"
 #include "handlers/code_handler.hpp"
 #include "handlers/function_handler.hpp"
+#include "handlers/http/http_handler.hpp"
 #include "handlers/leased_code_handler.hpp"
 #include "handlers/sql_handler.hpp"
 #include "handlers/statement_handler.hpp"
@@ -83,6 +84,8 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
+  if (!options.http.empty())
+    return std::make_unique<HttpHandler>(label, options.http, max_response);
   const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(label, inside(arounds, label, *function));

@@ -48,7 +48,13 @@ class Lease {
 /// leaves it unknown whether it did anything.
 class NotDone : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// `retry_after`: not before that it is worth trying again, up to an hour.
+  explicit NotDone(const std::string& what, std::chrono::milliseconds retry_after = {})
+      : std::runtime_error(what), retry_after_(retry_after) {}
+  [[nodiscard]] std::chrono::milliseconds retry_after() const { return retry_after_; }
+
+ private:
+  std::chrono::milliseconds retry_after_;
 };
 
 /// What the other side says of an earlier attempt that is unknown.

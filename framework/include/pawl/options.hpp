@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -287,6 +288,51 @@ struct SqlResponse {
   }
 };
 
+/// A text with placeholders for a message's parts, and ${NAME} or ${file:PATH} as they were
+/// written: what they stand for is looked up when it is needed.
+struct HttpText {
+  std::string written;
+  std::string folder;  ///< where a relative PATH begins
+
+  [[nodiscard]] bool empty() const { return written.empty(); }
+  friend bool operator==(const HttpText&, const HttpText&) = default;
+};
+
+/// A leased handler without code: one HTTP request for each message (docs/effects.md).
+struct HttpOptions {
+  std::string method = "POST";
+  HttpText url;                             ///< empty: the handler has no request
+  std::map<std::string, HttpText> headers;  ///< by name
+  HttpText body;
+  /// JSON whose strings are templates; empty: `body` counts.
+  HttpText json;
+  /// The header that carries Lease::key(); empty: none does.
+  std::string key_header = "Idempotency-Key";
+  /// Statuses, as "200,201" or "2xx"; what is in none of them is permanent.
+  std::string success = "2xx";
+  std::string retry = "408,425,429,5xx";
+  std::string permanent;
+  /// Requests of this process to the host at a time; 0: as many as there are calls.
+  std::uint32_t max_calls = 0;
+  /// PEM files; empty: the system's authorities, no client certificate.
+  std::string ca_file;
+  std::string certificate;
+  std::string private_key;
+  SourceLocation where = {};
+
+  [[nodiscard]] bool empty() const { return url.empty(); }
+
+  /// Wherever they were written.
+  friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
+    const auto all = [](const HttpOptions& of) {
+      return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
+                      of.retry, of.permanent, of.max_calls, of.ca_file, of.certificate,
+                      of.private_key);
+    };
+    return all(one) == all(other);
+  }
+};
+
 struct HandlerOptions {
   /// Name under which C++ code registered the handler; for SQL and function handlers a label.
   std::string name;
@@ -297,6 +343,7 @@ struct HandlerOptions {
   SqlResponse response;
   /// A database function to call with the message, e.g. "app.apply_payment".
   std::string function;
+  HttpOptions http;
   /// `sql` takes many messages at once: each placeholder is an array with one element a message.
   bool batch = false;
   // Set: instead of what Options::idempotency says for all handlers.
