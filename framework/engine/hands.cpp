@@ -69,10 +69,23 @@ void Hands::take_back(const HeldPartition* partition) {
     errand.landed(errand, {.how = Landing::How::kLater});
 }
 
+bool Hands::may_call(const Errand& errand) const {
+  const auto& leased = *errand.entry->binding->leased;
+  if (leased.max_calls() == 0)
+    return true;
+  const auto found = calls_to_.find(leased.remote());
+  return found == calls_to_.end() || found->second < leased.max_calls();
+}
+
 /// A lease is taken only where its call can begin at once.
+Hands::Errands::const_iterator Hands::next_call() const {
+  if (calls_ >= context_.options.leases.calls)
+    return leased_.end();
+  return std::ranges::find_if(leased_, [this](const Errand& errand) { return may_call(errand); });
+}
+
 bool Hands::may_begin() const {
-  const bool has_work =
-      !waiting_.empty() || (!leased_.empty() && calls_ < context_.options.leases.calls);
+  const bool has_work = !waiting_.empty() || next_call() != leased_.end();
   // Who has called goes first: its lease may end, and its order key waits.
   return has_work &&
          free_.size() + (context_.options.consumer.concurrency - hands_.size()) > ending_calls_;
@@ -132,19 +145,23 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
     stopping_.wait_until(lock, *next_try, [this] { return ending_; });
     return put_down(std::move(hand));
   }
-  const bool calls = !leased_.empty() && calls_ < context_.options.leases.calls;
+  const auto call = next_call();
+  const bool calls = call != leased_.end();
   if (waiting_.empty() && !calls)
     return put_down(std::move(hand));
   // Both take their turns: neither kind holds up the other.
-  if (calls && (waiting_.empty() || leased_.front().given < waiting_.front().given)) {
-    const auto errand = std::move(leased_.front());
-    leased_.pop_front();
+  if (calls && (waiting_.empty() || call->given < waiting_.front().given)) {
+    const auto errand = *call;
+    leased_.erase(call);
+    auto& calls_to = calls_to_[errand.entry->binding->leased->remote()];
     ++calls_;
+    ++calls_to;
     wake();
     lock.unlock();
     run_leased(errand, std::move(hand));
     lock.lock();
     --calls_;
+    --calls_to;
     wake();
     return;
   }

@@ -4,8 +4,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -42,6 +44,8 @@ class Hands {
   using Errands = std::deque<Errand>;
 
   void run();
+  [[nodiscard]] bool may_call(const Errand& errand) const;
+  [[nodiscard]] Errands::const_iterator next_call() const;
   [[nodiscard]] bool may_begin() const;
   [[nodiscard]] std::size_t most_threads() const;
   void begin_one(std::unique_lock<std::mutex>& lock);
@@ -59,10 +63,11 @@ class Hands {
   std::condition_variable stopping_;   ///< whoever waits for a connection
   // All of it guarded by mutex_:
   Errands waiting_;
-  Errands leased_;                ///< those that wait for a call
-  std::size_t calls_ = 0;         ///< messages with calls that are begun
-  std::size_t ending_calls_ = 0;  ///< calls that have run and wait for a hand
-  std::size_t idle_ = 0;          ///< threads
+  Errands leased_;                               ///< those that wait for a call
+  std::size_t calls_ = 0;                        ///< messages with calls that are begun
+  std::map<std::string, std::size_t> calls_to_;  ///< of them, by LeasedHandler::remote()
+  std::size_t ending_calls_ = 0;                 ///< calls that have run and wait for a hand
+  std::size_t idle_ = 0;                         ///< threads
   bool ending_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Hand>> hands_;

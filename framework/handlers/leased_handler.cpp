@@ -4,6 +4,11 @@
 
 namespace pawl::handlers {
 
+const std::string& LeasedHandler::remote() const {
+  static const std::string unknown;
+  return unknown;
+}
+
 Found LeasedHandler::reconcile(Lease& /*lease*/, const Message& /*message*/) const {
   return Found::unknown();
 }

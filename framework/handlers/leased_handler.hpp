@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "handlers/handler.hpp"
 #include "pawl/lease.hpp"
@@ -15,7 +16,9 @@ class LeasedHandler : public Handler {
   /// nobody knows.
   virtual Response call(Lease& lease, const Message& message) const = 0;
 
-  /// Its calls of this process at a time; 0: as many as there are of all handlers together.
+  /// Who is called, as far as that is known: "https://api.example". Empty: it is not.
+  [[nodiscard]] virtual const std::string& remote() const;
+  /// It calls only where fewer calls of this process to that one are in hand; 0: always.
   [[nodiscard]] virtual std::uint32_t max_calls() const { return 0; }
 
   [[nodiscard]] virtual bool can_reconcile() const { return false; }

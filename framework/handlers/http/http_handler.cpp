@@ -197,6 +197,7 @@ class HttpHandler::Connection {
 HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::size_t max_response)
     : label_(std::move(label)),
       request_(options),
+      remote_(request_.origin()),
       statuses_{StatusSet::parse(options.success).value(), StatusSet::parse(options.retry).value(),
                 StatusSet::parse(options.permanent).value()},
       key_header_(options.key_header),
@@ -263,7 +264,7 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
 
 std::string HttpHandler::probe() const {
   auto connection = take();
-  const auto answer = connection->connect(*this, request_.origin());
+  const auto answer = connection->connect(*this, remote_);
   return answer.code == CURLE_OK ? "" : answer.text;
 }
 

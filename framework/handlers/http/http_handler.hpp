@@ -24,7 +24,7 @@ class HttpHandler final : public LeasedHandler {
 
   /// Connects to the host and sends nothing. Empty: that works; else why it does not.
   [[nodiscard]] std::string probe() const;
-  [[nodiscard]] std::string origin() const { return request_.origin(); }
+  [[nodiscard]] const std::string& remote() const override { return remote_; }
 
  private:
   class Connection;
@@ -34,6 +34,7 @@ class HttpHandler final : public LeasedHandler {
 
   std::string label_;
   RequestTemplate request_;
+  std::string remote_;
   StatusSets statuses_;
   std::string key_header_;
   std::size_t max_response_;

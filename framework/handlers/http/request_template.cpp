@@ -10,6 +10,7 @@
 
 #include "handlers/http/status_set.hpp"
 #include "message/message_error.hpp"
+#include "pawl/lease.hpp"
 
 namespace pawl::handlers {
 
@@ -239,9 +240,17 @@ HttpRequest RequestTemplate::render(const Message& message, message::JsonView& j
       });
     });
   };
-  for (const auto& [name, value] : headers_)
-    request.headers.push_back(
-        fmt::format("{}: {}", name, value.render(message, json, escape_in_header)));
+  for (const auto& [name, value] : headers_) {
+    const auto text = value.render(message, json, escape_in_header);
+    // Of a file, or the environment.
+    if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
+      throw NotDone(
+          fmt::format("the header {} would have more than one line; let what its ${{...}} "
+                      "stand for be one line",
+                      name));
+    }
+    request.headers.push_back(fmt::format("{}: {}", name, text));
+  }
   request.has_body = has_body_;
   if (json_ != nullptr) {
     render_json(*json_, message, json, request.body);

@@ -17,7 +17,9 @@ constexpr std::string_view kFile = "file:";
 std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open())
-    throw NotDone(fmt::format("the file {} cannot be read", path.string()));
+    throw NotDone(
+        fmt::format("the file {} cannot be read; give the path of a file that this user may read",
+                    path.string()));
   std::ostringstream content;
   content << file.rdbuf();
   std::string text = content.str();
