@@ -19,6 +19,7 @@ inline constexpr std::string_view kDeadLetter = "dead-letter";
 inline constexpr std::string_view kBreaker = "breaker";
 inline constexpr std::string_view kProbation = "probation";
 inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
+inline constexpr std::string_view kLeaseLost = "lease-lost";
 inline constexpr std::string_view kTopicRefused = "topic-refused";
 inline constexpr std::string_view kOutboxRefused = "outbox-refused";
 inline constexpr std::string_view kOutboxLate = "outbox-late";
