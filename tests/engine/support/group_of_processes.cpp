@@ -10,6 +10,16 @@ namespace pawl::test {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// One that has not come to its main() would die of the signal.
+void ask_to_leave(testing::ChildProcess& process) {
+  process.wait_for_output("STARTED", 60s);
+  process.kill(SIGTERM);
+}
+
+}  // namespace
+
 testing::ChildProcess& GroupOfProcesses::join(std::vector<std::string> arguments) {
   members_.push_back(world_.start({.arguments = std::move(arguments)}));
   return *members_.back();
@@ -22,7 +32,7 @@ void GroupOfProcesses::retire(std::size_t index) {
 }
 
 void GroupOfProcesses::leave(std::size_t index) {
-  members_.at(index)->kill(SIGTERM);
+  ask_to_leave(*members_.at(index));
   require_clean_end(*members_.at(index));
   retire(index);
 }
@@ -35,14 +45,14 @@ void GroupOfProcesses::require_clean_end(testing::ChildProcess& process) {
 }
 
 void GroupOfProcesses::send_away_oldest() {
-  members_.front()->kill(SIGTERM);
+  ask_to_leave(*members_.front());
   leaving_.push_back(std::move(members_.front()));
   members_.pop_front();
 }
 
 void GroupOfProcesses::leave_all() {
   for (const auto& member : members_)
-    member->kill(SIGTERM);
+    ask_to_leave(*member);
   while (!members_.empty()) {
     if (members_.front()->running()) {
       leave(0);

@@ -421,11 +421,14 @@ pawl::Registry handlers(bool prepare, bool around) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // First of all: a test may ask it to stop before it has read its arguments.
+  // First of all: a test may ask it to stop before it has read its arguments. Before main() it would
+  // die of that.
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::printf("STARTED\n");
+  std::fflush(stdout);
   auto observer = std::make_shared<TestObserver>();
   std::string config;
   std::vector<std::string> overrides;
