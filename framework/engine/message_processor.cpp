@@ -413,6 +413,13 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
   const bool begun = begin_with_lock(frame, hand);
   context_.leases.record(request_, call.lease(), call.subject(), call.response(),
                          session.durable_commit());
+  if (!begun && !leased.has_record()) {
+    // Nothing needs an answer before COMMIT.
+    emit_step(Step::kClaimed, hand);
+    emit_step(Step::kHandled, hand);
+    frame.begin_later(std::exchange(request_, {}));
+    return finish(frame, hand, "", Outcome::kApplied);
+  }
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
