@@ -118,11 +118,12 @@ BEGIN
         RETURN QUERY SELECT 'finished', NULL::integer, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
         RETURN;
     END IF;
-    IF held.payload_hash <> p_payload_hash AND NOT p_any_payload THEN
-        RETURN QUERY
-        SELECT 'conflict', NULL::integer, NULL::bigint, NULL::bytea,
-               format('%s [%s] offset %s', t.topic, held.partition, held.kafka_offset), NULL::bigint
-          FROM (SELECT 1) one LEFT JOIN pawl.consumer_topics t ON t.source_id = held.source_id;
+    IF held.owner = p_owner AND held.token = p_token THEN
+        -- Asked for before; the answer was lost on its way.
+        UPDATE pawl.leases l SET lease_until = until WHERE l.scope_id = p_scope_id AND l.key = p_key;
+        RETURN QUERY SELECT CASE WHEN held.done THEN 'done' ELSE 'mine' END, held.attempt,
+                            floor(extract(epoch FROM clock_timestamp() - held.unknown_since) * 1000)::bigint,
+                            held.response, NULL, NULL::bigint;
         RETURN;
     END IF;
     IF held.owner IS NOT NULL AND held.lease_until > clock_timestamp() THEN
@@ -133,6 +134,13 @@ BEGIN
     -- Whose lease has ended without a word may have called, or may be about to.
     first := CASE WHEN held.owner IS NOT NULL AND NOT held.done
                   THEN least(held.unknown_since, held.begun_at) ELSE held.unknown_since END;
+    IF held.payload_hash <> p_payload_hash AND NOT p_any_payload AND (held.done OR first IS NOT NULL) THEN
+        RETURN QUERY
+        SELECT 'conflict', NULL::integer, NULL::bigint, NULL::bytea,
+               format('%s [%s] offset %s', t.topic, held.partition, held.kafka_offset), NULL::bigint
+          FROM (SELECT 1) one LEFT JOIN pawl.consumer_topics t ON t.source_id = held.source_id;
+        RETURN;
+    END IF;
     UPDATE pawl.leases l
        SET owner = p_owner, token = p_token, lease_until = until,
            attempt = held.attempt + (NOT held.done)::integer,
@@ -210,9 +218,9 @@ BEGIN
 END
 $$;
 
--- The attempt has ended without being recorded: 'not done' (this attempt did nothing), 'unknown', or 'done' with its
--- response, which the next attempt records. p_settled: what earlier attempts did is known now as well, to be nothing.
--- False: the lease is not the caller's any more.
+-- The attempt has ended without being recorded: 'not begun' (and is not counted), 'not done' (this attempt did nothing),
+-- 'unknown', or 'done' with its response, which the next attempt records. p_settled: what earlier attempts did is known
+-- now as well, to be nothing. May be repeated. False: the lease is not the caller's any more.
 CREATE FUNCTION pawl.give_back_lease(
     p_scope_id integer, p_key text, p_owner text, p_token bigint, p_outcome text, p_settled boolean,
     p_response bytea)
@@ -223,13 +231,15 @@ BEGIN
     UPDATE pawl.leases l
        SET owner = NULL, lease_until = NULL, changed_at = clock_timestamp(),
            done = p_outcome = 'done', response = p_response,
+           attempt = l.attempt - (p_outcome = 'not begun' AND l.owner IS NOT NULL)::integer,
            unknown_since = CASE p_outcome
                                WHEN 'done' THEN NULL
                                WHEN 'unknown' THEN CASE WHEN p_settled THEN l.begun_at
                                                         ELSE least(l.unknown_since, l.begun_at) END
                                ELSE CASE WHEN NOT p_settled THEN l.unknown_since END
                            END
-     WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.owner = p_owner AND l.token = p_token;
+     WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.token = p_token
+       AND (l.owner = p_owner OR l.owner IS NULL);
     RETURN FOUND;
 END
 $$;

@@ -99,8 +99,10 @@ class Listing {
     const std::string from = where(node);
     if (node == nullptr && option.own != nullptr)
       node = node_of(option.option());
-    Node value =
-        node != nullptr && holds_reference(*node) ? as_written(*node) : value_of(option, settings);
+    // A table of the handler's own says by itself what may be shown of it.
+    Node value = node != nullptr && holds_reference(*node) && node->kind != Node::Kind::kTable
+                     ? as_written(*node)
+                     : value_of(option, settings);
     redact(value, option.shown);
     listed_.push_back({std::move(name), std::move(value), from, ""});
   }

@@ -258,7 +258,12 @@ std::optional<nlohmann::json> json_of(const Node& node, const std::string& optio
     case Node::Kind::kBoolean:
       return node.boolean;
     case Node::Kind::kFloat: {
-      auto number = nlohmann::json::parse(node.written, nullptr, false);
+      // TOML has signs and underscores that JSON has not.
+      auto written = node.written;
+      std::erase(written, '_');
+      if (written.starts_with('+'))
+        written.erase(0, 1);
+      auto number = nlohmann::json::parse(written, nullptr, false);
       if (number.is_number())
         return number;
       break;
@@ -291,9 +296,10 @@ std::optional<nlohmann::json> json_of(const Node& node, const std::string& optio
   return std::nullopt;
 }
 
-constexpr std::array<std::string_view, 14> kHttpKeys{
-    "method", "url",       "headers", "json",      "body",    "key_header",  "success",
-    "retry",  "permanent", "timeout", "max_calls", "ca_file", "certificate", "private_key"};
+constexpr std::array<std::string_view, 15> kHttpKeys{
+    "method",     "url",       "headers", "json",        "body",
+    "key_header", "success",   "retry",   "permanent",   "not_done",
+    "timeout",    "max_calls", "ca_file", "certificate", "private_key"};
 
 }  // namespace
 
@@ -333,6 +339,7 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("success", out.success);
   reader.text("retry", out.retry);
   reader.text("permanent", out.permanent);
+  reader.text("not_done", out.not_done);
   reader.duration("timeout", settings.handler.timeout);
   reader.count("max_calls", out.max_calls);
   reader.text("ca_file", out.ca_file);
@@ -340,6 +347,22 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("private_key", out.private_key);
   report_unknown_keys(*node, option, "http", kHttpKeys, findings);
 }
+
+namespace {
+
+/// Whoever writes a secret out, instead of ${...}, does not want it shown.
+std::string shown_header(const std::string& written) {
+  return written.find('{') != std::string::npos ? written : "***";
+}
+
+std::string shown_url(const std::string& written) {
+  const auto query = written.find('?');
+  if (query == std::string::npos || written.find('{', query) != std::string::npos)
+    return written;
+  return written.substr(0, query) + "?***";
+}
+
+}  // namespace
 
 Node http_value(Settings& settings) {
   const HttpOptions& http = settings.handler.http;
@@ -349,10 +372,10 @@ Node http_value(Settings& settings) {
       table.members.emplace(name, text_value(value));
   };
   add("method", http.method);
-  add("url", http.url.written);
+  add("url", shown_url(http.url.written));
   Node headers;
   for (const auto& [name, value] : http.headers)
-    headers.members.emplace(name, text_value(value.written));
+    headers.members.emplace(name, text_value(shown_header(value.written)));
   if (!headers.members.empty())
     table.members.emplace("headers", std::move(headers));
   add("json", http.json.written);
@@ -361,6 +384,7 @@ Node http_value(Settings& settings) {
   add("success", http.success);
   add("retry", http.retry);
   add("permanent", http.permanent);
+  add("not_done", http.not_done);
   if (http.max_calls > 0)
     table.members.emplace("max_calls", integer_value(http.max_calls));
   add("ca_file", http.ca_file);

@@ -53,6 +53,9 @@ class Replay {
   /// Throws FatalError when PostgreSQL cannot be used.
   ReplayResult one(const ledger::DeadLetter& letter);
 
+  /// It has called, and could not store the outcome yet: the same letter goes on with that.
+  [[nodiscard]] bool has_call() const { return processor_.has_call(); }
+
   /// Who would get it; nullptr: none of the handlers, or its message cannot be had.
   const handlers::Binding* handler_of(const ledger::DeadLetter& letter);
 

@@ -121,7 +121,9 @@ bool RetryTask::try_to(const std::function<bool()>& what) {
     warn(error.what());
   }
   session_.reset();
-  replay_.reset();
+  // A call that it made is not to be made again.
+  if (!replay_ || !replay_->has_call())
+    replay_.reset();
   return false;
 }
 

@@ -7,6 +7,7 @@
 
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/leased_call.hpp"
+#include "handlers/leased_handler.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -117,6 +118,10 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure.reason = ledger::dead_reason::kError;
     failure.retry_after =
         std::min<std::chrono::milliseconds>(e.retry_after(), std::chrono::hours(1));
+  } catch (const handlers::UnknownAnswer& e) {
+    failure.text = one_line(e.what());
+    failure.reason = ledger::dead_reason::kError;
+    failure.retry_after = e.retry_after();
   } catch (const std::exception& e) {
     failure.text = one_line(e.what());
     failure.reason = ledger::dead_reason::kError;

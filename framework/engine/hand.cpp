@@ -132,9 +132,6 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
     return later({});
   if (auto landing = refused(errand))
     return *std::move(landing);
-  // A message on probation runs alone: the call counts as well.
-  if (!context_.gate.among_others())
-    return later(kGateRetry);
   const auto& partition = *errand.partition;
   Subject subject;
   try {
@@ -144,8 +141,9 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
     {
       const auto watched =
           session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
-      call = processor_.prepare_call(
-          *session_, {message, partition.source, errand.entry->item.leader_epoch, finish}, subject);
+      MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
+      step.asked = &errand.entry->asked;
+      call = processor_.prepare_call(*session_, step, subject);
     }
     backoff_.reset();
     last_used_ = WorkerSession::Clock::now();
@@ -196,11 +194,18 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
     attempt.offset = errand.entry->offset();
     attempt.subject = std::move(subject);
-    if (call.ended())
+    if (call.ended() || call.is_given_up())
       return follow(errand, attempt);
     // What the call brought is not to be lost with the connection.
-    if (attempt.failure.kind == postgres::FailureClass::kConnection)
+    if (attempt.failure.kind == postgres::FailureClass::kConnection) {
       session_.lose(attempt.failure.text);
+    } else {
+      if (is_stale_statement(attempt.failure))
+        session_.renew();
+      const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
+                                    attempt.failure.text, sqlstate_text(attempt.failure));
+      emit(errand, warning_event(Warning::kFailureNotStored, text));
+    }
     wait = backoff_.next();
     return std::nullopt;
   }

@@ -11,6 +11,9 @@ namespace {
 /// Each takes a thread, and so many threads are more than any machine runs.
 constexpr std::size_t kMostThreads = 8192;
 
+/// How long to wait before asking again whether a message may run.
+constexpr std::chrono::milliseconds kGateRetry{20};
+
 bool is_leased(const Errand& errand) {
   const auto* binding = errand.entry->binding;
   return binding != nullptr && binding->leased != nullptr;
@@ -180,7 +183,12 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
 }
 
 void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
-  auto begun = hand->begin_call(errand);
+  // Of a message that runs alone others' calls may not be in hand: which of them ended the process
+  // nobody could say.
+  const auto pass = context_.gate.among_others();
+  auto begun = pass ? hand->begin_call(errand)
+                    : std::variant<Landing, std::unique_ptr<LeasedCall>>(
+                          Landing{.how = Landing::How::kLater, .wait = kGateRetry});
   {
     const std::scoped_lock lock(mutex_);
     put_down(std::move(hand));

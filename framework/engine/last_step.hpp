@@ -37,9 +37,10 @@ class LastStep {
 /// Moves the register past a message that came from Kafka.
 class AdvanceStep final : public LastStep {
  public:
+  /// `fence`: the partition's, as it was acquired.
   AdvanceStep(const ledger::OffsetRegister& offsets, const TopicPartition& partition,
-              ledger::Advance advance)
-      : offsets_(offsets), partition_(partition), advance_(std::move(advance)) {}
+              ledger::Advance advance, std::optional<ledger::Fence> fence = std::nullopt)
+      : offsets_(offsets), partition_(partition), advance_(std::move(advance)), fence_(fence) {}
 
   void request(postgres::Request& request, const std::string& transaction,
                ledger::Outcome outcome) const override {
@@ -48,6 +49,7 @@ class AdvanceStep final : public LastStep {
     advance.outcome = outcome;
     offsets_.advance(request, partition_, advance);
   }
+  [[nodiscard]] std::optional<ledger::Fence> fence() const override { return fence_; }
   [[nodiscard]] bool respects_parking() const override { return true; }
   [[nodiscard]] bool may_leave_out() const override { return true; }
 
@@ -55,6 +57,7 @@ class AdvanceStep final : public LastStep {
   const ledger::OffsetRegister& offsets_;
   const TopicPartition& partition_;
   ledger::Advance advance_;
+  std::optional<ledger::Fence> fence_;
 };
 
 /// Finishes a message ahead of the stored offset, which follows.

@@ -61,9 +61,19 @@ LeaseKeeper::~LeaseKeeper() {
   changed_.notify_all();
   if (thread_.joinable())
     thread_.join();
+  if (watch_.joinable())
+    watch_.join();
 }
 
-ledger::KeyLease LeaseKeeper::propose(ledger::ScopeId scope, std::string key) const {
+ledger::KeyLease LeaseKeeper::propose(ledger::ScopeId scope, std::string key) {
+  {
+    // Where the system has no thread to spare, no lease may be taken.
+    const std::scoped_lock lock(mutex_);
+    if (!watch_.joinable())
+      watch_ = std::thread([this] { watch(); });
+    if (!thread_.joinable())
+      thread_ = std::thread([this] { run(); });
+  }
   return {scope, std::move(key), owner_, new_token()};
 }
 
@@ -74,16 +84,20 @@ std::shared_ptr<HeldLease> LeaseKeeper::hold(ledger::KeyLease lease,
   if (calls_stopped_)
     held->stop_.request_stop();
   held_.push_back(held);
-  if (!thread_.joinable())
-    thread_ = std::thread([this] { run(); });
   if (held_.size() == 1)
     changed_.notify_all();
   return held;
 }
 
-void LeaseKeeper::limit(HeldLease& held, std::chrono::steady_clock::time_point deadline) {
+bool LeaseKeeper::begin(HeldLease& held, std::chrono::steady_clock::time_point deadline) {
   const std::scoped_lock lock(mutex_);
   held.deadline_ = deadline;
+  return !held.lost_ && !held.stop_.stop_requested() && BootClock::now() < held.safe_until_;
+}
+
+bool LeaseKeeper::is_over(const HeldLease& held) {
+  const std::scoped_lock lock(mutex_);
+  return BootClock::now() >= held.extended_until_;
 }
 
 void LeaseKeeper::ended(HeldLease& held) {
@@ -128,10 +142,22 @@ void LeaseKeeper::run() {
       if (ending_)
         return;
     }
-    const auto held = live();
-    check_deadlines(held);
     if (BootClock::now() >= next_try_)
-      extend(held);
+      extend(live());
+  }
+}
+
+void LeaseKeeper::watch() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
+      if (!ending_)
+        changed_.wait_for(lock, kTick, [this] { return ending_; });
+      if (ending_)
+        return;
+    }
+    check_deadlines(live());
   }
 }
 
@@ -142,7 +168,7 @@ void LeaseKeeper::check_deadlines(const Held& held) {
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& one : held) {
-      if (boot >= one->safe_until_ || steady >= one->deadline_)
+      if (one->lost_ || boot >= one->safe_until_ || steady >= one->deadline_)
         over.push_back(one);
     }
   }
@@ -178,22 +204,16 @@ void LeaseKeeper::extend(const Held& held) {
     }
     const auto extended = leases_.extend(*session_, owner_, leases, time());
     warned_of_.clear();
-    Held lost;
-    {
-      const std::scoped_lock lock(mutex_);
-      for (std::size_t i = 0; i < due.size(); ++i) {
-        if (extended[i] == ledger::Extended::kExtended)
-          due[i]->safe_until_ = asked_at + time() - margin(time());
-        if (extended[i] == ledger::Extended::kLost)
-          lost.push_back(due[i]);
-      }
+    const std::scoped_lock lock(mutex_);
+    for (std::size_t i = 0; i < due.size(); ++i) {
+      if (extended[i] == ledger::Extended::kExtended)
+        due[i]->safe_until_ = asked_at + time() - margin(time());
+      due[i]->lost_ = extended[i] == ledger::Extended::kLost;
     }
-    for (const auto& one : lost)
-      one->stop_.request_stop();
   } catch (...) {
     const auto failure = explain(std::current_exception(), session_ && session_->alive());
-    if (failure.kind == postgres::FailureClass::kConnection)
-      session_.reset();
+    // Whatever it was, a new one prepares its statements anew.
+    session_.reset();
     next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
     warn(
         fmt::format("the leases of {} calls cannot be extended: {}; it is tried again, and calls "

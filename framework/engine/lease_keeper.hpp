@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -46,11 +47,12 @@ class HeldLease {
   BootClock::time_point safe_until_;  ///< up to then no other can have taken it
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   BootClock::time_point extended_until_ = BootClock::time_point::max();
+  bool lost_ = false;
 };
 
 /// Extends the leases of this process, all in one statement, and tells calls to end whose lease is
-/// lost or cannot be extended in time. Has a thread and a PostgreSQL session, both made when the
-/// first lease is held. Any thread.
+/// lost or cannot be extended in time. Has a PostgreSQL session and a thread for that, and one that
+/// looks at deadlines and waits for nobody; made before the first lease is asked for. Any thread.
 class LeaseKeeper {
  public:
   LeaseKeeper(const Options& options, const Observers& observers);
@@ -59,14 +61,18 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
   /// A lease to ask for, under the name of this process and a new token.
-  [[nodiscard]] ledger::KeyLease propose(ledger::ScopeId scope, std::string key) const;
+  [[nodiscard]] ledger::KeyLease propose(ledger::ScopeId scope, std::string key);
   /// It was given. `asked_at`: before the request was sent.
   [[nodiscard]] std::shared_ptr<HeldLease> hold(ledger::KeyLease lease,
                                                 BootClock::time_point asked_at);
-  /// The call begins now, and is told to end then.
-  void limit(HeldLease& held, std::chrono::steady_clock::time_point deadline);
+  /// The call begins now, and is told to end then. False: it must not begin.
+  [[nodiscard]] bool begin(HeldLease& held, std::chrono::steady_clock::time_point deadline);
   /// The call has ended; for its outcome to be stored there is a bounded time.
   void ended(HeldLease& held);
+  /// That time is over: the lease is extended no more.
+  [[nodiscard]] bool is_over(const HeldLease& held);
+  /// Calls run, or their outcome is not stored yet.
+  [[nodiscard]] bool holds() { return !live().empty(); }
   /// Tells all calls to end, also those to come. Whether there were any.
   bool stop_calls();
 
@@ -76,6 +82,7 @@ class LeaseKeeper {
   using Held = std::vector<std::shared_ptr<HeldLease>>;
 
   void run();
+  void watch();
   [[nodiscard]] Held live();
   void check_deadlines(const Held& held);
   void extend(const Held& held);
@@ -95,7 +102,8 @@ class LeaseKeeper {
   bool calls_stopped_ = false;                  // guarded by mutex_
   bool ending_ = false;                         // guarded by mutex_
   std::atomic<bool> unwanted_{false};           ///< whoever connects is to stop
-  std::thread thread_;                          // made under mutex_
+  std::thread thread_;                          // made under mutex_, as the next one
+  std::thread watch_;
 };
 
 }  // namespace pawl::engine

@@ -71,26 +71,34 @@ Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) cons
 void LeasedCall::run(const Message& message) noexcept {
   if (outcome_ != Outcome::kNone)
     return;
-  // Until the function is called nothing can have been done.
-  outcome_ = Outcome::kNotDone;
+  outcome_ = Outcome::kNotBegun;
   try {
     call(message);
   } catch (const NotDone&) {
-    outcome_ = Outcome::kNotDone;
-    error_ = std::current_exception();
+    not_done(std::current_exception());
   } catch (const PermanentError&) {
-    outcome_ = Outcome::kNotDone;
-    error_ = std::current_exception();
+    not_done(std::current_exception());
   } catch (...) {  // code's may be anything
     error_ = std::current_exception();
   }
   keeper_.ended(*held_);
 }
 
+void LeasedCall::not_done(std::exception_ptr error) {
+  if (outcome_ == Outcome::kUnknown)
+    outcome_ = Outcome::kNotDone;
+  error_ = std::move(error);
+}
+
+void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
+  if (!keeper_.begin(*held_, deadline))
+    throw NotDone("the lease of the key ended before the call began");
+}
+
 /// Leaves in outcome_ what an exception means.
 void LeasedCall::call(const Message& message) {
   const auto deadline = std::chrono::steady_clock::now() + binding_.frame.statement_timeout;
-  keeper_.limit(*held_, deadline);
+  require_lease(deadline);
   switch (beginning_of(binding_.on_unknown, unknown_for_, binding_.remote_memory)) {
     case Beginning::kHalt:
       throw UnknownOutcome(fmt::format(
@@ -118,8 +126,7 @@ void LeasedCall::call(const Message& message) {
     case Beginning::kCall:
       break;
   }
-  if (held_->stop_token().stop_requested())
-    throw NotDone("the lease of the key ended before the call began");
+  require_lease(deadline);
   auto lease = lease_for(deadline);
   outcome_ = Outcome::kUnknown;
   response_ = binding_.leased->call(lease, message);

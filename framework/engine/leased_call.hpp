@@ -50,10 +50,11 @@ enum class Beginning {
 class LeasedCall {
  public:
   enum class Outcome {
-    kNone,     ///< not yet
-    kDone,     ///< with a response
-    kNotDone,  ///< this attempt did nothing; error() says why
-    kUnknown,  ///< nobody knows; error() says what happened
+    kNone,      ///< not yet
+    kDone,      ///< with a response
+    kNotBegun,  ///< nothing was called; error() says why
+    kNotDone,   ///< this attempt did nothing; error() says why
+    kUnknown,   ///< nobody knows; error() says what happened
   };
 
   /// `held`: the lease was given, as `answer` says.
@@ -80,9 +81,13 @@ class LeasedCall {
   /// Its outcome is stored, or the lease is another's: nothing more is to be done.
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
+  /// It cannot be stored for so long that others need not wait for it any more.
+  [[nodiscard]] bool is_given_up() const { return keeper_.is_over(*held_); }
 
  private:
   void call(const Message& message);
+  void not_done(std::exception_ptr error);
+  void require_lease(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] Lease lease_for(std::chrono::steady_clock::time_point deadline) const;
 
   LeaseKeeper& keeper_;

@@ -29,6 +29,21 @@ std::string remote_key(const std::string& scope, const std::string& key) {
   return message::sha256_hex(fmt::format("{}:{}{}", scope.size(), scope, key));
 }
 
+ledger::GivenBack known_of(const LeasedCall& call) {
+  switch (call.outcome()) {
+    case LeasedCall::Outcome::kDone:
+      return ledger::GivenBack::kDone;
+    case LeasedCall::Outcome::kNotDone:
+      return ledger::GivenBack::kNotDone;
+    case LeasedCall::Outcome::kNone:
+    case LeasedCall::Outcome::kNotBegun:
+      return ledger::GivenBack::kNotBegun;
+    case LeasedCall::Outcome::kUnknown:
+      break;
+  }
+  return ledger::GivenBack::kUnknown;
+}
+
 /// Ends a transaction that records a call for a message which is another owner's by now.
 class UnplacedStep final : public LastStep {
  public:
@@ -282,9 +297,13 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   const auto& message = hand.message;
   auto& keeper = *context_.lease_keeper;
   const auto& key = *hand.key_text();
+  const auto scope_id = scopes_.find(session, binding, message.topic(), hand.step->source);
+  auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
+  // Under the same token: the answer may be all that was lost.
+  if (!asked || asked->scope != scope_id || asked->key != key)
+    asked = keeper.propose(scope_id, key);
   ledger::LeaseRequest request;
-  request.lease =
-      keeper.propose(scopes_.find(session, binding, message.topic(), hand.step->source), key);
+  request.lease = *asked;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
                      message.offset()};
   request.time = keeper.time();
@@ -294,6 +313,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
     request.unless_parked = context_.dead_letters.record_key(message);
   const auto asked_at = BootClock::now();
   const auto answer = context_.leases.acquire(session, request);
+  asked.reset();
   switch (answer.how) {
     case How::kFinished:
     case How::kParked:
@@ -332,7 +352,7 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
            of.partition == hand.message.partition() && of.offset == hand.message.offset();
   };
   if (call_ && !is_same(*call_))
-    call_.reset();
+    let_go_of_call(session);
   if (!call_) {
     auto call = acquire_lease(session, hand);
     if (!call)
@@ -356,11 +376,8 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
 /// else it is to be repeated.
 Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
                                       Subject& subject) {
-  using Was = LeasedCall::Outcome;
-  if (call.outcome() != Was::kDone) {
-    const bool unknown = call.outcome() == Was::kUnknown;
-    give_back(session, hand, call,
-              unknown ? ledger::GivenBack::kUnknown : ledger::GivenBack::kNotDone, std::nullopt);
+  if (call.outcome() != LeasedCall::Outcome::kDone) {
+    give_back(session, hand, call, known_of(call), std::nullopt);
     std::rethrow_exception(call.error());
   }
   try {
@@ -389,8 +406,21 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
       const UnplacedStep unplaced(context_.keys);
       const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
       const auto* const placed = std::exchange(hand.step, &step);
-      record_call(session, hand, call, subject);
+      try {
+        record_call(session, hand, call, subject);
+      } catch (const postgres::InDoubt&) {
+        hand.step = placed;
+        call.note_doubt();
+        throw;
+      }
       hand.step = placed;
+      call.end();
+      throw;
+    }
+    if (kind == FailureClass::kTransactionEnded) {
+      // It may have stored all of it, or nothing: the handler took that into its own hands.
+      (void)context_.leases.give_back(session, call.lease(), ledger::GivenBack::kDone,
+                                      call.settled(), call.response());
       call.end();
       throw;
     }
@@ -436,10 +466,23 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
 
 void MessageProcessor::give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
                                  ledger::GivenBack how, const Response& response) {
+  const bool may_be_done = how == ledger::GivenBack::kUnknown || how == ledger::GivenBack::kDone;
   if (!context_.leases.give_back(session, call.lease(), how, call.settled(), response) &&
-      how != ledger::GivenBack::kNotDone)
+      may_be_done)
     lose_lease(session, hand, call);
   call.end();
+}
+
+void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
+  const auto call = std::move(call_);
+  if (!call)
+    return;
+  try {
+    const bool done = call->outcome() == LeasedCall::Outcome::kDone;
+    (void)context_.leases.give_back(session, call->lease(), known_of(*call), call->settled(),
+                                    done ? call->response() : std::nullopt);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its lease ends by itself
+  }
 }
 
 /// Another attempt may have been made beside this one; what this one brought is not recorded.

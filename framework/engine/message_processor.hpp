@@ -30,6 +30,8 @@ struct MessageStep {
   LeasedCall* call = nullptr;
   /// Of a leased handler: prepare_call() has found that there is nothing to call.
   bool nothing_to_call = false;
+  /// Of a leased handler: the lease that was asked for, while it is unknown whether it was given.
+  std::optional<ledger::KeyLease>* asked = nullptr;
 };
 
 /// The message that is processed right after the one in hand. What it views stays where it is.
@@ -63,6 +65,11 @@ class MessageProcessor {
 
   /// Forgets what was read from the database: the connection is a new one.
   void forget() { scopes_.forget(); }
+
+  /// A call was made by process(), and its outcome is not stored yet.
+  [[nodiscard]] bool has_call() const { return call_ != nullptr; }
+  /// Stores for others what is known of it, if that can be: its message is not ours any more.
+  void let_go_of_call(postgres::Session& session) noexcept;
 
   [[nodiscard]] ScopeCache& scopes() { return scopes_; }
 
@@ -124,6 +131,7 @@ class MessageProcessor {
   ScopeCache scopes_;
   /// Made and run by process(), and not recorded yet: the connection broke.
   std::unique_ptr<LeasedCall> call_;
+  std::optional<ledger::KeyLease> asked_;  ///< by process(), as MessageStep::asked
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

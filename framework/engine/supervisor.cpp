@@ -37,6 +37,8 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
 /// As leave() does it, where an exception came before that.
 Supervisor::~Supervisor() {
   monitor_.reset();
+  if (context_)
+    context_->frame.lease_keeper->stop_calls();
   tasks_.clear();
   for (const auto& worker : workers_) {
     worker->stop();
@@ -395,12 +397,15 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
   const auto stop_calls_at = interrupt_at - kCallsEnd;
   bool calls_asked = false;
   bool calls_cut = false;
-  while (!all_finished()) {
+  // Calls whose partition is gone already, and those of retries, get their time as well.
+  const auto& keeper = context_->frame.lease_keeper;
+  const auto calls_run = [&] { return keeper->holds() && Clock::now() < interrupt_at + kCallsEnd; };
+  while (!all_finished() || calls_run()) {
     membership_->poll(milliseconds(20));
     finish_revocation();
     if (!calls_asked && Clock::now() > stop_calls_at) {
       calls_asked = true;
-      calls_cut = context_->frame.lease_keeper->stop_calls();
+      calls_cut = keeper->stop_calls();
     }
     if (!interrupted && Clock::now() > interrupt_at) {
       interrupted = true;
@@ -450,6 +455,7 @@ RunResult Supervisor::leave(RunResult result) {
   tasks_.clear();
   for (const auto& worker : workers_)
     worker->join();
+  context_->frame.lease_keeper->stop_calls();
   // Their mail goes to workers.
   hands_.reset();
   // Its intake wakes workers.

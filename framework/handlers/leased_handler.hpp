@@ -1,12 +1,26 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "handlers/handler.hpp"
 #include "pawl/lease.hpp"
 
 namespace pawl::handlers {
+
+/// A call of which nobody knows whether it did anything.
+class UnknownAnswer : public std::runtime_error {
+ public:
+  /// `retry_after`: as NotDone's.
+  explicit UnknownAnswer(const std::string& what, std::chrono::milliseconds retry_after = {})
+      : std::runtime_error(what), retry_after_(retry_after) {}
+  [[nodiscard]] std::chrono::milliseconds retry_after() const { return retry_after_; }
+
+ private:
+  std::chrono::milliseconds retry_after_;
+};
 
 /// A handler whose effect is outside of the database: a call under a lease of the message's
 /// idempotency key. Immutable after construction; called by all threads.

@@ -47,7 +47,10 @@ TEST_CASE("a message's values can reach no other part of the URL than their own"
   const std::vector<Row> rows{
       {"https://a/b", "{}", "https://a/b"},
       {"https://a/b/{/x}", R"({"x":"c"})", "https://a/b/c"},
-      {"https://a/b/{/x}/d", R"({"x":"../../admin"})", "https://a/b/..%2F..%2Fadmin/d"},
+      {"https://a/b/{/x}/d", R"({"x":"c/d"})", "https://a/b/c%2Fd/d"},
+      {"https://a/b?x={/x}", R"({"x":"../.."})", "https://a/b?x=..%2F.."},
+      {"https://a/b?x={/x}", R"({"x":""})", "https://a/b?x="},
+      {"https://a/b/{/x?}", R"({"x":""})", "https://a/b/"},
       {"https://a/b?x={/x}&y=1", R"({"x":"1&y=2#z"})", "https://a/b?x=1%26y%3D2%23z&y=1"},
       {"https://a/{/x}", R"({"x":"a b\r\nHost: c"})", "https://a/a%20b%0D%0AHost%3A%20c"},
       {"https://a/{/x}", R"({"x":"ü"})", "https://a/%C3%BC"},
@@ -59,7 +62,8 @@ TEST_CASE("a message's values can reach no other part of the URL than their own"
     CAPTURE(row.url, row.value);
     CHECK(render(options(row.url), row.value).url == row.expected);
   }
-  for (const auto* step : {".", ".."}) {
+  for (const auto* step : {".", "..", "../admin", "a/../b", "a/..", "a\\\\..", ""}) {
+    CAPTURE(step);
     CHECK_THROWS_AS(render(options("https://a/b/{/x}"), fmt::format(R"({{"x":"{}"}})", step)),
                     pawl::message::RenderError);
   }
@@ -85,6 +89,9 @@ TEST_CASE("a URL whose host a message could choose is refused, and what is no UR
       {"https://user:secret@a/b", "url: has a user or a password"},
       {"https://a/b#c", "url: has a blank, a control character or a #"},
       {"https://a/b c", "url: has a blank, a control character or a #"},
+      {"https://a/b/../c", "url: has a"},
+      {"https://a/{/b}/./c", "url: has a"},
+      {"https://a/{/b} c", "url: has a blank, a control character or a #"},
       {"https://a/{nothing}", "url: column "},
   };
   for (const auto& row : rows) {
@@ -103,6 +110,36 @@ TEST_CASE("headers hold what a message has, and no line end") {
   CHECK_THROWS_AS(render(http, "{}", std::string("e\0", 2)), pawl::message::RenderError);
   http.headers["No name"] = {"x", ""};
   CHECK(problem(http) == "headers.No name: is no name of a header");
+  http.headers.clear();
+  for (const auto* name : {"Content-Length", "host", "Transfer-Encoding", "expect"}) {
+    http.headers = {{name, {"x", ""}}};
+    CHECK_THAT(problem(http), EndsWith("is for the HTTP client to say"));
+  }
+  http.headers = {{"idempotency-key", {"x", ""}}};
+  CHECK_THAT(problem(http), EndsWith("is what key_header sends"));
+  http.key_header = "";
+  CHECK(problem(http).empty());
+  http.headers = {{"x-a", {"1", ""}}, {"X-A", {"2", ""}}};
+  CHECK_THAT(problem(http), EndsWith("stands twice, in other letters"));
+}
+
+TEST_CASE("methods that libcurl, or the other side, would take for another request") {
+  auto http = options("https://a/b");
+  for (const auto* method : {"post", "HEAD", "CONNECT", "OPTIONS", "", "POST x"}) {
+    http.method = method;
+    CHECK_THAT(problem(http), StartsWith("method: "));
+  }
+  http.method = "GET";
+  CHECK(problem(http).empty());
+  http.json = {"{}", ""};
+  CHECK(problem(http) == "method: has no body");
+}
+
+TEST_CASE("of alternatives the first with a value keeps its type") {
+  auto http = options("https://a/b");
+  http.json = {
+      R"({"a":"{/x|/y}","b":"{header:none|/y}","c":"{header:event-id|/y}","d":"{/z|/x?}"})", ""};
+  CHECK(render(http, R"({"x":null,"y":17})").body == R"({"a":17,"b":17,"c":"e-1","d":null})");
 }
 
 TEST_CASE("JSON bodies keep the types of a message's values, and text stays text") {
@@ -131,6 +168,41 @@ TEST_CASE("a body is a template, and a content type of one's own counts") {
   CHECK(request.headers == std::vector<std::string>{"content-type: text/html"});
   http.json = {"{}", ""};
   CHECK(problem(http) == "body: stands beside json");
+}
+
+TEST_CASE("bodies into which a value could reach further than its place are refused, or escaped") {
+  auto http = options("https://a/b");
+  for (const auto* json : {R"({{"id":"{/x}"}})", R"([{/x}])", R"(  {{ "id": {/x} }})"}) {
+    http.body = {json, ""};
+    CHECK_THAT(problem(http), StartsWith("body: is JSON"));
+  }
+  http.body = {"{/x}", ""};
+  CHECK(problem(http).empty());
+  http.headers["Content-Type"] = {"application/json", ""};
+  CHECK_THAT(problem(http), StartsWith("body: is JSON"));
+  http.headers["Content-Type"] = {"application/x-www-form-urlencoded", ""};
+  http.body = {"a={/x}&b=1", ""};
+  CHECK(problem(http).empty());
+  CHECK(render(http, R"({"x":"1&b=2"})").body == "a=1%26b%3D2&b=1");
+}
+
+TEST_CASE("a host that changes under a running program is not called") {
+  const pawl::testing::TempDir folder;
+  const auto write = [&](const std::string& text) {
+    std::ofstream(folder.path() / "base") << text;
+  };
+  write("https://a");
+  HttpOptions http;
+  http.url = {"${file:base}/b/{/x}", folder.path().string()};
+  CHECK(problem(http).empty());
+  const pawl::handlers::RequestTemplate request(http);
+  write("https://a.evil");
+  pawl::MessageFields fields;
+  fields.value = R"({"x":1})";
+  const pawl::Message message(fields);
+  pawl::message::JsonReader reader;
+  pawl::message::JsonView json(reader, message);
+  CHECK_THROWS_AS(request.render(message, json), pawl::NotDone);
 }
 
 TEST_CASE("${...} is looked up for each request, and is no template") {
@@ -166,7 +238,7 @@ TEST_CASE("lists of statuses") {
 TEST_CASE("what a status says of the call") {
   const pawl::handlers::StatusSets sets{*StatusSet::parse("2xx,409"),
                                         *StatusSet::parse("408,409,425,429,5xx"),
-                                        *StatusSet::parse("501")};
+                                        *StatusSet::parse("425,429,404")};
   struct Row {
     long status;
     StatusMeaning meaning;
@@ -174,10 +246,10 @@ TEST_CASE("what a status says of the call") {
   const std::vector<Row> rows{
       {200, StatusMeaning::kDone},      {204, StatusMeaning::kDone},
       {409, StatusMeaning::kDone},      {301, StatusMeaning::kPermanent},
-      {404, StatusMeaning::kPermanent}, {501, StatusMeaning::kPermanent},
+      {404, StatusMeaning::kPermanent}, {501, StatusMeaning::kUnknown},
       {408, StatusMeaning::kUnknown},   {500, StatusMeaning::kUnknown},
       {504, StatusMeaning::kUnknown},   {425, StatusMeaning::kNotDone},
-      {429, StatusMeaning::kNotDone},   {503, StatusMeaning::kNotDone},
+      {429, StatusMeaning::kNotDone},   {503, StatusMeaning::kUnknown},
       {0, StatusMeaning::kPermanent},   {999, StatusMeaning::kPermanent},
   };
   for (const auto& [status, meaning] : rows) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <new>
 #include <stdexcept>
 #include <stop_token>
 #include <utility>
@@ -19,6 +20,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kConnectTime{10000};
+constexpr std::chrono::duration<long> kMostIdle{20};
+/// An answer that is longer than what is kept is read so much further, for the connection to be
+/// used again.
+constexpr std::size_t kMostDropped = std::size_t{1} << 20U;
 constexpr milliseconds kLongestRetryAfter{std::chrono::hours(1)};
 
 /// For the process, once; libcurl's own clean-up may run before a static's.
@@ -51,11 +56,14 @@ class HttpHandler::Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  enum class Sent { kNo, kOnce, kAgain };
+
   struct Answer {
     CURLcode code = CURLE_OK;
     std::string text;  ///< of what failed
     long status = 0;
     bool sent = false;  ///< some of the request may have left
+    bool full = false;  ///< more of the body came than is kept
     milliseconds retry_after{0};
     std::string body;
   };
@@ -65,7 +73,9 @@ class HttpHandler::Connection {
              std::stop_token stop) {
     curl_easy_reset(handle_);
     body_.clear();
-    sent_ = false;
+    sent_ = Sent::kNo;
+    full_ = false;
+    dropped_ = 0;
     stop_ = std::move(stop);
     most_ = handler.max_response_;
     error_.fill('\0');
@@ -81,11 +91,9 @@ class HttpHandler::Connection {
       set(CURLOPT_POST, 1L);
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
       set(CURLOPT_POSTFIELDS, request.body.c_str());
-    } else if (request.method == "POST") {
+    } else if (request.method != "GET" && request.method != "DELETE") {
       set(CURLOPT_POST, 1L);
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(0));
-    } else if (request.method == "HEAD") {
-      set(CURLOPT_NOBODY, 1L);
     }
     set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     Answer answer;
@@ -95,9 +103,10 @@ class HttpHandler::Connection {
   }
 
   Answer connect(const HttpHandler& handler, const std::string& url) {
-    curl_easy_reset(handle_);
     error_.fill('\0');
     set_up(handler, kConnectTime);
+    // Nothing is requested.
+    set(CURLOPT_PREREQFUNCTION, static_cast<curl_prereq_callback>(nullptr));
     set(CURLOPT_URL, url.c_str());
     set(CURLOPT_CONNECT_ONLY, 1L);
     Answer answer;
@@ -116,7 +125,10 @@ class HttpHandler::Connection {
 
   static void add(HeaderList& headers, const std::string& header) {
     // A header without a value is written with a semicolon for libcurl, which removes it else.
-    const auto line = header.ends_with(": ") ? header.substr(0, header.size() - 2) + ";" : header;
+    const auto colon = header.find(':');
+    const bool empty = colon != std::string::npos && colon + 1 < header.size() &&
+                       header.find_first_not_of(' ', colon + 1) == std::string::npos;
+    const auto line = empty ? header.substr(0, colon) + ";" : header;
     auto* const longer = curl_slist_append(headers.get(), line.c_str());
     if (longer == nullptr)
       throw NotDone("libcurl has no memory for a header");
@@ -131,6 +143,13 @@ class HttpHandler::Connection {
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    // Not those of the environment, which would see what is for the host alone.
+    set(CURLOPT_PROXY, "");
+    // A resolver that hangs is not waited for.
+    set(CURLOPT_QUICK_EXIT, 1L);
+    // One request at a time is on a connection, and of those that idle servers close the old ones.
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    set(CURLOPT_MAXAGE_CONN, kMostIdle.count());
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(time.count()));
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(time, kConnectTime).count()));
     set(CURLOPT_SSL_VERIFYPEER, 1L);
@@ -143,6 +162,8 @@ class HttpHandler::Connection {
     if (!handler.certificate_.empty()) {
       set(CURLOPT_SSLCERT, handler.certificate_.c_str());
       set(CURLOPT_SSLKEY, handler.private_key_.c_str());
+      // Else a terminal would be asked.
+      set(CURLOPT_KEYPASSWD, "");
     }
     set(CURLOPT_WRITEFUNCTION, &Connection::take_body);
     set(CURLOPT_WRITEDATA, this);
@@ -160,8 +181,11 @@ class HttpHandler::Connection {
       answer.retry_after = std::min<milliseconds>(
           kLongestRetryAfter, std::chrono::seconds(std::min<curl_off_t>(seconds, 3600)));
     }
-    answer.sent = sent_;
-    answer.text = told(answer.code, error_.data());
+    answer.sent = sent_ != Sent::kNo;
+    answer.full = full_;
+    answer.text = sent_ == Sent::kAgain
+                      ? "the connection that was kept open was closed by the other side"
+                      : told(answer.code, error_.data());
     answer.body = std::move(body_);
   }
 
@@ -169,16 +193,23 @@ class HttpHandler::Connection {
     auto& connection = *static_cast<Connection*>(self);
     const auto bytes = size * count;
     const auto room = connection.most_ - std::min(connection.most_, connection.body_.size());
-    connection.body_.append(data, std::min(room, bytes));
-    return bytes;
+    try {
+      connection.body_.append(data, std::min(room, bytes));
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+    connection.dropped_ += bytes - std::min(room, bytes);
+    connection.full_ = connection.dropped_ > kMostDropped;
+    return connection.full_ ? 0 : bytes;
   }
 
   /// libcurl sends a request once more, by itself, when a connection that was kept open turns out
   /// to be closed. That would be an attempt that nobody knows of.
   static int before_request(void* self, char* /*primary_ip*/, char* /*local_ip*/,
                             int /*primary_port*/, int /*local_port*/) {
-    return std::exchange(static_cast<Connection*>(self)->sent_, true) ? CURL_PREREQFUNC_ABORT
-                                                                      : CURL_PREREQFUNC_OK;
+    auto& sent = static_cast<Connection*>(self)->sent_;
+    sent = sent == Sent::kNo ? Sent::kOnce : Sent::kAgain;
+    return sent == Sent::kOnce ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
   }
 
   static int look_up(void* self, curl_off_t /*to_come*/, curl_off_t /*came*/, curl_off_t /*to_go*/,
@@ -190,7 +221,9 @@ class HttpHandler::Connection {
   std::array<char, CURL_ERROR_SIZE> error_{};
   std::string body_;
   std::size_t most_ = 0;
-  bool sent_ = false;
+  std::size_t dropped_ = 0;
+  Sent sent_ = Sent::kNo;
+  bool full_ = false;
   std::stop_token stop_;
 };
 
@@ -199,7 +232,7 @@ HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::siz
       request_(options),
       remote_(request_.origin()),
       statuses_{StatusSet::parse(options.success).value(), StatusSet::parse(options.retry).value(),
-                StatusSet::parse(options.permanent).value()},
+                StatusSet::parse(options.not_done).value()},
       key_header_(options.key_header),
       max_response_(max_response),
       max_calls_(options.max_calls),
@@ -242,20 +275,24 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   auto answer = connection->run(*this, request, time, lease.stop_token());
   put_back(std::move(connection));
   const auto name = handler_text(label_);
-  if (answer.code != CURLE_OK) {
-    if (!answer.sent)
-      throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
-    throw std::runtime_error(fmt::format(
-        "{}: the request was sent, and its answer is not there: {}", name, answer.text));
-  }
+  if (!answer.sent)
+    throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
+  const auto meaning = meaning_of(answer.status, statuses_);
   const auto what = fmt::format("{}: the answer is {}", name, answer.status);
-  switch (meaning_of(answer.status, statuses_)) {
+  // Of an answer that was cut off the status says as much as of a whole one; only what is to be
+  // kept has to be there.
+  const bool whole = answer.code == CURLE_OK || answer.full;
+  if (answer.status == 0 || (meaning == StatusMeaning::kDone && !whole)) {
+    throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
+                                    name, answer.text));
+  }
+  switch (meaning) {
     case StatusMeaning::kDone:
       return std::move(answer.body);
     case StatusMeaning::kNotDone:
       throw NotDone(what, answer.retry_after);
     case StatusMeaning::kUnknown:
-      throw std::runtime_error(what);
+      throw UnknownAnswer(what, answer.retry_after);
     case StatusMeaning::kPermanent:
       break;
   }
@@ -263,8 +300,8 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
 }
 
 std::string HttpHandler::probe() const {
-  auto connection = take();
-  const auto answer = connection->connect(*this, remote_);
+  Connection connection;
+  const auto answer = connection.connect(*this, remote_);
   return answer.code == CURLE_OK ? "" : answer.text;
 }
 

@@ -32,7 +32,8 @@ struct HttpProblem {
 [[nodiscard]] std::vector<HttpProblem> problems_of(const HttpOptions& options);
 
 /// Makes the request of a message. A value of the message's stands in the URL's path and query, in
-/// headers and in the body, escaped for its place, and can reach no other. Immutable, any thread.
+/// headers, in JSON and in forms, escaped for its place, and can reach no other. In any other body
+/// it stands as it is. Immutable, any thread.
 class RequestTemplate {
  public:
   /// Of options without problems.
@@ -43,19 +44,22 @@ class RequestTemplate {
   /// NotDone for a file that cannot be read.
   [[nodiscard]] HttpRequest render(const Message& message, message::JsonView& json) const;
   /// "https://api.example:8443", what all requests go to.
-  [[nodiscard]] std::string origin() const;
+  [[nodiscard]] const std::string& origin() const { return origin_; }
 
  private:
   struct JsonNode;
 
+  void require_origin(const std::string& url) const;
   void render_json(const JsonNode& node, const Message& message, message::JsonView& json,
                    std::string& out) const;
 
   std::string method_;
   WrittenText url_;
+  std::string origin_;
   std::vector<std::pair<std::string, WrittenText>> headers_;
   WrittenText body_;
   bool has_body_;
+  bool is_form_;
   std::unique_ptr<JsonNode> json_;
 };
 

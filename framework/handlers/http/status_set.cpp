@@ -34,10 +34,9 @@ std::optional<StatusSet> StatusSet::parse(std::string_view text) {
 StatusMeaning meaning_of(long status, const StatusSets& sets) {
   if (sets.success.contains(status))
     return StatusMeaning::kDone;
-  if (sets.permanent.contains(status) || !sets.retry.contains(status))
+  if (!sets.retry.contains(status))
     return StatusMeaning::kPermanent;
-  return status == 425 || status == 429 || status == 503 ? StatusMeaning::kNotDone
-                                                         : StatusMeaning::kUnknown;
+  return sets.not_done.contains(status) ? StatusMeaning::kNotDone : StatusMeaning::kUnknown;
 }
 
 }  // namespace pawl::handlers

@@ -25,17 +25,16 @@ class StatusSet {
 /// What a status says of the call.
 enum class StatusMeaning {
   kDone,
-  kNotDone,    ///< and may be done later: the other side says that it did not begin
+  kNotDone,    ///< and may be done later
   kUnknown,    ///< it may have been done
   kPermanent,  ///< not done, and no attempt can help
 };
 struct StatusSets {
   StatusSet success;
   StatusSet retry;
-  StatusSet permanent;
+  StatusSet not_done;  ///< those of `retry` that say that nothing was done
 };
-/// Of a status in several sets the first of success, permanent and retry counts. 425, 429 and 503
-/// say that nothing was done (RFC 8470, RFC 6585, RFC 9110); of others to be retried nobody knows.
+/// Of a status in several sets the first counts; what is in none is permanent.
 [[nodiscard]] StatusMeaning meaning_of(long status, const StatusSets& sets);
 
 }  // namespace pawl::handlers

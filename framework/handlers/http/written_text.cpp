@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view kFile = "file:";
 
+/// What is empty may be on its way of being written; a secret it is not.
 std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open())
-    throw NotDone(
-        fmt::format("the file {} cannot be read; give the path of a file that this user may read",
-                    path.string()));
+  std::error_code ignored;
+  std::ifstream file;
+  if (!std::filesystem::is_directory(path, ignored))
+    file.open(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
   std::string text = content.str();
@@ -27,6 +27,12 @@ std::string content_of(const std::filesystem::path& path) {
     text.pop_back();
   if (text.ends_with('\r'))
     text.pop_back();
+  if (!file.is_open() || file.bad() || text.empty()) {
+    throw NotDone(
+        fmt::format("the file {} cannot be read, or is empty; give the path of a file "
+                    "that this user may read",
+                    path.string()));
+  }
   return text;
 }
 
@@ -64,7 +70,9 @@ std::string WrittenText::resolve(const Reference& reference) const {
   if (reference.name.starts_with(kFile))
     return content_of(std::filesystem::path(folder_) / reference.name.substr(kFile.size()));
   const char* value = std::getenv(reference.name.c_str());
-  return value == nullptr ? "" : value;
+  if (value == nullptr)
+    throw NotDone(fmt::format("the environment variable {} is not set", reference.name));
+  return value;
 }
 
 std::string WrittenText::render(const Message& message, message::JsonView& json,

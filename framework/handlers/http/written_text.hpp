@@ -13,8 +13,8 @@
 namespace pawl::handlers {
 
 /// A text of the configuration with placeholders for what a message has, and ${NAME} and
-/// ${file:PATH} for what it must not say itself. Files are read anew when they have changed.
-/// Immutable, any thread.
+/// ${file:PATH} for what it must not say itself, which is looked up for each request. Immutable,
+/// any thread.
 class WrittenText {
  public:
   using Escape = message::Template::Escape;

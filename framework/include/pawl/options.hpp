@@ -308,10 +308,14 @@ struct HttpOptions {
   HttpText json;
   /// The header that carries Lease::key(); empty: none does.
   std::string key_header = "Idempotency-Key";
-  /// Statuses, as "200,201" or "2xx"; what is in none of them is permanent.
+  /// Statuses, as "200,201" or "2xx"; of one in several lists the first counts, and what is in none
+  /// is permanent, as are those of `permanent`.
   std::string success = "2xx";
-  std::string retry = "408,425,429,5xx";
+  std::string retry = "408,409,425,429,5xx";
   std::string permanent;
+  /// Those of `retry` that say that nothing was done (RFC 8470, RFC 6585). Not 503, which proxies
+  /// say of requests that they have passed on.
+  std::string not_done = "425,429";
   /// Requests of this process to the host at a time; 0: as many as there are calls.
   std::uint32_t max_calls = 0;
   /// PEM files; empty: the system's authorities, no client certificate.
@@ -326,7 +330,7 @@ struct HttpOptions {
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
-                      of.retry, of.permanent, of.max_calls, of.ca_file, of.certificate,
+                      of.retry, of.permanent, of.not_done, of.max_calls, of.ca_file, of.certificate,
                       of.private_key);
     };
     return all(one) == all(other);

@@ -61,7 +61,7 @@ struct LeaseAnswer {
 };
 
 /// How an attempt ended that was not recorded.
-enum class GivenBack { kNotDone, kUnknown, kDone };
+enum class GivenBack { kNotBegun, kNotDone, kUnknown, kDone };
 
 enum class Extended {
   kExtended,
@@ -90,7 +90,7 @@ class KeyLeases {
               const Response& response, const std::string& durable_commit) const;
 
   /// `settled`: what earlier attempts did is known too, to be nothing. False: the lease is not ours
-  /// any more. Durable.
+  /// any more. Durable; may be repeated.
   bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
                  const Response& response) const;
 
