@@ -53,8 +53,11 @@ class Findings {
 
 class Check {
  public:
-  Check(const Options& options, const Registry& registry)
-      : options_(options), registry_(registry), relays_only_(config::only_relays(options)) {}
+  Check(const Options& options, const Registry& registry, bool probe)
+      : options_(options),
+        registry_(registry),
+        relays_only_(config::only_relays(options)),
+        probe_(probe) {}
 
   int run() {
     findings_.good("configuration");
@@ -65,6 +68,7 @@ class Check {
           "at what `run` does");
     } else {
       make_router();
+      check_remotes();
     }
     check_database();
     check_kafka();
@@ -84,6 +88,7 @@ class Check {
   }
   void check_alerts();
   void make_router();
+  void check_remotes();
   void check_database();
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
@@ -104,6 +109,7 @@ class Check {
   const Options& options_;
   const Registry& registry_;
   const bool relays_only_;  ///< they are for `relay`
+  const bool probe_;        ///< whom the handlers call is connected to
   Findings findings_;
   bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
   std::unique_ptr<handlers::Router> router_;
@@ -136,6 +142,28 @@ void Check::make_router() {
   }
   for (const auto& warning : handlers::key_warnings(*router_))
     findings_.note(warning);
+}
+
+/// Whom the handlers call.
+void Check::check_remotes() {
+  if (!router_)
+    return;
+  for (const auto& binding : router_->bindings()) {
+    if (binding->leased == nullptr || binding->leased->remote().empty())
+      continue;
+    const auto what = fmt::format("{} calls {}", handlers::handler_text(binding->label),
+                                  binding->leased->remote());
+    if (!probe_) {
+      findings_.note(what + ", which was not asked; check --probe connects to it");
+      continue;
+    }
+    const auto problem = binding->leased->probe();
+    if (problem && problem->empty()) {
+      findings_.good(what);
+    } else {
+      findings_.wrong(fmt::format("{}: {}", what, problem.value_or("it cannot be tried")));
+    }
+  }
 }
 
 void Check::check_database() {
@@ -478,8 +506,8 @@ void Check::tell_first_positions(const kafka::Client& client,
   }
 }
 
-int check(const Options& options, const Registry& registry) {
-  return Check(options, registry).run();
+int check(const Options& options, const Registry& registry, bool probe) {
+  return Check(options, registry, probe).run();
 }
 
 }  // namespace
@@ -488,9 +516,12 @@ void add_check(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
       "check", "Look at the configuration, the database and Kafka; change nothing");
   const auto config = add_config_arguments(*command);
-  commands.set_action(command, [&commands, config] {
+  const auto probe = std::make_shared<bool>(false);
+  command->add_flag("--probe", *probe,
+                    "Also connect to the hosts that http handlers call; nothing is requested");
+  commands.set_action(command, [&commands, config, probe] {
     try {
-      return check(config->load_to_relay(), commands.program().registry);
+      return check(config->load_to_relay(), commands.program().registry, *probe);
     } catch (const ConfigErrors& errors) {
       for (const auto& problem : errors.problems())
         std::cout << "WRONG   " << problem << '\n';

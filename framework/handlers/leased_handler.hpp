@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -34,6 +35,10 @@ class LeasedHandler : public Handler {
   [[nodiscard]] virtual const std::string& remote() const;
   /// It calls only where fewer calls of this process to that one are in hand; 0: always.
   [[nodiscard]] virtual std::uint32_t max_calls() const { return 0; }
+
+  /// Connects to remote(), and asks for nothing. Empty: that works; else why it does not. Nullopt:
+  /// it cannot be tried.
+  [[nodiscard]] virtual std::optional<std::string> probe() const { return std::nullopt; }
 
   [[nodiscard]] virtual bool can_reconcile() const { return false; }
   /// What is known of earlier attempts on the other side. Throws: nothing (yet).

@@ -7,6 +7,7 @@
 
 #include "leases/store/view.hpp"
 #include "ledger/idempotency_keys.hpp"
+#include "pawl/errors.hpp"
 #include "postgres/frame.hpp"
 #include "prelude.hpp"
 
@@ -204,7 +205,9 @@ TEST_CASE("an operator resolves what is unknown, and not what is in hand") {
   REQUIRE(found.size() == 1);
   CHECK_THROWS_AS(view.resolve(keys.session(), found[0], true, "x"), pawl::FatalError);
   keys.expire();
-  found = view.list(keys.session(), {.unknown = true}, 10);
+  pawl::ledger::LeaseFilter unknown;
+  unknown.unknown = true;
+  found = view.list(keys.session(), unknown, 10);
   REQUIRE(found.size() == 1);
   CHECK(found[0].expired);
   view.resolve(keys.session(), found[0], true, "by hand");

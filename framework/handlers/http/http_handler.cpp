@@ -299,7 +299,7 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   throw PermanentError(what);
 }
 
-std::string HttpHandler::probe() const {
+std::optional<std::string> HttpHandler::probe() const {
   Connection connection;
   const auto answer = connection.connect(*this, remote_);
   return answer.code == CURLE_OK ? "" : answer.text;

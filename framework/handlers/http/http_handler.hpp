@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,7 @@ class HttpHandler final : public LeasedHandler {
   Response call(Lease& lease, const Message& message) const override;
   [[nodiscard]] std::uint32_t max_calls() const override { return max_calls_; }
 
-  /// Connects to the host and sends nothing. Empty: that works; else why it does not.
-  [[nodiscard]] std::string probe() const;
+  [[nodiscard]] std::optional<std::string> probe() const override;
   [[nodiscard]] const std::string& remote() const override { return remote_; }
 
  private:
