@@ -21,9 +21,9 @@ KeyRetentions key_retentions(const Options& options) {
   std::string buffer;
   for (const auto& handler : options.handlers) {
     const auto own = key_retention(handler, options);
+    const auto configured = handler.scope.value_or(options.idempotency.scope);
     for (const auto& topic : handler.topics) {
-      const auto& scope = scope_name(
-          options.kafka, handler.scope.value_or(options.idempotency.scope), topic, buffer);
+      const auto& scope = scope_name(options.kafka, configured, topic, buffer);
       const auto [entry, added] = retentions.try_emplace({scope, topic}, own);
       if (!added)
         entry->second = longer(entry->second, own);

@@ -33,5 +33,8 @@ struct NoKey {
 [[nodiscard]] const std::string& scope_name(const KafkaOptions& kafka,
                                             const std::string& configured, std::string_view topic,
                                             std::string& buffer);
+/// It would return what is gone by then.
+const std::string& scope_name(const KafkaOptions& kafka, std::string&& configured,
+                              std::string_view topic, std::string& buffer) = delete;
 
 }  // namespace pawl::engine

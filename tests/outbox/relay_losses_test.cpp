@@ -177,7 +177,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   {
     const auto process = outbox.start({"--kill", "outbox_committed:5"});
     const ShowOnFailure show("killed", *process);
-    // Each lane has published something before.
+    // Each lane that has keys has published something before.
     outbox.publish_until_killed(*process);
   }
   std::map<int, std::int64_t> numbers;
@@ -221,6 +221,9 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   for (int lane = 0; lane < 4; ++lane) {
     const auto now = world.number(
         fmt::format("SELECT batch_number FROM pawl.outbox_lanes WHERE lane = {}", lane));
+    // The ten keys of this topic's name may all be in the other lanes.
+    if (now == 0)
+      continue;
     CHECK(now > numbers[lane]);
     CHECK(world.broker().committed_offsets(group(outbox, lane), kStateTopic).at(0).offset == now);
   }

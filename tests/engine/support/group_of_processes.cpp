@@ -10,16 +10,6 @@ namespace pawl::test {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-/// One that has not come to its main() would die of the signal.
-void ask_to_leave(testing::ChildProcess& process) {
-  process.wait_for_output("STARTED", 60s);
-  process.kill(SIGTERM);
-}
-
-}  // namespace
-
 testing::ChildProcess& GroupOfProcesses::join(std::vector<std::string> arguments) {
   members_.push_back(world_.start({.arguments = std::move(arguments)}));
   return *members_.back();
@@ -32,7 +22,7 @@ void GroupOfProcesses::retire(std::size_t index) {
 }
 
 void GroupOfProcesses::leave(std::size_t index) {
-  ask_to_leave(*members_.at(index));
+  members_.at(index)->kill(SIGTERM);
   require_clean_end(*members_.at(index));
   retire(index);
 }
@@ -45,14 +35,14 @@ void GroupOfProcesses::require_clean_end(testing::ChildProcess& process) {
 }
 
 void GroupOfProcesses::send_away_oldest() {
-  ask_to_leave(*members_.front());
+  members_.front()->kill(SIGTERM);
   leaving_.push_back(std::move(members_.front()));
   members_.pop_front();
 }
 
 void GroupOfProcesses::leave_all() {
   for (const auto& member : members_)
-    ask_to_leave(*member);
+    member->kill(SIGTERM);
   while (!members_.empty()) {
     if (members_.front()->running()) {
       leave(0);

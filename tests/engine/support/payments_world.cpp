@@ -147,7 +147,10 @@ std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions
   testing::ChildOptions child;
   child.output = folder_.path() / (name + ".log");
   child.environment = options.environment;
-  return std::make_unique<testing::ChildProcess>(PAWL_TEST_CONSUMER, arguments, child);
+  auto process = std::make_unique<testing::ChildProcess>(PAWL_TEST_CONSUMER, arguments, child);
+  // Before its main() it would die of a SIGTERM.
+  process->wait_for_output("STARTED", std::chrono::seconds(60));
+  return process;
 }
 
 void PaymentsWorld::drain(const ProgramOptions& options) {

@@ -7,11 +7,10 @@
 
 namespace pawl::test {
 
-/// By SIGSTOP, any process.
+/// Whether a signal has stopped the process (state T of proc(5)); it need be no child of ours.
 bool is_stopped(int pid);
 
-/// Waits until the process is stopped by a signal (state T of proc(5)). Throws when it ends
-/// instead.
+/// Waits until is_stopped(). Throws when it ends instead.
 void wait_until_stopped(testing::ChildProcess& process, std::chrono::milliseconds deadline);
 
 /// How often a text occurs in what the process has written so far.
