@@ -137,6 +137,7 @@ void StatusSource::ask_postgres(Status& status) {
     status.outbox = ledger::OutboxView(schema).look(*session_, options_.outbox.alert_age);
     if (!consumer)
       return;
+    status.leases = ledger::LeaseView(schema, consumer->id).count(*session_);
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
     status.differing =
         ledger::differing_topics(ledger::live_processes(*session_, schema, consumer->id));
@@ -158,6 +159,7 @@ void StatusSource::ask_postgres(Status& status) {
     status.partitions.clear();
     status.letters.clear();
     status.outbox.reset();
+    status.leases.reset();
     status.differing.clear();
   }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -296,6 +297,14 @@ std::optional<nlohmann::json> json_of(const Node& node, const std::string& optio
   return std::nullopt;
 }
 
+/// A relative one begins at the folder of the file in which it stands, as in ${file:PATH}.
+void read_path(const Reader& reader, const std::string& key, std::string& out) {
+  reader.text(key, out);
+  const Node* const node = reader.node(key);
+  if (node != nullptr && !out.empty())
+    out = (std::filesystem::path(node->source->folder) / out).string();
+}
+
 constexpr std::array<std::string_view, 15> kHttpKeys{
     "method",     "url",       "headers", "json",        "body",
     "key_header", "success",   "retry",   "permanent",   "not_done",
@@ -340,11 +349,16 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("retry", out.retry);
   reader.text("permanent", out.permanent);
   reader.text("not_done", out.not_done);
+  if (const Node* const timeout = reader.node("timeout");
+      timeout != nullptr && handler.node("timeout") != nullptr) {
+    findings.report(*timeout, reader.option("timeout"), "stands beside the handler's timeout",
+                    "leave one of the two out: both bound the whole call");
+  }
   reader.duration("timeout", settings.handler.timeout);
   reader.count("max_calls", out.max_calls);
-  reader.text("ca_file", out.ca_file);
-  reader.text("certificate", out.certificate);
-  reader.text("private_key", out.private_key);
+  read_path(reader, "ca_file", out.ca_file);
+  read_path(reader, "certificate", out.certificate);
+  read_path(reader, "private_key", out.private_key);
   report_unknown_keys(*node, option, "http", kHttpKeys, findings);
 }
 

@@ -257,3 +257,18 @@ TEST_CASE("what a status says of the call") {
     CHECK(meaning_of(status, sets) == meaning);
   }
 }
+
+TEST_CASE("the same place is one host, however its URL is written") {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"https://api.example/a", "https://api.example"},
+      {"https://API.example:443/b?c", "https://api.example"},
+      {"https://api.example:80/", "https://api.example:80"},
+      {"http://api.example:80", "http://api.example"},
+      {"http://[::1]:8080/", "http://[::1]:8080"},
+      {"http://api.example:8080/{/id}", "http://api.example:8080"},
+  };
+  for (const auto& [url, origin] : rows) {
+    INFO(url);
+    CHECK(RequestTemplate(options(url)).origin() == origin);
+  }
+}

@@ -66,6 +66,8 @@ TEST_CASE("what becomes of a message whose request fails") {
        1,
        "the answer is 307"},
       {"busy", {.charge = false, .status = 503, .headers = "Retry-After: 1\r\n"}, 2, "none"},
+      {"too many", {.charge = false, .status = 429, .headers = "Retry-After: 1\r\n"}, 2, "none"},
+      {"in hand", {.status = 409}, 2, "none"},
       {"broken", {.status = 500}, 2, "none"},
       {"cut", {.cut = true}, 2, "none"},
       {"late", {.delay = 3s}, 2, "none"},
@@ -93,7 +95,7 @@ TEST_CASE("what becomes of a message whose request fails") {
   }
   for (const auto& [key, charges] : api.charges_by_key())
     CHECK(charges == 1);
-  CHECK(charging.counts() == "4 0 2");
+  CHECK(charging.counts() == "6 0 2");
 }
 
 TEST_CASE("what cannot be connected is not done, and so waits for on_unknown = \"halt\" as well") {

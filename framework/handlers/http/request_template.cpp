@@ -110,6 +110,16 @@ std::size_t end_of_origin(std::string_view url) {
   return end == scheme ? std::string_view::npos : end;
 }
 
+/// RFC 3986, section 6.2: the same place is written in one way.
+std::string normal_origin(std::string origin) {
+  std::ranges::transform(origin, origin.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string_view port = origin.starts_with("https://") ? ":443" : ":80";
+  if (origin.ends_with(port))
+    origin.resize(origin.size() - port.size());
+  return origin;
+}
+
 bool is_token(std::string_view name) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -359,6 +369,10 @@ RequestTemplate::RequestTemplate(const HttpOptions& options)
 }
 
 RequestTemplate::~RequestTemplate() = default;
+
+std::string RequestTemplate::origin() const {
+  return normal_origin(origin_);
+}
 
 /// What ${...} stands for may have changed, and the host with it.
 void RequestTemplate::require_origin(const std::string& url) const {

@@ -43,8 +43,8 @@ class RequestTemplate {
   /// Throws message::MessageError for what the message lacks, or what cannot stand in its place;
   /// NotDone for a file that cannot be read.
   [[nodiscard]] HttpRequest render(const Message& message, message::JsonView& json) const;
-  /// "https://api.example:8443", what all requests go to.
-  [[nodiscard]] const std::string& origin() const { return origin_; }
+  /// "https://api.example:8443", what all requests go to; the same place reads the same.
+  [[nodiscard]] std::string origin() const;
 
  private:
   struct JsonNode;

@@ -31,6 +31,20 @@ constexpr const char* kList = R"sql(
    LIMIT $5::bigint
 )sql";
 
+constexpr const char* kCount = R"sql(
+  SELECT count(*) FILTER (WHERE h.in_hand),
+         count(*) FILTER (WHERE NOT h.in_hand AND NOT l.done
+                            AND (l.unknown_since IS NOT NULL OR l.owner IS NOT NULL)),
+         count(*) FILTER (WHERE NOT h.in_hand AND l.done),
+         (SELECT count(*) FROM pawl.lease_losses x JOIN pawl.consumer_topics t USING (source_id)
+           WHERE t.consumer_id = $1::integer)
+    FROM pawl.leases l
+   CROSS JOIN LATERAL (
+         SELECT coalesce(l.owner IS NOT NULL AND l.lease_until > clock_timestamp(), false)) h (in_hand)
+   WHERE EXISTS (SELECT FROM pawl.scope_sources o JOIN pawl.consumer_topics c USING (source_id)
+                  WHERE o.scope_id = l.scope_id AND c.consumer_id = $1::integer)
+)sql";
+
 constexpr const char* kLosses = R"sql(
   SELECT x.loss_id, coalesce(s.name, ''), x.key, x.owner, x.attempt, x.returned,
          floor(extract(epoch FROM x.lost_at) * 1000)::bigint, coalesce(t.topic, ''), x.partition,
@@ -62,6 +76,7 @@ postgres::Parameters chosen(ConsumerId consumer, const LeaseFilter& filter) {
 LeaseView::LeaseView(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       list_{"", in_schema(kList, schema)},
+      count_{"", in_schema(kCount, schema)},
       losses_{"", in_schema(kLosses, schema)},
       resolve_{"", in_schema(kResolve, schema)} {}
 
@@ -92,6 +107,14 @@ std::vector<LeaseRow> LeaseView::list(postgres::Session& session, const LeaseFil
     leases.push_back(std::move(lease));
   }
   return leases;
+}
+
+LeaseCounts LeaseView::count(postgres::Session& session) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  const auto found = session.exec(count_, parameters);
+  const auto* rows = found.get();
+  return {integer(rows, 0, 0), integer(rows, 0, 1), integer(rows, 0, 2), integer(rows, 0, 3)};
 }
 
 std::vector<LeaseLoss> LeaseView::losses(postgres::Session& session, const LeaseFilter& filter,

@@ -45,6 +45,14 @@ struct LeaseLoss {
   std::int64_t offset = 0;
 };
 
+/// Of the consumer.
+struct LeaseCounts {
+  std::int64_t in_hand = 0;  ///< are being called
+  std::int64_t unknown = 0;  ///< nobody calls, and whether an attempt did anything is unknown
+  std::int64_t done = 0;     ///< nobody calls: the response waits to be recorded
+  std::int64_t losses = 0;   ///< calls that lost their lease
+};
+
 struct LeaseFilter {
   std::string key;    ///< empty: any
   std::string scope;  ///< empty: those of the consumer
@@ -59,6 +67,7 @@ class LeaseView {
   /// By scope and key.
   [[nodiscard]] std::vector<LeaseRow> list(postgres::Session& session, const LeaseFilter& filter,
                                            std::int64_t limit) const;
+  [[nodiscard]] LeaseCounts count(postgres::Session& session) const;
   /// Newest first.
   [[nodiscard]] std::vector<LeaseLoss> losses(postgres::Session& session, const LeaseFilter& filter,
                                               std::int64_t limit) const;
@@ -70,6 +79,7 @@ class LeaseView {
  private:
   ConsumerId consumer_;
   postgres::Statement list_;
+  postgres::Statement count_;
   postgres::Statement losses_;
   postgres::Statement resolve_;
 };
