@@ -44,8 +44,8 @@ constexpr const char* kProperties =
 
 constexpr const char* kHandlers =
     R"(# Handlers say what a message does. Each is a table of the array [[handler]], tried from the top; at
-# least one is required. All that a handler may hold (a handler has one of sql and function, or else
-# the name under which a C++ program has registered its code):
+# least one is required. All that a handler may hold (a handler has one of sql, function and http, or
+# else the name under which a C++ program has registered its code):
 #
 )";
 
@@ -54,6 +54,12 @@ constexpr const char* kSecondHandler = R"(#
 # name = "refund"
 # topics = ["payments"]
 # when = '{header:type} == "refund"'
+)";
+
+constexpr const char* kThirdHandler = R"(#
+# [[handler]]
+# name = "charge"
+# topics = ["orders"]
 )";
 
 /// What a section says of all its options.
@@ -267,12 +273,13 @@ std::string example_lines(const OptionDescriptor& option) {
 
 std::string handler_example(OptionTable table) {
   std::string out = std::string{kHandlers} + "# [[handler]]\n";
-  std::string function;
+  // Not beside sql: handlers of their own.
+  std::string second = kSecondHandler;
+  std::string third = kThirdHandler;
   for (const OptionDescriptor& option : table) {
     if (option.section != kHandler)
       continue;
-    // Not beside sql: it is the second handler's.
-    std::string& into = option.name == "function" ? function : out;
+    std::string& into = option.name == "function" ? second : option.name == "http" ? third : out;
     into += comment(option, "# # ") + example_lines(option);
   }
   std::string_view section;
@@ -284,7 +291,7 @@ std::string handler_example(OptionTable table) {
     section = option.section;
     out += example_lines(option);
   }
-  return out + kSecondHandler + function;
+  return out + second + third;
 }
 
 std::string section_head(std::string_view section, OptionTable table) {

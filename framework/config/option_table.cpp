@@ -754,7 +754,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning = "An HTTP request for each message, [under a lease](effects.md#http), instead of "
                 "`sql`.",
      .example =
-         R"({ url = "https://api.example/charges/{/account}", headers = { Authorization = "Bearer ${file:token}" }, json = { amount = "{/amount}" } })"},
+         R"({ url = "https://api.example/charges/{/account}", json = { amount = "{/amount}" } })"},
 
     {.section = "handler",
      .name = "retention",

@@ -26,7 +26,8 @@ class Keys {
         leases_("pawl"),
         session_(settings()) {
     execute("INSERT INTO pawl.consumers (cluster, group_id) VALUES ('c', 'g')");
-    execute("INSERT INTO pawl.consumer_topics (consumer_id, topic) VALUES (1, 'payments')");
+    execute("INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)"
+            " VALUES (1, 'payments', 1, 'earliest')");
     execute("INSERT INTO pawl.idempotency_scopes (name) VALUES ('s')");
     execute("INSERT INTO pawl.scope_sources (scope_id, source_id) VALUES (1, 1)");
   }
@@ -49,7 +50,7 @@ class Keys {
     leases_.record(request, lease, {1, pawl::ledger::SourceId{1}, 0, 17}, response, "");
     try {
       (void)frame.begin(request);
-      pawl::ledger::IdempotencyKeys("pawl").name_transaction(request);
+      keys_.name_transaction(request);
       frame.finish(request, {});
       return "";
     } catch (const pawl::postgres::Error& error) {
@@ -67,6 +68,7 @@ class Keys {
   }
   pawl::postgres::Session& session() { return session_; }
   const pawl::ledger::KeyLeases& leases() { return leases_; }
+  const pawl::ledger::IdempotencyKeys& keys() { return keys_; }
 
  private:
   [[nodiscard]] pawl::postgres::SessionSettings settings() const {
@@ -77,6 +79,7 @@ class Keys {
 
   std::string url_;
   pawl::ledger::KeyLeases leases_;
+  pawl::ledger::IdempotencyKeys keys_{"pawl"};
   pawl::postgres::Session session_;
 };
 
@@ -190,7 +193,7 @@ TEST_CASE("what a finishing transaction holds is neither waited for nor lost") {
   CHECK(keys.acquire(lease("b", 2)).how == How::kPending);
   const auto extended = keys.leases().extend(keys.session(), "a", {lease("a", 1)}, 30s);
   CHECK(extended == std::vector{pawl::ledger::Extended::kBusy});
-  pawl::ledger::IdempotencyKeys("pawl").name_transaction(request);
+  keys.keys().name_transaction(request);
   frame.finish(request, {});
   CHECK(keys.acquire(lease("b", 3)).how == How::kFinished);
   CHECK(keys.leases().extend(keys.session(), "a", {lease("a", 1)}, 30s) ==
