@@ -27,6 +27,8 @@ class LastStep {
   virtual void defer_before(postgres::Frame& /*frame*/, bool /*one_snapshot*/) const {}
   /// Whoever may begin the message now, where the partition has a fence.
   [[nodiscard]] virtual std::optional<ledger::Fence> fence() const { return std::nullopt; }
+  /// Whether request() must have the transaction's id, and so an answer before COMMIT is sent.
+  [[nodiscard]] virtual bool names_transaction() const { return true; }
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
   /// Whether a message that nobody handles, or that has no key, may be left out where the options
@@ -76,6 +78,7 @@ class FinishStep final : public LastStep {
                ledger::Outcome outcome) const override {
     ahead_.finish(request, fence_, record_, transaction, outcome);
   }
+  [[nodiscard]] bool names_transaction() const override { return false; }
   [[nodiscard]] std::optional<ledger::Fence> fence() const override { return fence_; }
   [[nodiscard]] bool respects_parking() const override { return true; }
   [[nodiscard]] bool may_leave_out() const override { return true; }

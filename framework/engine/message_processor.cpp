@@ -53,6 +53,7 @@ class UnplacedStep final : public LastStep {
                Outcome /*outcome*/) const override {
     keys_.name_transaction(request);
   }
+  [[nodiscard]] bool names_transaction() const override { return false; }
   [[nodiscard]] bool respects_parking() const override { return false; }
   [[nodiscard]] bool may_leave_out() const override { return false; }
 
@@ -443,7 +444,7 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
   const bool begun = begin_with_lock(frame, hand);
   context_.leases.record(request_, call.lease(), call.subject(), call.response(),
                          session.durable_commit());
-  if (!begun && !leased.has_record()) {
+  if (!begun && !leased.has_record() && !hand.step->last.names_transaction()) {
     // Nothing needs an answer before COMMIT.
     emit_step(Step::kClaimed, hand);
     emit_step(Step::kHandled, hand);

@@ -202,16 +202,19 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   const TempDir folder;
   const auto config = folder.path() / "pawl.toml";
   std::ofstream(config) << world.config();
-  ChildProcess replay(PAWL_PROGRAM, {"dlq", "replay", "--all", "--config", config.string(), "--set",
-                                     "leases.time=60s"});
+  ChildProcess replay(
+      PAWL_PROGRAM,
+      {"dlq", "replay", "--all", "--config", config.string(), "--set", "leases.time=60s"},
+      {.output = folder.path() / "replay"});
   const ShowOnFailure show("replay", replay);
   wait_for_calls(api, 2);
   server.stop(StopMode::kImmediate);
   api.release();
   replay.wait_for_output("the call has ended, and waits to be recorded", 60s);
   server.start();
-  CHECK(replay.wait(120s).code == 0);
-  CHECK_THAT(replay.output(), ContainsSubstring("replayed 1"));
+  // Its own session is gone, so the command goes no further than this letter.
+  replay.wait(120s);
+  CHECK(world.value("SELECT status FROM pawl.dead_letters") == "replayed");
   CHECK(api.call_count() == 2);
   CHECK(charging.stored() == "1 1");
   CHECK(charging.leases() == 0);
@@ -232,14 +235,15 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   const auto config = folder.path() / "pawl.toml";
   std::ofstream(config) << world.config();
   const auto status = [&](const std::string& more) {
-    ChildProcess child(PAWL_PROGRAM, {"status", "--config", config.string(), more});
+    ChildProcess child(PAWL_PROGRAM, {"status", "--config", config.string(), more},
+                       {.output = folder.path() / "status"});
     child.wait(60s);
     return child.output();
   };
   const auto process = charging.start();
   const ShowOnFailure show("killed", *process);
   wait_for_calls(api, 3);
-  CHECK_THAT(status("--json"), ContainsSubstring(R"("in_hand":3)"));
+  CHECK_THAT(status("--json"), ContainsSubstring("\"in_hand\": 3"));
   CHECK_THAT(status("--all"), ContainsSubstring("Calls: 3 in hand."));
   process->kill(SIGKILL);
   process->wait(20s);
@@ -251,5 +255,5 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   CHECK_THAT(text, ContainsSubstring("1 call of UNKNOWN outcome") &&
                        ContainsSubstring("Calls: 1 in hand, 1 done and to be recorded, 1 of which "
                                          "nobody knows what they did (`leases list --unknown`)."));
-  CHECK_THAT(status("--json"), ContainsSubstring(R"("unknown":1)"));
+  CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
