@@ -34,7 +34,8 @@ class Certificates {
     std::istringstream words(how);
     for (std::string word; words >> word;)
       arguments.push_back(word);
-    ChildProcess openssl("openssl", arguments, {.working_directory = folder_.path()});
+    ChildProcess openssl("openssl", arguments,
+                         {.output = path("openssl.log"), .working_directory = folder_.path()});
     if (openssl.wait(60s).code != 0)
       throw std::runtime_error("openssl made no certificate:\n" + openssl.output());
   }
@@ -45,8 +46,10 @@ class Certificates {
 class TlsApi {
  public:
   explicit TlsApi(const Certificates& files)
-      : process_("python3", {PAWL_TLS_API, files.path("ca.pem"), files.path("server.pem"),
-                             files.path("server.key")}) {
+      : process_("python3",
+                 {PAWL_TLS_API, files.path("ca.pem"), files.path("server.pem"),
+                  files.path("server.key")},
+                 {.output = files.path("api.log")}) {
     process_.wait_for_output("PORT ", 60s);
     std::istringstream(process_.output().substr(process_.output().find("PORT ") + 5)) >> port_;
   }
