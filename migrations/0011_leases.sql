@@ -25,7 +25,7 @@ CREATE TABLE pawl.leases (
 ) WITH (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = false);
 COMMENT ON COLUMN pawl.leases.token IS
-    'Random, of the attempt in hand. Only who knows it and is the owner extends, gives back or finishes.';
+    'Random, of the attempt in hand. Only who knows it and is the owner extends, gives back or finishes. -1: nobody''s.';
 COMMENT ON COLUMN pawl.leases.unknown_since IS
     'When the first attempt began of which nobody knows whether it did anything; NULL: there is none.';
 COMMENT ON COLUMN pawl.leases.done IS
@@ -143,6 +143,8 @@ BEGIN
     END IF;
     UPDATE pawl.leases l
        SET owner = p_owner, token = p_token, lease_until = until,
+           resolved_by = CASE WHEN held.done THEN l.resolved_by END,
+           resolved_at = CASE WHEN held.done THEN l.resolved_at END,
            attempt = held.attempt + (NOT held.done)::integer,
            begun_at = clock_timestamp(), unknown_since = first, changed_at = clock_timestamp(),
            payload_hash = p_payload_hash, source_id = p_source_id, partition = p_partition, kafka_offset = p_offset
@@ -185,8 +187,40 @@ BEGIN
 END
 $$;
 
+-- For leases that are kept elsewhere, behind the lease and before the call, in a statement of its own: free, finished
+-- (the key is processed), parked (the message must wait behind an earlier one of its record key) or held (an attempt
+-- under a lease here is not finished: leases were kept here before). p_fence and p_record_key as in acquire_lease.
+CREATE FUNCTION pawl.look_before_call(
+    p_scope_id integer, p_key text, p_fence integer, p_epoch bigint, p_consumer_id integer, p_topic text,
+    p_record_key bytea)
+RETURNS text
+LANGUAGE plpgsql
+SET enable_seqscan = off AS $$
+DECLARE
+    fence pawl.partition_fences%ROWTYPE;
+BEGIN
+    IF p_fence IS NOT NULL THEN
+        SELECT * INTO fence FROM pawl.partition_fences f WHERE f.fence_id = p_fence;
+        IF fence.epoch IS DISTINCT FROM p_epoch THEN
+            PERFORM pawl.refuse_finish(fence, p_epoch, NULL);
+        END IF;
+    END IF;
+    IF p_record_key IS NOT NULL AND pawl.is_parked(p_consumer_id, p_topic, p_record_key) THEN
+        RETURN 'parked';
+    END IF;
+    PERFORM FROM pawl.idempotency_keys k WHERE k.scope_id = p_scope_id AND k.key = p_key;
+    IF FOUND THEN
+        RETURN 'finished';
+    END IF;
+    PERFORM FROM pawl.leases l WHERE l.scope_id = p_scope_id AND l.key = p_key
+                                 AND (l.owner IS NOT NULL OR l.unknown_since IS NOT NULL OR l.done);
+    RETURN CASE WHEN FOUND THEN 'held' ELSE 'free' END;
+END
+$$;
+
 -- The first statement of the transaction that records a call: ends its lease, and claims the key with the response.
--- Raises PW015 unless the lease is the caller's, whenever it was to end: only another holder refuses it.
+-- Raises PW015 unless the lease is the caller's, whenever it was to end: only another holder refuses it. Without
+-- p_owner the lease is kept elsewhere, and only the key decides.
 -- p_synchronous_commit: of this transaction; NULL: as the session has it, but at least the disk is waited for. Returns
 -- the transaction's id.
 CREATE FUNCTION pawl.record_call(
@@ -198,7 +232,7 @@ SET enable_seqscan = off AS $$
 BEGIN
     DELETE FROM pawl.leases l
      WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.owner = p_owner AND l.token = p_token;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND p_owner IS NOT NULL THEN
         RAISE EXCEPTION 'the lease of the key is no longer this attempt''s' USING ERRCODE = 'PW015';
     END IF;
     INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset, response)
@@ -244,7 +278,7 @@ BEGIN
 END
 $$;
 
--- An operator says what nobody knew: done (with its response, for the next attempt to record) or not done. Raises PW016
+-- An operator says what nobody knew, and from now on no attempt of before can say otherwise: done (with its response, for the next attempt to record) or not done. Raises PW016
 -- where there is nothing to be said. Returns how many attempts there were.
 CREATE FUNCTION pawl.resolve_lease(p_scope_id integer, p_key text, p_done boolean, p_response bytea)
 RETURNS integer
@@ -262,8 +296,8 @@ BEGIN
             HINT = 'Wait for it: what it returns counts.';
     END IF;
     UPDATE pawl.leases l
-       SET owner = NULL, lease_until = NULL, unknown_since = NULL, done = p_done, response = p_response,
-           resolved_by = session_user, resolved_at = clock_timestamp(), changed_at = clock_timestamp()
+       SET owner = NULL, token = -1, lease_until = NULL, unknown_since = NULL, done = p_done,
+           response = p_response, resolved_by = session_user, resolved_at = clock_timestamp(), changed_at = clock_timestamp()
      WHERE l.scope_id = p_scope_id AND l.key = p_key;
     RETURN held.attempt;
 END

@@ -192,7 +192,7 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
   for (const auto& lease : found.leases) {
     std::cout << fmt::format("\nIts call in {}: {}{}; attempt {}. `leases show` tells more.\n",
                              printable(lease.scope), lease_state(lease),
-                             lease.owner.empty() || lease.expired
+                             lease.state != ledger::LeaseState::kInHand
                                  ? ""
                                  : fmt::format(", by {} until {}", printable(lease.owner),
                                                ledger::to_string(*lease.until)),

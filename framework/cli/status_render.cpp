@@ -332,8 +332,6 @@ std::string verdict_of(const Status& status) {
   if (status.outbox && status.outbox->set_apart > 0)
     parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
                     " of the outbox SET APART");
-  if (status.leases && status.leases->unknown > 0)
-    parts.push_back(counted(status.leases->unknown, "call", "calls") + " of UNKNOWN outcome");
   if (!status.refused_topics.empty())
     parts.emplace_back("Kafka REFUSES TOPICS");
   if (!status.kafka_problem.empty())

@@ -795,9 +795,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "remote_memory",
      .field = DurationField{handler_field<&HandlerOptions::remote_memory>, seconds{1},
                             kLongestRetention, true},
-     .meaning = "For how long the other side of a leased handler knows repetitions by their key. "
-                "An earlier call that is unknown for longer is treated as with `on_unknown = "
-                "\"halt\"`. `\"0s\"`: for ever."},
+     .meaning = "With `on_unknown = \"call\"`: for how long the other side knows repetitions by "
+                "their key. An earlier call that is unknown for longer is treated as with "
+                "`\"halt\"`. `\"0s\"`: for ever."},
 
     {.section = "handler",
      .name = "batch",

@@ -381,6 +381,8 @@ std::string shown_url(const std::string& written) {
 Node http_value(Settings& settings) {
   const HttpOptions& http = settings.handler.http;
   Node table;
+  if (http.empty())
+    return table;
   const auto add = [&](const std::string& name, const std::string& value) {
     if (!value.empty())
       table.members.emplace(name, text_value(value));

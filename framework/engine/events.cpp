@@ -60,6 +60,8 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kDatabaseBack, "database_back"},
     {Step::kKafkaLost, "kafka_lost"},
     {Step::kKafkaBack, "kafka_back"},
+    {Step::kRedisLost, "redis_lost"},
+    {Step::kRedisBack, "redis_back"},
     {Step::kGroupAwaited, "group_awaited"},
     {Step::kTopicRefused, "topic_refused"},
     {Step::kTopicServed, "topic_served"},

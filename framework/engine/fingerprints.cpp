@@ -36,11 +36,28 @@ struct Collected {
   Fields policies;
 };
 
+/// What another process would send, or take from the answer, otherwise.
+void add_request(Fields& fields, const HttpOptions& http) {
+  fields.add(http.method);
+  fields.add(http.url.written);
+  for (const auto& [name, value] : http.headers) {
+    fields.add(name);
+    fields.add(value.written);
+  }
+  for (const auto& text : {http.body.written, http.json.written, http.key_header, http.success,
+                           http.not_done, http.retry, http.permanent})
+    fields.add(text);
+}
+
 void add_work(Fields& fields, const HandlerOptions& handler) {
   fields.add_flag(handler.batch);
   fields.add(handler.function);
   // For SQL and functions the name is only a label.
-  fields.add(handler.sql.empty() && handler.function.empty() ? handler.name : "");
+  const bool code = handler.sql.empty() && handler.function.empty() && handler.http.empty();
+  fields.add(code ? handler.name : "");
+  if (!handler.http.empty())
+    add_request(fields, handler.http);
+  fields.add(fmt::format("{}", static_cast<int>(handler.on_unknown)));
   for (const auto& statement : handler.sql) {
     fields.add(statement.text);
     fields.add(statement.expect_rows ? fmt::format("{}", *statement.expect_rows) : "any");

@@ -5,6 +5,7 @@
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/bell.hpp"
 #include "engine/lease_keeper.hpp"
+#include "engine/make_leases.hpp"
 #include "engine/observers.hpp"
 #include "handlers/router.hpp"
 #include "leases/store/key_leases.hpp"
@@ -29,8 +30,9 @@ struct FrameContext {
   /// Rung when a transaction that publishes was committed, for whoever brings it into Kafka.
   std::shared_ptr<Bell> outbox_written = std::make_shared<Bell>();
   /// Of the calls that leased handlers make in this process.
-  ledger::KeyLeases leases = ledger::KeyLeases(options.postgres.schema);
-  std::shared_ptr<LeaseKeeper> lease_keeper = std::make_shared<LeaseKeeper>(options, observers);
+  std::shared_ptr<const ledger::KeyLeases> leases = make_leases(options);
+  std::shared_ptr<LeaseKeeper> lease_keeper =
+      std::make_shared<LeaseKeeper>(options, observers, leases);
 };
 
 }  // namespace pawl::engine

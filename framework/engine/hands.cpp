@@ -8,9 +8,6 @@
 namespace pawl::engine {
 namespace {
 
-/// Each takes a thread, and so many threads are more than any machine runs.
-constexpr std::size_t kMostThreads = 8192;
-
 /// How long to wait before asking again whether a message may run.
 constexpr std::chrono::milliseconds kGateRetry{20};
 
@@ -36,7 +33,7 @@ Hands::~Hands() {
 
 std::size_t Hands::most_threads() const {
   const auto& options = context_.options;
-  return std::min<std::size_t>(kMostThreads, options.consumer.concurrency + options.leases.calls);
+  return std::size_t{options.consumer.concurrency} + options.leases.calls;
 }
 
 void Hands::give(Errand errand) {

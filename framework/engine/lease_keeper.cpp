@@ -7,7 +7,6 @@
 #include <random>
 #include <utility>
 
-#include "engine/context.hpp"
 #include "engine/failure.hpp"
 #include "engine/owner.hpp"
 
@@ -22,6 +21,9 @@ constexpr milliseconds kRetry{500};
 /// How long a call that has ended keeps its key while its outcome cannot be stored. Whoever waits
 /// for it goes on then, as after a crash.
 constexpr std::chrono::minutes kStoringTime{5};
+
+/// A call that goes on for so long after it was told to end holds its key for good.
+constexpr std::chrono::seconds kGrace{10};
 
 /// So long before its end a lease counts as lost: for the way of a call's last bytes, and clocks
 /// that do not run alike.
@@ -46,11 +48,13 @@ BootClock::time_point BootClock::now() noexcept {
   return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
-LeaseKeeper::LeaseKeeper(const Options& options, const Observers& observers)
+LeaseKeeper::LeaseKeeper(const Options& options, const Observers& observers,
+                         std::shared_ptr<const ledger::KeyLeases> leases)
     : options_(options),
       observers_(observers),
       owner_(make_owner()),
-      leases_(options.postgres.schema) {}
+      leases_(std::move(leases)),
+      extender_(leases_->make_extender(unwanted_)) {}
 
 LeaseKeeper::~LeaseKeeper() {
   {
@@ -165,16 +169,27 @@ void LeaseKeeper::check_deadlines(const Held& held) {
   const auto boot = BootClock::now();
   const auto steady = std::chrono::steady_clock::now();
   Held over;
+  Held stuck;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& one : held) {
       if (one->lost_ || boot >= one->safe_until_ || steady >= one->deadline_)
         over.push_back(one);
+      if (steady - kGrace >= one->deadline_ && !std::exchange(one->told_, true))
+        stuck.push_back(one);
     }
   }
   // What is registered with the token runs here, so not under the lock.
   for (const auto& one : over)
     one->stop_.request_stop();
+  for (const auto& one : stuck) {
+    auto event = warning_event(
+        Warning::kWorkerStuck,
+        "a call goes on although its time is over and its stop token is set: its key waits for it, "
+        "and so does the end of the process");
+    event.key = one->lease_.key;
+    observers_.emit(event);
+  }
 }
 
 void LeaseKeeper::extend(const Held& held) {
@@ -196,13 +211,7 @@ void LeaseKeeper::extend(const Held& held) {
   if (due.empty())
     return;
   try {
-    if (!session_ || !session_->alive()) {
-      auto settings = session_settings(options_);
-      settings.answer_timeout = time() / 3;
-      settings.unwanted = &unwanted_;
-      session_ = std::make_unique<postgres::Session>(settings);
-    }
-    const auto extended = leases_.extend(*session_, owner_, leases, time());
+    const auto extended = extender_->extend(leases);
     warned_of_.clear();
     const std::scoped_lock lock(mutex_);
     for (std::size_t i = 0; i < due.size(); ++i) {
@@ -211,9 +220,7 @@ void LeaseKeeper::extend(const Held& held) {
       due[i]->lost_ = extended[i] == ledger::Extended::kLost;
     }
   } catch (...) {
-    const auto failure = explain(std::current_exception(), session_ && session_->alive());
-    // Whatever it was, a new one prepares its statements anew.
-    session_.reset();
+    const auto failure = explain(std::current_exception(), false);
     next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
     warn(
         fmt::format("the leases of {} calls cannot be extended: {}; it is tried again, and calls "

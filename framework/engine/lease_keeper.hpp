@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "engine/observers.hpp"
+#include "engine/reachability.hpp"
 #include "leases/store/key_leases.hpp"
 #include "pawl/options.hpp"
-#include "postgres/session.hpp"
 
 namespace pawl::engine {
 
@@ -48,14 +48,16 @@ class HeldLease {
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   BootClock::time_point extended_until_ = BootClock::time_point::max();
   bool lost_ = false;
+  bool told_ = false;  ///< that it goes on behind its deadline
 };
 
 /// Extends the leases of this process, all in one statement, and tells calls to end whose lease is
-/// lost or cannot be extended in time. Has a PostgreSQL session and a thread for that, and one that
-/// looks at deadlines and waits for nobody; made before the first lease is asked for. Any thread.
+/// lost or cannot be extended in time. Has a session and a thread for that, and one that looks at
+/// deadlines and waits for nobody; made before the first lease is asked for. Any thread.
 class LeaseKeeper {
  public:
-  LeaseKeeper(const Options& options, const Observers& observers);
+  LeaseKeeper(const Options& options, const Observers& observers,
+              std::shared_ptr<const ledger::KeyLeases> leases);
   ~LeaseKeeper();
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
@@ -77,6 +79,8 @@ class LeaseKeeper {
   bool stop_calls();
 
   [[nodiscard]] std::chrono::milliseconds time() const { return options_.leases.time; }
+  /// Whether leases can be had, where they are not PostgreSQL's.
+  [[nodiscard]] Reachability& reachable() { return reachable_; }
 
  private:
   using Held = std::vector<std::shared_ptr<HeldLease>>;
@@ -90,18 +94,19 @@ class LeaseKeeper {
 
   const Options& options_;
   const Observers& observers_;
+  Reachability reachable_{observers_, Step::kRedisLost, Step::kRedisBack};
   const std::string owner_;
-  const ledger::KeyLeases leases_;
-  std::unique_ptr<postgres::Session> session_;  ///< the thread's
-  std::string warned_of_;                       ///< the thread's
-  BootClock::time_point next_try_{};            ///< the thread's
+  const std::shared_ptr<const ledger::KeyLeases> leases_;
+  std::atomic<bool> unwanted_{false};                ///< whoever connects is to stop
+  std::unique_ptr<ledger::LeaseExtender> extender_;  ///< the thread's
+  std::string warned_of_;                            ///< the thread's
+  BootClock::time_point next_try_{};                 ///< the thread's
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<HeldLease>> held_;  // guarded by mutex_
   bool calls_stopped_ = false;                  // guarded by mutex_
   bool ending_ = false;                         // guarded by mutex_
-  std::atomic<bool> unwanted_{false};           ///< whoever connects is to stop
   std::thread thread_;                          // made under mutex_, as the next one
   std::thread watch_;
 };

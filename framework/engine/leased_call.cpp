@@ -2,31 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "config/shell_word.hpp"
 #include "config/units.hpp"
 #include "handlers/handler_statement.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
-namespace {
-
-/// As a shell reads it.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == ':' || c == '/';
-  };
-  if (!text.empty() && text.front() != '-' && std::ranges::all_of(text, plain))
-    return text;
-  std::string word = "'";
-  for (const char c : text)
-    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
-}  // namespace
 
 Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::milliseconds> unknown_for,
                        std::chrono::milliseconds remote_memory) {
@@ -78,6 +61,13 @@ void LeasedCall::run(const Message& message) noexcept {
     not_done(std::current_exception());
   } catch (const PermanentError&) {
     not_done(std::current_exception());
+  } catch (const UnknownOutcome&) {
+    error_ = std::current_exception();
+  } catch (const handlers::UnknownAnswer&) {
+    error_ = std::current_exception();
+  } catch (const std::exception& error) {
+    // Whatever it says, it is not of our servers.
+    error_ = std::make_exception_ptr(handlers::UnknownAnswer(error.what()));
   } catch (...) {  // code's may be anything
     error_ = std::current_exception();
   }
@@ -104,7 +94,7 @@ void LeasedCall::call(const Message& message) {
       throw UnknownOutcome(fmt::format(
           "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
           "other side about {}, then say so before you resume: pawl leases resolve --config FILE "
-          "{} --not-done, or --done, or --response TEXT",
+          "--not-done, or --done, or --response TEXT, -- {}",
           config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
           remote_key_, shell_word(lease().key)));
     case Beginning::kReconcile: {

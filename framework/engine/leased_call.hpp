@@ -67,9 +67,14 @@ class LeasedCall {
 
   [[nodiscard]] const handlers::Binding& binding() const { return binding_; }
   [[nodiscard]] const ledger::KeyLease& lease() const { return held_->lease(); }
+  /// What the other side sees of the key.
+  [[nodiscard]] const std::string& remote_key() const { return remote_key_; }
   [[nodiscard]] const ledger::LeaseSubject& subject() const { return subject_; }
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
   [[nodiscard]] Outcome outcome() const { return outcome_; }
+  [[nodiscard]] bool may_be_done() const {
+    return outcome_ == Outcome::kDone || outcome_ == Outcome::kUnknown;
+  }
   [[nodiscard]] const Response& response() const { return response_; }
   [[nodiscard]] const std::exception_ptr& error() const { return error_; }
   /// Whether what earlier attempts did is known now, to be nothing.

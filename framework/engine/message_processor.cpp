@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "engine/failure.hpp"
@@ -23,12 +24,6 @@ namespace {
 constexpr std::chrono::milliseconds kShortestPending{20};
 constexpr std::chrono::milliseconds kLongestPending{500};
 
-/// What the other side sees of a key: nothing that could be read, and as long for every key.
-std::string remote_key(const std::string& scope, const std::string& key) {
-  // The scope's length keeps two pairs apart that read the same one after the other.
-  return message::sha256_hex(fmt::format("{}:{}{}", scope.size(), scope, key));
-}
-
 ledger::GivenBack known_of(const LeasedCall& call) {
   switch (call.outcome()) {
     case LeasedCall::Outcome::kDone:
@@ -42,6 +37,16 @@ ledger::GivenBack known_of(const LeasedCall& call) {
       break;
   }
   return ledger::GivenBack::kUnknown;
+}
+
+/// Where the system has no thread for the keeper, no lease may be taken.
+ledger::KeyLease propose(LeaseKeeper& keeper, ledger::ScopeId scope, const std::string& key) {
+  try {
+    return keeper.propose(scope, key);
+  } catch (const std::system_error& error) {
+    throw LeasePending(fmt::format("no thread can be had to keep its lease: {}", error.what()),
+                       kLongestPending);
+  }
 }
 
 /// Ends a transaction that records a call for a message which is another owner's by now.
@@ -291,6 +296,19 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
   return acquire_lease(session, hand);
 }
 
+ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
+                                                    const ledger::LeaseRequest& request) const {
+  auto& reachable = context_.lease_keeper->reachable();
+  try {
+    auto answer = context_.leases->acquire(session, request);
+    reachable.answered();
+    return answer;
+  } catch (const ledger::LeasesAway& error) {
+    reachable.failed(error.what());
+    throw LeasePending(error.what(), kLongestPending);
+  }
+}
+
 std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& session,
                                                             InHand& hand) {
   using How = ledger::LeaseAnswer::How;
@@ -302,18 +320,20 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
   // Under the same token: the answer may be all that was lost.
   if (!asked || asked->scope != scope_id || asked->key != key)
-    asked = keeper.propose(scope_id, key);
+    asked = propose(keeper, scope_id, key);
   ledger::LeaseRequest request;
   request.lease = *asked;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
                      message.offset()};
+  request.message =
+      fmt::format("{} [{}] offset {}", message.topic(), message.partition(), message.offset());
   request.time = keeper.time();
   request.any_payload = binding.conflict == Conflict::kIgnore;
   request.fence = hand.step->last.fence();
   if (hand.step->last.respects_parking() && binding.may_park(message))
     request.unless_parked = context_.dead_letters.record_key(message);
   const auto asked_at = BootClock::now();
-  const auto answer = context_.leases.acquire(session, request);
+  const auto answer = ask_for_lease(session, request);
   asked.reset();
   switch (answer.how) {
     case How::kFinished:
@@ -337,8 +357,9 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   emit_step(Step::kLeased, hand);
   std::string buffer;
   const auto& scope = scope_name(context_.options.kafka, binding.scope, message.topic(), buffer);
-  return std::make_unique<LeasedCall>(keeper, binding, remote_key(scope, key), request.subject,
-                                      answer, keeper.hold(request.lease, asked_at));
+  return std::make_unique<LeasedCall>(keeper, binding, message::remote_key(scope, key),
+                                      request.subject, answer,
+                                      keeper.hold(request.lease, asked_at));
 }
 
 Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,
@@ -377,6 +398,7 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
 /// else it is to be repeated.
 Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
                                       Subject& subject) {
+  subject.lease = call.lease();
   if (call.outcome() != LeasedCall::Outcome::kDone) {
     give_back(session, hand, call, known_of(call), std::nullopt);
     std::rethrow_exception(call.error());
@@ -404,24 +426,14 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
     if (kind == FailureClass::kFenced || kind == FailureClass::kOutOfOrder ||
         kind == FailureClass::kRowMissing) {
       // The message is another owner's. What was done stays done: it will meet a duplicate.
-      const UnplacedStep unplaced(context_.keys);
-      const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
-      const auto* const placed = std::exchange(hand.step, &step);
-      try {
-        record_call(session, hand, call, subject);
-      } catch (const postgres::InDoubt&) {
-        hand.step = placed;
-        call.note_doubt();
-        throw;
-      }
-      hand.step = placed;
-      call.end();
+      record_unplaced(session, hand, call, subject);
       throw;
     }
     if (kind == FailureClass::kTransactionEnded) {
-      // It may have stored all of it, or nothing: the handler took that into its own hands.
-      (void)context_.leases.give_back(session, call.lease(), ledger::GivenBack::kDone,
-                                      call.settled(), call.response());
+      // It may have stored all of it, or nothing: the handler took that into its own hands. Where
+      // it has, the lease is gone, and not lost.
+      (void)context_.leases->give_back(session, call.lease(), ledger::GivenBack::kDone,
+                                       call.settled(), call.response());
       call.end();
       throw;
     }
@@ -437,19 +449,48 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
   }
 }
 
+void MessageProcessor::record_unplaced(postgres::Session& session, InHand& hand, LeasedCall& call,
+                                       Subject& subject) {
+  const UnplacedStep unplaced(context_.keys);
+  const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
+  const auto* const placed = std::exchange(hand.step, &step);
+  try {
+    record_call(session, hand, call, subject);
+    hand.step = placed;
+    call.end();
+  } catch (const postgres::InDoubt&) {
+    hand.step = placed;
+    call.note_doubt();
+    throw;
+  } catch (const postgres::Error& error) {
+    hand.step = placed;
+    if (!session.alive())
+      throw;
+    if (error.sqlstate() == postgres::kLeaseLostState)
+      lose_lease(session, hand, call);
+    give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+  } catch (...) {  // code's may be anything
+    hand.step = placed;
+    if (session.alive())
+      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+    throw;
+  }
+}
+
 void MessageProcessor::record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
                                    Subject& subject) {
   const auto& leased = *hand.binding().leased;
   postgres::Frame frame(session, hand.binding().frame);
   const bool begun = begin_with_lock(frame, hand);
-  context_.leases.record(request_, call.lease(), call.subject(), call.response(),
-                         session.durable_commit());
+  context_.leases->record(request_, call.lease(), call.subject(), call.response(),
+                          session.durable_commit());
   if (!begun && !leased.has_record() && !hand.step->last.names_transaction()) {
     // Nothing needs an answer before COMMIT.
     emit_step(Step::kClaimed, hand);
     emit_step(Step::kHandled, hand);
     frame.begin_later(std::exchange(request_, {}));
-    return finish(frame, hand, "", Outcome::kApplied);
+    finish(frame, hand, "", Outcome::kApplied);
+    return context_.leases->recorded(call.lease());
   }
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
   emit_step(Step::kClaimed, hand);
@@ -463,12 +504,13 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
   }
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
+  context_.leases->recorded(call.lease());
 }
 
 void MessageProcessor::give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
                                  ledger::GivenBack how, const Response& response) {
   const bool may_be_done = how == ledger::GivenBack::kUnknown || how == ledger::GivenBack::kDone;
-  if (!context_.leases.give_back(session, call.lease(), how, call.settled(), response) &&
+  if (!context_.leases->give_back(session, call.lease(), how, call.settled(), response) &&
       may_be_done)
     lose_lease(session, hand, call);
   call.end();
@@ -480,8 +522,15 @@ void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
     return;
   try {
     const bool done = call->outcome() == LeasedCall::Outcome::kDone;
-    (void)context_.leases.give_back(session, call->lease(), known_of(*call), call->settled(),
-                                    done ? call->response() : std::nullopt);
+    const bool ours =
+        context_.leases->give_back(session, call->lease(), known_of(*call), call->settled(),
+                                   done ? call->response() : std::nullopt);
+    if (!ours && call->may_be_done()) {
+      Event event{Step::kWarning};
+      event.partition = call->subject().partition;
+      event.offset = call->subject().offset;
+      tell_loss(session, *call, event);
+    }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its lease ends by itself
   }
 }
@@ -501,20 +550,25 @@ void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand
                             "the message was finished when the connection broke");
     }
   }
-  const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
-  context_.leases.note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
+  tell_loss(session, call, event_of(Step::kWarning, hand.message));
   call.end();
+  throw postgres::Error(std::string(postgres::kLeaseLostState),
+                        "the lease was lost while the call ran");
+}
+
+void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& call,
+                                 Event event) const {
+  const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
+  context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
   const auto text = fmt::format(
       "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
-      "may have been made beside it. pawl.lease_losses has it; compare with the other side, key {}",
-      returned ? "the call had returned" : "what the call did is unknown", call.lease().key);
-  auto event = event_of(Step::kWarning, hand.message);
+      "may have been made beside it; `pawl leases list --lost` has it. Compare with the other "
+      "side, which knows the call as {}",
+      returned ? "the call had returned" : "what the call did is unknown", call.remote_key());
   event.warning = Warning::kLeaseLost;
   event.key = call.lease().key;
   event.detail = text;
   context_.observers.emit(event);
-  throw postgres::Error(std::string(postgres::kLeaseLostState),
-                        "the lease was lost while the call ran");
 }
 
 Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& hand,
@@ -595,6 +649,8 @@ void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& 
   context_.keys.name_transaction(request_);
   const auto answer = frame.begin(request_);
   bury(frame, hand, burial, ledger::IdempotencyKeys::claimed_by(answer.get()).value_or(""));
+  if (subject.lease)
+    context_.leases->set_aside(*subject.lease);
 }
 
 Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,

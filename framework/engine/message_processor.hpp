@@ -105,6 +105,8 @@ class MessageProcessor {
                        Subject& subject);
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
   void find_handler(InHand& hand, Subject& subject) const;
+  ledger::LeaseAnswer ask_for_lease(postgres::Session& session,
+                                    const ledger::LeaseRequest& request) const;
   std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
   ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);
   ledger::Outcome finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
@@ -113,6 +115,9 @@ class MessageProcessor {
                  ledger::GivenBack how, const Response& response);
   void record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
                    Subject& subject);
+  void record_unplaced(postgres::Session& session, InHand& hand, LeasedCall& call,
+                       Subject& subject);
+  void tell_loss(postgres::Session& session, const LeasedCall& call, Event event) const;
   [[noreturn]] void lose_lease(postgres::Session& session, const InHand& hand, LeasedCall& call);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);

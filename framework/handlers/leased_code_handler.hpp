@@ -12,7 +12,6 @@ class LeasedCodeHandler final : public LeasedHandler {
   explicit LeasedCodeHandler(pawl::LeasedHandler functions) : functions_(std::move(functions)) {}
 
   Response call(Lease& lease, const Message& message) const override;
-  [[nodiscard]] bool can_reconcile() const override { return functions_.reconcile != nullptr; }
   Found reconcile(Lease& lease, const Message& message) const override;
   [[nodiscard]] bool has_record() const override { return functions_.record != nullptr; }
   void record(pqxx::dbtransaction& transaction, const Message& message,

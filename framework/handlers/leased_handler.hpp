@@ -40,7 +40,6 @@ class LeasedHandler : public Handler {
   /// it cannot be tried.
   [[nodiscard]] virtual std::optional<std::string> probe() const { return std::nullopt; }
 
-  [[nodiscard]] virtual bool can_reconcile() const { return false; }
   /// What is known of earlier attempts on the other side. Throws: nothing (yet).
   virtual Found reconcile(Lease& lease, const Message& message) const;
 

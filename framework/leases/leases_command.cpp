@@ -49,6 +49,7 @@ Json describe(const ledger::LeaseRow& lease) {
   };
   return {{"scope", lease.scope},
           {"key", lease.key},
+          {"remote_key", message::remote_key(lease.scope, lease.key)},
           {"state", lease_state(lease)},
           {"owner", or_null(lease.owner)},
           {"until", time(lease.until)},
@@ -66,6 +67,7 @@ Json describe(const ledger::LeaseLoss& loss) {
   return {{"id", loss.id},
           {"scope", loss.scope},
           {"key", loss.key},
+          {"remote_key", message::remote_key(loss.scope, loss.key)},
           {"owner", loss.owner},
           {"attempt", loss.attempt},
           {"returned", loss.returned},
@@ -100,11 +102,13 @@ int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Argum
                {"THE CALL"},
                {"BY"},
                {"MESSAGE"},
-               {"SCOPE"}});
+               {"SCOPE"},
+               {"REMOTE KEY"}});
   for (const auto& loss : found) {
     table.add({std::to_string(loss.id), ledger::to_string(loss.at), loss.key,
                std::to_string(loss.attempt), loss.returned ? "returned" : "unknown", loss.owner,
-               place(loss.topic, loss.partition, loss.offset), loss.scope});
+               place(loss.topic, loss.partition, loss.offset), loss.scope,
+               message::remote_key(loss.scope, loss.key)});
   }
   std::cout << table.text();
   return kDone;
@@ -126,7 +130,8 @@ int list(const Options& options, const Arguments& arguments) {
     return kDone;
   }
   if (found.empty()) {
-    std::cout << (arguments.unknown ? "no call is unknown\n" : "no call is in hand or unknown\n");
+    std::cout << (arguments.unknown ? "no call is unknown\n"
+                                    : "no call is in hand, unknown, done or waiting\n");
     return kDone;
   }
   using Align = Table::Align;
@@ -194,7 +199,8 @@ int resolve(const Options& options, const Arguments& arguments) {
   site.view.resolve(*site.session, lease, done,
                     arguments.response.empty() ? Response{} : Response{arguments.response});
   std::cout << fmt::format(
-      "{}: {}. If its partition is halted: partitions resume --topic {} --partition {}\n",
+      "{}: {}. If its partition is halted: pawl partitions resume --config FILE --topic {} "
+      "--partition {}\n",
       printable(lease.key),
       done ? "done; the message is finished with that as soon as it is tried again"
            : "not done; it is called for as soon as its message is tried again",
@@ -205,13 +211,17 @@ int resolve(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 std::string lease_state(const ledger::LeaseRow& lease) {
-  if (lease.done)
-    return "done, to be recorded";
-  if (!lease.owner.empty() && !lease.expired)
-    return "in hand";
-  if (lease.unknown_since)
-    return "unknown";
-  return "waits";
+  switch (lease.state) {
+    case ledger::LeaseState::kInHand:
+      return "calling";
+    case ledger::LeaseState::kDone:
+      return "done";
+    case ledger::LeaseState::kUnknown:
+      return "unknown";
+    case ledger::LeaseState::kWaits:
+      break;
+  }
+  return "waiting";
 }
 
 void add_leases(Command& parser, Commands& commands) {
@@ -234,7 +244,8 @@ void add_leases(Command& parser, Commands& commands) {
     command->add_option("--limit", arguments->limit, "At most so many")
         ->at_most_entries()
         ->shows_default();
-    command->add_flag("--unknown", arguments->unknown, "Only those that may have been done");
+    command->add_flag("--unknown", arguments->unknown,
+                      "Only those of which nobody knows whether they were done");
     command->add_flag("--lost", arguments->lost,
                       "Instead, calls that ended when their lease was another's: those may have "
                       "been done twice");

@@ -9,7 +9,7 @@ namespace pawl::cli {
 
 void add_leases(Command& parser, Commands& commands);
 
-/// What the state of a lease is called: in hand, unknown, done, waiting.
+/// The word for the state of a lease: calling, done, unknown or waiting.
 [[nodiscard]] std::string lease_state(const ledger::LeaseRow& lease);
 
 }  // namespace pawl::cli

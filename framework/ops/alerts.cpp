@@ -51,6 +51,8 @@ bool concerns_alerts(const Event& event) {
     case Step::kDatabaseBack:
     case Step::kKafkaLost:
     case Step::kKafkaBack:
+    case Step::kRedisLost:
+    case Step::kRedisBack:
       return true;
     default:
       return false;
@@ -140,6 +142,12 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kKafkaBack:
       limit_.back(Server::kKafka, wall_clock_ms(), now);
+      break;
+    case Step::kRedisLost:
+      limit_.lost(Server::kRedis, std::string(event.detail), now);
+      break;
+    case Step::kRedisBack:
+      limit_.back(Server::kRedis, wall_clock_ms(), now);
       break;
     default:
       break;

@@ -28,6 +28,8 @@ inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
 inline constexpr std::string_view kDatabaseBack = "database-back";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
 inline constexpr std::string_view kKafkaBack = "kafka-back";
+inline constexpr std::string_view kRedisUnreachable = "redis-unreachable";
+inline constexpr std::string_view kRedisBack = "redis-back";
 }  // namespace alert_kind
 
 /// One matter that somebody is told about. What is empty or negative is left out.

@@ -236,21 +236,31 @@ TEST_CASE("lists of statuses") {
 }
 
 TEST_CASE("what a status says of the call") {
-  const pawl::handlers::StatusSets sets{*StatusSet::parse("2xx,409"),
-                                        *StatusSet::parse("408,409,425,429,5xx"),
-                                        *StatusSet::parse("425,429,404")};
+  const pawl::handlers::StatusSets sets{
+      *StatusSet::parse("2xx,409"), *StatusSet::parse("425,429,404"),
+      *StatusSet::parse("408,409,425,429,5xx"), *StatusSet::parse("4xx,501")};
   struct Row {
     long status;
     StatusMeaning meaning;
   };
   const std::vector<Row> rows{
-      {200, StatusMeaning::kDone},      {204, StatusMeaning::kDone},
-      {409, StatusMeaning::kDone},      {301, StatusMeaning::kPermanent},
-      {404, StatusMeaning::kPermanent}, {501, StatusMeaning::kUnknown},
-      {408, StatusMeaning::kUnknown},   {500, StatusMeaning::kUnknown},
-      {504, StatusMeaning::kUnknown},   {425, StatusMeaning::kNotDone},
-      {429, StatusMeaning::kNotDone},   {503, StatusMeaning::kUnknown},
-      {0, StatusMeaning::kPermanent},   {999, StatusMeaning::kPermanent},
+      {200, StatusMeaning::kDone},
+      {204, StatusMeaning::kDone},
+      {409, StatusMeaning::kDone},
+      {301, StatusMeaning::kPermanent},
+      {404, StatusMeaning::kNotDone},
+      {501, StatusMeaning::kPermanent},
+      {408, StatusMeaning::kUnknown},
+      {500, StatusMeaning::kUnknown},
+      {504, StatusMeaning::kUnknown},
+      {425, StatusMeaning::kNotDone},
+      {429, StatusMeaning::kNotDone},
+      {503, StatusMeaning::kUnknown},
+      {422, StatusMeaning::kPermanent},
+      // No answer, and one before the answer.
+      {0, StatusMeaning::kUnknown},
+      {103, StatusMeaning::kUnknown},
+      {999, StatusMeaning::kPermanent},
   };
   for (const auto& [status, meaning] : rows) {
     CAPTURE(status);

@@ -1,5 +1,5 @@
 // What pawl.acquire_lease and its like answer, on a real server.
-#include "leases/store/key_leases.hpp"
+#include "leases/store/postgres_leases.hpp"
 
 #include <fmt/format.h>
 
@@ -23,11 +23,12 @@ class Keys {
  public:
   Keys()
       : url_(PostgresServer::shared().create_database("leases")),
-        leases_("pawl"),
+        leases_("pawl", settings(), 30s),
         session_(settings()) {
     execute("INSERT INTO pawl.consumers (cluster, group_id) VALUES ('c', 'g')");
-    execute("INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)"
-            " VALUES (1, 'payments', 1, 'earliest')");
+    execute(
+        "INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)"
+        " VALUES (1, 'payments', 1, 'earliest')");
     execute("INSERT INTO pawl.idempotency_scopes (name) VALUES ('s')");
     execute("INSERT INTO pawl.scope_sources (scope_id, source_id) VALUES (1, 1)");
   }
@@ -67,7 +68,7 @@ class Keys {
     return pqxx::nontransaction(connection).query_value<std::string>(sql);
   }
   pawl::postgres::Session& session() { return session_; }
-  const pawl::ledger::KeyLeases& leases() { return leases_; }
+  const pawl::ledger::PostgresLeases& leases() { return leases_; }
   const pawl::ledger::IdempotencyKeys& keys() { return keys_; }
 
  private:
@@ -78,7 +79,7 @@ class Keys {
   }
 
   std::string url_;
-  pawl::ledger::KeyLeases leases_;
+  pawl::ledger::PostgresLeases leases_;
   pawl::ledger::IdempotencyKeys keys_{"pawl"};
   pawl::postgres::Session session_;
 };
@@ -191,13 +192,14 @@ TEST_CASE("what a finishing transaction holds is neither waited for nor lost") {
   keys.leases().record(request, lease("a", 1), {1, pawl::ledger::SourceId{1}, 0, 17}, "x", "");
   (void)frame.begin(request);
   CHECK(keys.acquire(lease("b", 2)).how == How::kPending);
-  const auto extended = keys.leases().extend(keys.session(), "a", {lease("a", 1)}, 30s);
+  const std::atomic<bool> unwanted{false};
+  const auto extender = keys.leases().make_extender(unwanted);
+  const auto extended = extender->extend({lease("a", 1)});
   CHECK(extended == std::vector{pawl::ledger::Extended::kBusy});
   keys.keys().name_transaction(request);
   frame.finish(request, {});
   CHECK(keys.acquire(lease("b", 3)).how == How::kFinished);
-  CHECK(keys.leases().extend(keys.session(), "a", {lease("a", 1)}, 30s) ==
-        std::vector{pawl::ledger::Extended::kLost});
+  CHECK(extender->extend({lease("a", 1)}) == std::vector{pawl::ledger::Extended::kLost});
 }
 
 TEST_CASE("an operator resolves what is unknown, and not what is in hand") {
@@ -212,9 +214,25 @@ TEST_CASE("an operator resolves what is unknown, and not what is in hand") {
   unknown.unknown = true;
   found = view.list(keys.session(), unknown, 10);
   REQUIRE(found.size() == 1);
-  CHECK(found[0].expired);
+  CHECK(found[0].state == pawl::ledger::LeaseState::kUnknown);
   view.resolve(keys.session(), found[0], true, "by hand");
   const auto next = keys.acquire(lease("b", 2));
   CHECK(next.how == How::kDone);
   CHECK(next.response == "by hand");
+}
+
+TEST_CASE("what an operator has said no attempt of before can change") {
+  Keys keys;
+  (void)keys.acquire(lease("a", 1));
+  keys.expire();
+  keys.execute("SELECT pawl.resolve_lease(1, 'k', true, 'said')");
+  CHECK_FALSE(keys.give_back(lease("a", 1), GivenBack::kUnknown));
+  CHECK(keys.record(lease("a", 1), "late") == "PW015");
+  const auto next = keys.acquire(lease("b", 2));
+  CHECK(next.how == How::kDone);
+  CHECK(next.response == "said");
+  // What comes behind it is no operator's word.
+  CHECK(keys.give_back(lease("b", 2), GivenBack::kNotDone));
+  (void)keys.acquire(lease("c", 3));
+  CHECK(keys.value("SELECT resolved_by IS NULL AND resolved_at IS NULL FROM pawl.leases") == "t");
 }

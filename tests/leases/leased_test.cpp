@@ -149,7 +149,9 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
     CHECK_THAT(
         world.in_register(0, "state_reason"),
         ContainsSubstring("whether an earlier call for this message did anything is unknown") &&
-            ContainsSubstring("pawl leases resolve --config FILE event --not-done"));
+            ContainsSubstring(
+                "pawl leases resolve --config FILE --not-done, or --done, or --response "
+                "TEXT, -- event"));
     CHECK(api.call_count() == 1);
     return;
   }
@@ -289,7 +291,7 @@ TEST_CASE("what a call brought survives a restart of PostgreSQL while it ran") {
   world.wait_until_all_processed();
   CHECK(api.call_count() == 5);
   CHECK(charging.stored() == "5 5");
-  CHECK(charging.counts() == "5 0 0");
+  CHECK(charging.finished() == 5);
 }
 
 TEST_CASE("a call in hand when the process is asked to end gets its time, and no more") {
@@ -321,4 +323,34 @@ TEST_CASE("a call in hand when the process is asked to end gets its time, and no
   CHECK(api.call_count() == 2);
   CHECK(api.charges() == 1);
   CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("an error of another database is the call's, and no server's of ours") {
+  PaymentApi api(false);
+  ChargingWorld charging(1, api);
+  charging.use("another_database", "then = \"dead-letter\"\nmax_attempts = 2");
+  auto& world = charging.world();
+  world.produce_one("event", 1, 0);
+  charging.drain();
+  CHECK(world.value("SELECT concat_ws(' ', reason, attempts, error) FROM pawl.dead_letters") ==
+        "error 2 deadlock detected");
+  CHECK(world.value("SELECT concat_ws(' ', attempt, unknown_since IS NOT NULL) FROM pawl.leases") ==
+        "2 t");
+}
+
+TEST_CASE("a call that does not heed its stop token is told of") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  charging.use("deaf", "timeout = \"500ms\"");
+  auto& world = charging.world();
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("a call goes on although its time is over", 60s);
+  // It keeps its key, and what it brings counts.
+  CHECK(charging.leases() == 1);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 1);
+  CHECK(charging.stored() == "1 1");
 }

@@ -231,8 +231,9 @@ HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::siz
     : label_(std::move(label)),
       request_(options),
       remote_(request_.origin()),
-      statuses_{StatusSet::parse(options.success).value(), StatusSet::parse(options.retry).value(),
-                StatusSet::parse(options.not_done).value()},
+      statuses_{StatusSet::parse(options.success).value(),
+                StatusSet::parse(options.not_done).value(), StatusSet::parse(options.retry).value(),
+                StatusSet::parse(options.permanent).value()},
       key_header_(options.key_header),
       max_response_(max_response),
       max_calls_(options.max_calls),
@@ -282,7 +283,7 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   // Of an answer that was cut off the status says as much as of a whole one; only what is to be
   // kept has to be there.
   const bool whole = answer.code == CURLE_OK || answer.full;
-  if (answer.status == 0 || (meaning == StatusMeaning::kDone && !whole)) {
+  if (answer.status < 200 || (meaning == StatusMeaning::kDone && !whole)) {
     throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
                                     name, answer.text));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -307,6 +308,9 @@ std::vector<HttpProblem> problems_of(const HttpOptions& options) {
         std::pair{"private_key", &options.private_key}}) {
     if (path->find('\n') != std::string::npos || path->find("-----BEGIN") != std::string::npos)
       problems.add(option, "is no path", "give the file's path itself, not its content");
+    else if (!path->empty() && !std::ifstream(*path))
+      problems.add(option, "is no file that can be read",
+                   "give the path of one that this user may read");
   }
   if (options.certificate.empty() != options.private_key.empty())
     problems.add("certificate", "stands without its private_key, or the other way round",

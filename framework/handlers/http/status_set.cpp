@@ -1,7 +1,9 @@
 #include "handlers/http/status_set.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <utility>
 
 namespace pawl::handlers {
 
@@ -19,24 +21,34 @@ std::optional<StatusSet> StatusSet::parse(std::string_view text) {
     const auto hundred = static_cast<std::size_t>(item[0] - '0') * 100;
     if (item.substr(1) == "xx") {
       for (std::size_t i = 0; i < 100; ++i)
-        set.statuses_.set(hundred + i);
+        set.classes_.set(hundred + i);
       continue;
     }
     if (std::isdigit(static_cast<unsigned char>(item[1])) == 0 ||
         std::isdigit(static_cast<unsigned char>(item[2])) == 0)
       return std::nullopt;
-    set.statuses_.set(hundred + static_cast<std::size_t>(item[1] - '0') * 10 +
-                      static_cast<std::size_t>(item[2] - '0'));
+    set.named_.set(hundred + static_cast<std::size_t>(item[1] - '0') * 10 +
+                   static_cast<std::size_t>(item[2] - '0'));
   }
   return set;
 }
 
 StatusMeaning meaning_of(long status, const StatusSets& sets) {
-  if (sets.success.contains(status))
-    return StatusMeaning::kDone;
-  if (!sets.retry.contains(status))
-    return StatusMeaning::kPermanent;
-  return sets.not_done.contains(status) ? StatusMeaning::kNotDone : StatusMeaning::kUnknown;
+  if (status < 200)
+    return StatusMeaning::kUnknown;
+  const std::array all{std::pair{&sets.success, StatusMeaning::kDone},
+                       std::pair{&sets.not_done, StatusMeaning::kNotDone},
+                       std::pair{&sets.retry, StatusMeaning::kUnknown},
+                       std::pair{&sets.permanent, StatusMeaning::kPermanent}};
+  for (const auto& [set, meaning] : all) {
+    if (set->names(status))
+      return meaning;
+  }
+  for (const auto& [set, meaning] : all) {
+    if (set->contains(status))
+      return meaning;
+  }
+  return StatusMeaning::kPermanent;
 }
 
 }  // namespace pawl::handlers

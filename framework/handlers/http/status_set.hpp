@@ -13,13 +13,21 @@ class StatusSet {
   /// Nullopt: no list of statuses, from 100 to 599.
   [[nodiscard]] static std::optional<StatusSet> parse(std::string_view text);
 
-  [[nodiscard]] bool contains(long status) const {
-    return status >= 0 && static_cast<std::size_t>(status) < statuses_.size() &&
-           statuses_.test(static_cast<std::size_t>(status));
-  }
+  /// By its own number.
+  [[nodiscard]] bool names(long status) const { return has(named_, status); }
+  /// By that, or by its class: "2xx".
+  [[nodiscard]] bool contains(long status) const { return names(status) || has(classes_, status); }
 
  private:
-  std::bitset<600> statuses_;
+  using Statuses = std::bitset<600>;
+
+  static bool has(const Statuses& statuses, long status) {
+    return status >= 0 && static_cast<std::size_t>(status) < statuses.size() &&
+           statuses.test(static_cast<std::size_t>(status));
+  }
+
+  Statuses named_;
+  Statuses classes_;
 };
 
 /// What a status says of the call.
@@ -31,10 +39,12 @@ enum class StatusMeaning {
 };
 struct StatusSets {
   StatusSet success;
+  StatusSet not_done;
   StatusSet retry;
-  StatusSet not_done;  ///< those of `retry` that say that nothing was done
+  StatusSet permanent;
 };
-/// Of a status in several sets the first counts; what is in none is permanent.
+/// The first set that names the status counts, else the first that has its class; what is in none
+/// is permanent. What is no final answer (below 200) says nothing: unknown.
 [[nodiscard]] StatusMeaning meaning_of(long status, const StatusSets& sets);
 
 }  // namespace pawl::handlers

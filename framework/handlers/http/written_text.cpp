@@ -88,13 +88,6 @@ std::string WrittenText::render(const Message& message, message::JsonView& json,
   return out;
 }
 
-std::string WrittenText::render() const {
-  const Message none{MessageFields{}};
-  message::JsonReader reader;
-  message::JsonView json(reader, none);
-  return render(none, json, [](std::string_view, const message::Placeholder&, std::string&) {});
-}
-
 std::string WrittenText::before_placeholders() const {
   std::string out;
   for (const auto& piece : pieces_) {

@@ -26,8 +26,6 @@ class WrittenText {
   /// read.
   [[nodiscard]] std::string render(const Message& message, message::JsonView& json,
                                    const Escape& escape) const;
-  /// Of a text that takes nothing from the message.
-  [[nodiscard]] std::string render() const;
 
   /// What stands before the first placeholder.
   [[nodiscard]] std::string before_placeholders() const;

@@ -14,8 +14,8 @@ enum class Step {
   kAcquired,      ///< the register gave it to this process; offset = stored offset
   kPositioned,    ///< Kafka delivers from the stored offset on
   kFetched,       ///< a message is taken in hand
-  kLeased,        ///< the lease of its key is taken; the call comes next
-  kCalled,        ///< the call has returned, or failed
+  kLeased,        ///< the lease of its key is taken
+  kCalled,        ///< the call has ended, or none was made
   kClaimed,       ///< BEGIN and the key's insert are done
   kDuplicate,     ///< the key was there already
   kHandled,       ///< the handler returned
@@ -44,6 +44,8 @@ enum class Step {
   kDatabaseBack,  ///< after that, one could
   kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
   kKafkaBack,     ///< after that, one did
+  kRedisLost,     ///< no lease can be had from Redis; detail says why (topic empty)
+  kRedisBack,     ///< after that, one was
   kGroupAwaited,  ///< Kafka has assigned nothing for seconds; detail says what may hold it up
   kTopicRefused,  ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
   kTopicServed,   ///< after that, it serves it

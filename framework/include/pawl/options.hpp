@@ -308,13 +308,13 @@ struct HttpOptions {
   HttpText json;
   /// The header that carries Lease::key(); empty: none does.
   std::string key_header = "Idempotency-Key";
-  /// Statuses, as "200,201" or "2xx"; of one in several lists the first counts, and what is in none
-  /// is permanent, as are those of `permanent`.
+  /// Statuses, as "200,201" or "2xx". The first list that names one counts, in the order success,
+  /// not_done, retry, permanent; else the first that has its class. What is in none is permanent.
   std::string success = "2xx";
   std::string retry = "408,409,425,429,5xx";
   std::string permanent;
-  /// Those of `retry` that say that nothing was done (RFC 8470, RFC 6585). Not 503, which proxies
-  /// say of requests that they have passed on.
+  /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
+  /// proxies say of requests that they have passed on.
   std::string not_done = "425,429";
   /// Requests of this process to the host at a time; 0: as many as there are calls.
   std::uint32_t max_calls = 0;

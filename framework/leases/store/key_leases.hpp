@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,7 +13,6 @@
 #include "pawl/handler.hpp"
 #include "postgres/request.hpp"
 #include "postgres/session.hpp"
-#include "postgres/statement.hpp"
 
 namespace pawl::ledger {
 
@@ -33,6 +35,7 @@ struct LeaseSubject {
 struct LeaseRequest {
   KeyLease lease;
   LeaseSubject subject;
+  std::string message;  ///< which one it is, for people
   std::chrono::milliseconds time{};
   /// An unresolved attempt for another payload is no conflict.
   bool any_payload = false;
@@ -69,42 +72,56 @@ enum class Extended {
   kLost,
 };
 
-/// pawl.leases, what is held of it. The server's clock counts. Holds statements only; one instance
-/// serves all threads. All of it throws postgres::Error, and postgres::InDoubt where it commits.
+/// Leases cannot be had or given back now. Nothing is lost by that, and it goes on by itself.
+class LeasesAway : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Extends leases over a connection of its own, made when it is needed. One thread.
+class LeaseExtender {
+ public:
+  virtual ~LeaseExtender() = default;
+  /// Each by itself, from now on for the time of leases; durable. Throws postgres::Error,
+  /// postgres::InDoubt or LeasesAway, within a third of that time; may be repeated then.
+  [[nodiscard]] virtual std::vector<Extended> extend(const std::vector<KeyLease>& leases) = 0;
+};
+
+/// Where leases are kept, by the clock of a server. One instance serves all threads. What has a
+/// session throws postgres::Error, and postgres::InDoubt where it commits; with leases elsewhere
+/// also LeasesAway.
 class KeyLeases {
  public:
-  explicit KeyLeases(const std::string& schema);
+  virtual ~KeyLeases() = default;
 
-  /// Durable when it returns.
-  [[nodiscard]] LeaseAnswer acquire(postgres::Session& session, const LeaseRequest& request) const;
+  /// Durable when it returns; may be repeated.
+  [[nodiscard]] virtual LeaseAnswer acquire(postgres::Session& session,
+                                            const LeaseRequest& request) const = 0;
 
-  /// For `time` from now on, each by itself; durable.
-  [[nodiscard]] std::vector<Extended> extend(postgres::Session& session, const std::string& owner,
-                                             const std::vector<KeyLease>& leases,
-                                             std::chrono::milliseconds time) const;
+  /// `unwanted`: ends whatever it waits for.
+  [[nodiscard]] virtual std::unique_ptr<LeaseExtender> make_extender(
+      const std::atomic<bool>& unwanted) const = 0;
 
   /// The first statement of the transaction that records a call: ends the lease and claims the key.
-  /// Raises PW015 when the lease is another's. IdempotencyKeys::claimed_by() reads the answer.
+  /// Raises PW015 when another one has done so. IdempotencyKeys::claimed_by() reads the answer.
   /// `durable_commit`: the transaction's synchronous_commit; empty: the session's.
-  void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
-              const Response& response, const std::string& durable_commit) const;
+  virtual void record(postgres::Request& request, const KeyLease& lease,
+                      const LeaseSubject& subject, const Response& response,
+                      const std::string& durable_commit) const = 0;
+  /// That transaction is committed.
+  virtual void recorded(const KeyLease& lease) const noexcept = 0;
 
   /// `settled`: what earlier attempts did is known too, to be nothing. False: the lease is not ours
   /// any more. Durable; may be repeated.
-  bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
-                 const Response& response) const;
+  virtual bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how,
+                         bool settled, const Response& response) const = 0;
+  /// It was given back, and its message is a dead letter.
+  virtual void set_aside(const KeyLease& lease) const noexcept = 0;
 
   /// Stores that the lease was lost while its call ran. `returned`: it returned an outcome.
-  void note_loss(postgres::Session& session, const KeyLease& lease, const LeaseSubject& subject,
-                 std::uint32_t attempt, bool returned) const;
-
- private:
-  postgres::Statement hold_fence_;
-  postgres::Statement acquire_;
-  postgres::Statement extend_;
-  postgres::Statement record_;
-  postgres::Statement give_back_;
-  postgres::Statement note_loss_;
+  virtual void note_loss(postgres::Session& session, const KeyLease& lease,
+                         const LeaseSubject& subject, std::uint32_t attempt,
+                         bool returned) const = 0;
 };
 
 }  // namespace pawl::ledger

@@ -1,5 +1,9 @@
 #include "leases/store/view.hpp"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 #include "ledger/rows.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/transaction.hpp"
@@ -7,40 +11,47 @@
 namespace pawl::ledger {
 namespace {
 
+// Of a lease l: how it stands, and since when it is unknown whether an attempt did anything. Whose
+// lease has ended without a word may have called.
+constexpr std::string_view kState = R"sql(
+   CROSS JOIN LATERAL (
+         SELECT coalesce(l.owner IS NOT NULL AND l.lease_until > clock_timestamp(), false) AS held) h
+   CROSS JOIN LATERAL (
+         SELECT CASE WHEN l.owner IS NOT NULL AND NOT h.held AND NOT l.done
+                     THEN least(l.unknown_since, l.begun_at) ELSE l.unknown_since END AS since) u
+   CROSS JOIN LATERAL (
+         SELECT CASE WHEN h.held THEN 'in hand' WHEN l.done THEN 'done'
+                     WHEN u.since IS NOT NULL THEN 'unknown' ELSE 'waits' END AS state) x
+)sql";
+
 // A scope is the consumer's where one of its topics puts keys into it.
-constexpr const char* kList = R"sql(
+constexpr std::string_view kList = R"sql(
   SELECT s.name, l.key, coalesce(l.owner, ''),
-         floor(extract(epoch FROM l.lease_until) * 1000)::bigint,
-         coalesce(l.lease_until <= clock_timestamp(), false), l.attempt,
+         floor(extract(epoch FROM l.lease_until) * 1000)::bigint, x.state, l.attempt,
          floor(extract(epoch FROM l.begun_at) * 1000)::bigint,
-         floor(extract(epoch FROM u.unknown_since) * 1000)::bigint,
+         floor(extract(epoch FROM u.since) * 1000)::bigint,
          l.done, l.response, coalesce(l.resolved_by, ''), coalesce(t.topic, ''), l.partition,
          l.kafka_offset
     FROM pawl.idempotency_scopes s
     JOIN pawl.leases l USING (scope_id)
     LEFT JOIN pawl.consumer_topics t USING (source_id)
-   CROSS JOIN LATERAL (
-         SELECT CASE WHEN l.owner IS NOT NULL AND NOT l.done AND l.lease_until <= clock_timestamp()
-                     THEN least(l.unknown_since, l.begun_at) ELSE l.unknown_since END) u (unknown_since)
+  {}
    WHERE CASE WHEN $2 <> '' THEN s.name = $2
               ELSE EXISTS (SELECT FROM pawl.scope_sources o JOIN pawl.consumer_topics c USING (source_id)
                             WHERE o.scope_id = s.scope_id AND c.consumer_id = $1::integer) END
      AND ($3 = '' OR l.key = $3)
-     AND (NOT $4::boolean OR u.unknown_since IS NOT NULL)
+     AND (NOT $4::boolean OR x.state = 'unknown')
    ORDER BY s.name, l.key
    LIMIT $5::bigint
 )sql";
 
-constexpr const char* kCount = R"sql(
-  SELECT count(*) FILTER (WHERE h.in_hand),
-         count(*) FILTER (WHERE NOT h.in_hand AND NOT l.done
-                            AND (l.unknown_since IS NOT NULL OR l.owner IS NOT NULL)),
-         count(*) FILTER (WHERE NOT h.in_hand AND l.done),
-         (SELECT count(*) FROM pawl.lease_losses x JOIN pawl.consumer_topics t USING (source_id)
+constexpr std::string_view kCount = R"sql(
+  SELECT count(*) FILTER (WHERE x.state = 'in hand'), count(*) FILTER (WHERE x.state = 'done'),
+         count(*) FILTER (WHERE x.state = 'unknown'),
+         (SELECT count(*) FROM pawl.lease_losses z JOIN pawl.consumer_topics t USING (source_id)
            WHERE t.consumer_id = $1::integer)
     FROM pawl.leases l
-   CROSS JOIN LATERAL (
-         SELECT coalesce(l.owner IS NOT NULL AND l.lease_until > clock_timestamp(), false)) h (in_hand)
+  {}
    WHERE EXISTS (SELECT FROM pawl.scope_sources o JOIN pawl.consumer_topics c USING (source_id)
                   WHERE o.scope_id = l.scope_id AND c.consumer_id = $1::integer)
 )sql";
@@ -63,6 +74,18 @@ constexpr const char* kResolve = R"sql(
     FROM pawl.idempotency_scopes s WHERE s.name = $1
 )sql";
 
+std::string with_state(std::string_view text) {
+  return fmt::format(fmt::runtime(text), kState);
+}
+
+LeaseState parse_lease_state(const std::string& state) {
+  if (state == "in hand")
+    return LeaseState::kInHand;
+  if (state == "done")
+    return LeaseState::kDone;
+  return state == "unknown" ? LeaseState::kUnknown : LeaseState::kWaits;
+}
+
 postgres::Parameters chosen(ConsumerId consumer, const LeaseFilter& filter) {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer));
@@ -75,8 +98,8 @@ postgres::Parameters chosen(ConsumerId consumer, const LeaseFilter& filter) {
 
 LeaseView::LeaseView(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
-      list_{"", in_schema(kList, schema)},
-      count_{"", in_schema(kCount, schema)},
+      list_{"", in_schema(with_state(kList), schema)},
+      count_{"", in_schema(with_state(kCount), schema)},
       losses_{"", in_schema(kLosses, schema)},
       resolve_{"", in_schema(kResolve, schema)} {}
 
@@ -94,7 +117,7 @@ std::vector<LeaseRow> LeaseView::list(postgres::Session& session, const LeaseFil
     lease.key = text(rows, row, 1);
     lease.owner = text(rows, row, 2);
     lease.until = optional_instant(rows, row, 3);
-    lease.expired = boolean(rows, row, 4);
+    lease.state = parse_lease_state(text(rows, row, 4));
     lease.attempts = static_cast<std::uint32_t>(integer(rows, row, 5));
     lease.begun = instant(rows, row, 6);
     lease.unknown_since = optional_instant(rows, row, 7);

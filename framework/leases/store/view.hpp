@@ -12,13 +12,21 @@
 
 namespace pawl::ledger {
 
+/// How the last attempt for a key stands.
+enum class LeaseState {
+  kInHand,   ///< it is being called, or the outcome recorded
+  kDone,     ///< nobody has it: its response is to be recorded by the next attempt
+  kUnknown,  ///< nobody has it, and whether an attempt did anything is unknown
+  kWaits,    ///< nobody has it, and nothing was done
+};
+
 /// A row of pawl.leases, as an operator sees it.
 struct LeaseRow {
   std::string scope;
   std::string key;
-  std::string owner;  ///< empty: nobody has it
+  LeaseState state{};
+  std::string owner;  ///< empty: it was given back
   std::optional<Instant> until;
-  bool expired = false;  ///< `until` is over: its holder died, or stands still
   std::uint32_t attempts = 0;
   Instant begun;  ///< of the last attempt
   /// Since when it is unknown whether an attempt did anything; also of one that has expired.
@@ -45,12 +53,12 @@ struct LeaseLoss {
   std::int64_t offset = 0;
 };
 
-/// Of the consumer.
+/// Of the consumer, by LeaseState.
 struct LeaseCounts {
-  std::int64_t in_hand = 0;  ///< are being called
-  std::int64_t unknown = 0;  ///< nobody calls, and whether an attempt did anything is unknown
-  std::int64_t done = 0;     ///< nobody calls: the response waits to be recorded
-  std::int64_t losses = 0;   ///< calls that lost their lease
+  std::int64_t in_hand = 0;
+  std::int64_t done = 0;
+  std::int64_t unknown = 0;
+  std::int64_t losses = 0;  ///< calls that lost their lease
 };
 
 struct LeaseFilter {

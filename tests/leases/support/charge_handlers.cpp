@@ -72,13 +72,13 @@ Answer request(const std::string& text, const std::stop_token& stop) {
   return {std::stoi(received.substr(9, 3)), received.substr(body)};
 }
 
-Response charge(const Lease& lease, const Message& message) {
+Response charge(const std::string& key, const std::stop_token& stop, const Message& message) {
   const std::string value(message.value());
   const auto answer =
-      request("POST /charges HTTP/1.1\r\nHost: api\r\nIdempotency-Key: " + lease.key() +
+      request("POST /charges HTTP/1.1\r\nHost: api\r\nIdempotency-Key: " + key +
                   "\r\nEvent-Id: " + std::string(message.header("event-id").value()) +
                   "\r\nContent-Length: " + std::to_string(value.size()) + "\r\n\r\n" + value,
-              lease.stop_token());
+              stop);
   if (answer.status == 200)
     return answer.body;
   if (answer.status >= 400 && answer.status < 500)
@@ -86,6 +86,10 @@ Response charge(const Lease& lease, const Message& message) {
   if (answer.status == 503)
     throw NotDone("the API has no time");
   throw std::runtime_error("the API answered " + std::to_string(answer.status));
+}
+
+Response charge_as_told(const Lease& lease, const Message& message) {
+  return charge(lease.key(), lease.stop_token(), message);
 }
 
 Found look(const Lease& lease, const Message& /*message*/) {
@@ -110,17 +114,24 @@ void enter(pqxx::dbtransaction& tx, const Message& message, const Response& /*re
 }  // namespace
 
 void add_charge_handlers(Registry& registry) {
-  registry.leased_handler("charge", {.call = charge, .reconcile = look});
+  registry.leased_handler("charge", {.call = charge_as_told, .reconcile = look});
   registry.leased_handler("charge_and_record",
-                          {.call = charge, .record = enter, .reconcile = look});
+                          {.call = charge_as_told, .record = enter, .reconcile = look});
   registry.leased_handler(
       "charge_record_fails",
-      {.call = charge,
+      {.call = charge_as_told,
        .record = [](pqxx::dbtransaction& tx, const Message& message, const Response& response) {
          enter(tx, message, response);
          if (message.header("event-id").value().starts_with("poison"))
            tx.exec("SELECT 1 / (1 - count(*)) FROM refuses");
        }});
+  // Another database, which is not pawl's.
+  registry.leased_handler("another_database", {.call = [](Lease&, const Message&) -> Response {
+                            throw pqxx::sql_error("deadlock detected", "SELECT 1", "40P01");
+                          }});
+  registry.leased_handler("deaf", {.call = [](const Lease& lease, const Message& message) {
+                            return charge(lease.key(), {}, message);
+                          }});
   for (const auto* name : {"charge", "charge_and_record"}) {
     registry.on_duplicate(name, [](const Message& message, const Response& response) {
       std::printf("RESPONSE %s at %d/%lld\n", response ? response->c_str() : "none",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,9 +28,12 @@ class ChargingWorld {
   }
   [[nodiscard]] PaymentsWorld& world() { return world_; }
 
-  std::unique_ptr<testing::ChildProcess> start(std::vector<std::string> arguments = {}) {
+  using Environment = std::map<std::string, std::optional<std::string>>;
+  std::unique_ptr<testing::ChildProcess> start(std::vector<std::string> arguments = {},
+                                               Environment environment = {}) {
     ProgramOptions options;
     options.arguments = std::move(arguments);
+    options.environment = std::move(environment);
     options.environment["PAWL_TEST_API"] = fmt::format("127.0.0.1:{}", api_.port());
     return world_.start(options);
   }
@@ -49,6 +54,12 @@ class ChargingWorld {
     return world_.value(
         "SELECT concat_ws(' ', sum(applied_count), sum(duplicate_count), sum(dead_count))"
         " FROM pawl.processed_kafka_offsets");
+  }
+  /// Messages that were finished with a response: where their partition was acquired anew meanwhile
+  /// the new owner finds a duplicate.
+  [[nodiscard]] std::int64_t finished() const {
+    return world_.number(
+        "SELECT sum(applied_count + duplicate_count) FROM pawl.processed_kafka_offsets");
   }
   [[nodiscard]] std::int64_t leases() const {
     return world_.number("SELECT count(*) FROM pawl.leases");
