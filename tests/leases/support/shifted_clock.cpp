@@ -1,5 +1,7 @@
 // Preloaded into a process: its wall clock is off by PAWL_TEST_CLOCK_SHIFT seconds. Monotonic
 // clocks are what they are.
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -58,4 +60,22 @@ extern "C" time_t time(time_t* out) noexcept {
   if (out != nullptr)
     *out = now;
   return now;
+}
+
+// Whoever waits until a time of the wall clock says so by the clock that is off.
+extern "C" int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                      const timespec* until) {
+  using Function = int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
+  static const auto next = [] {
+    // The one of before that version takes other conditions.
+    void* found = ::dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    return reinterpret_cast<Function>(
+        found != nullptr ? found : ::dlsym(RTLD_NEXT, "pthread_cond_timedwait"));
+  }();
+  timespec right = *until;
+  // A monotonic clock has not come so far.
+  constexpr time_t kWallClock = 1'000'000'000;
+  if (right.tv_sec > kWallClock)
+    right.tv_sec -= shift();
+  return next(condition, mutex, &right);
 }
