@@ -1,10 +1,14 @@
 // What the scripts of framework/leases/redis answer, on a real Redis.
 #include "leases/store/redis_leases.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "acl_user.hpp"
 #include "errors.hpp"
 #include "message/digest.hpp"
 #include "prelude.hpp"
+#include "redis/pool.hpp"
 #include "redis_server.hpp"
 
 namespace {
@@ -336,6 +340,39 @@ TEST_CASE("Redis: many leases are extended together, each by itself") {
   for (std::size_t i = 0; i < extended.size(); ++i)
     CHECK(extended[i] == (i % 3 != 0 ? Extended::kExtended : Extended::kLost));
   CHECK(key.leases().extend(key.connection(), {}, kTime).empty());
+}
+
+TEST_CASE("Redis: of many that ask at once one has it") {
+  Key key;
+  pawl::redis::Pool pool(key.server().settings());
+  std::atomic<int> in_hand{0};
+  std::atomic<int> overlaps{0};
+  std::atomic<int> attempts{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 100; ++round) {
+        const auto connection = pool.borrow();
+        RedisLeaseRequest request;
+        request.lease = lease("process " + std::to_string(i), round);
+        request.time = kTime;
+        if (key.leases().acquire(*connection, request, kHistory).how != How::kMine)
+          continue;
+        ++attempts;
+        if (++in_hand != 1)
+          ++overlaps;
+        --in_hand;
+        (void)key.leases().give_back(*connection, request.lease, GivenBack::kNotDone, false,
+                                     kHistory);
+      }
+    });
+  }
+  for (auto& thread : threads)
+    thread.join();
+  CHECK(overlaps == 0);
+  CHECK(attempts > 0);
+  CHECK(key.field("attempts") == std::to_string(attempts));
+  CHECK(key.field("unknown_since").empty());
 }
 
 TEST_CASE("Redis: with its memory full no lease is given, and those that there are go on and end") {

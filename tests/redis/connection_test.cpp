@@ -128,6 +128,7 @@ TEST_CASE("a server that stands still is given up, and its late answer is nobody
   CHECK_THAT(connecting->what(), ContainsSubstring("no answer within 50 ms"));
   server.thaw();
 
+  settings.timeout = 2s;  // also to connect, on a machine that has little time for it
   Connection brief(settings, server.address());
   server.freeze();
   const auto error = redis_error([&] { return brief.run({"SET", "a", "late"}); });
@@ -154,13 +155,25 @@ TEST_CASE("a connection that the server closes is lost, and others are not distu
   CHECK_FALSE(connection.alive());
 }
 
-TEST_CASE("what is loaded after a start is waited for by whoever asks again") {
-  const RedisServer server({"key-load-delay=0"});
+TEST_CASE("a server that says that it is not ready is left") {
+  auto& server = RedisServer::shared();
   Connection connection(server.settings(), server.address());
   const pawl::redis::Reply loading{
       pawl::redis::Reply::Type::kError, 0, "LOADING Redis is loading the dataset in memory", {}};
   CHECK(connection.refused(loading, "EVALSHA").code() == "LOADING");
   CHECK_FALSE(connection.alive());
+}
+
+TEST_CASE("a write to a server that is gone does not end the process") {
+  RedisServer server;
+  Connection connection(server.settings(), server.address());
+  server.stop();
+  wait_until([&] { return connection.stale(); }, 20s, "the end arrives");
+  // More than one write: the first is answered with a reset.
+  const auto error =
+      redis_error([&] { return connection.run({"SET", "a", std::string(32U << 20U, 'x')}); });
+  REQUIRE(error.has_value());
+  CHECK(error->kind() == Error::Kind::kConnection);
 }
 
 TEST_CASE("a pool keeps as many connections as were used at once") {
