@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/rights_text.hpp"
 #include "config/redact.hpp"
+#include "config/redis_settings.hpp"
 #include "config/validate.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -27,6 +28,8 @@
 #include "outbox/task.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
+#include "redis/connector.hpp"
+#include "redis/error.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -71,6 +74,7 @@ class Check {
       check_remotes();
     }
     check_database();
+    check_redis();
     check_kafka();
     if (findings_.count() == 0) {
       std::cout << "Everything is in place.\n";
@@ -87,6 +91,7 @@ class Check {
     return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
   }
   void check_alerts();
+  void check_redis();
   void make_router();
   void check_remotes();
   void check_database();
@@ -163,6 +168,17 @@ void Check::check_remotes() {
     } else {
       findings_.wrong(fmt::format("{}: {}", what, problem.value_or("it cannot be tried")));
     }
+  }
+}
+
+void Check::check_redis() {
+  if (options_.leases.store != LeaseStore::kRedis)
+    return;
+  try {
+    const auto connection = redis::Connector(config::redis_settings(options_.redis)).connect();
+    findings_.good(fmt::format("{}: a master that evicts nothing", connection->server()));
+  } catch (const redis::Error& error) {
+    findings_.wrong(error.what());
   }
 }
 

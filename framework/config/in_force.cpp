@@ -45,6 +45,8 @@ void redact(Node& value, Shown shown) {
       !is_reference(value.value)) {
     value.value = redact_url(value.value);
   }
+  if (shown == Shown::kSecret && !value.value.empty() && !is_reference(value.value))
+    value = text_value(kHidden);
   if (shown == Shown::kProgram) {
     for (std::size_t i = 1; i < value.items.size(); ++i)
       value.items[i] = text_value(kHidden);

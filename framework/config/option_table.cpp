@@ -54,6 +54,11 @@ constexpr std::array<Word, 3> kOutboxRelays{
       "publishes, or as soon as messages wait that nobody publishes"},
      {"on", "always"},
      {"off", "never"}}};
+constexpr std::array<Word, 2> kLeaseStores{
+    {{"postgres", "rows of `pawl.leases`"},
+     {"redis",
+      "keys of a [Redis](effects.md#leases-in-redis), which takes them off PostgreSQL and promises "
+      "less; only with `on_unknown = \"call\"`"}}};
 constexpr std::array<Word, 3> kOnUnknown{
     {{"call", "called again, under the same key: the other side knows repetitions by it"},
      {"reconcile", "the other side is asked first, by the handler's `reconcile`"},
@@ -480,6 +485,11 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
 
     // [leases]
     {.section = "leases",
+     .name = "store",
+     .field = choice<&Options::leases, &LeaseOptions::store>(kLeaseStores),
+     .meaning = "Where leases are kept. All processes of a group need the same."},
+
+    {.section = "leases",
      .name = "time",
      .field = DurationField{field<&Options::leases, &LeaseOptions::time>, seconds{2}, hours{1}},
      .meaning = "How long the lease of a process that died or stands still keeps others from "
@@ -489,6 +499,101 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "calls",
      .field = CountField{field<&Options::leases, &LeaseOptions::calls>, 1, 4096},
      .meaning = "Calls of leased handlers that this process makes at a time, each on a thread."},
+
+    // [redis]
+    {.section = "redis",
+     .name = "address",
+     .field = TextField{field<&Options::redis, &RedisOptions::address>},
+     .values = "`host:port`",
+     .meaning = "The server, a master. Required, or else `sentinels` and `master`."},
+
+    {.section = "redis",
+     .name = "sentinels",
+     .field = TextsField{field<&Options::redis, &RedisOptions::sentinels>},
+     .values = "`host:port` of each",
+     .meaning = "Sentinels, asked one after the other where the master is."},
+
+    {.section = "redis",
+     .name = "master",
+     .field = TextField{field<&Options::redis, &RedisOptions::master>, kLabelBytes},
+     .values = "up to 255 bytes",
+     .meaning = "What Sentinel calls the master."},
+
+    {.section = "redis",
+     .name = "user",
+     .field = TextField{field<&Options::redis, &RedisOptions::user>},
+     .values = "a name",
+     .meaning = "The ACL user. Empty: `default`."},
+
+    {.section = "redis",
+     .name = "password",
+     .field = TextField{field<&Options::redis, &RedisOptions::password>},
+     .values = "a text",
+     .meaning = "Its password, as `${file:PATH}` or `${NAME}` best. Empty: none is asked for.",
+     .shown = Shown::kSecret},
+
+    {.section = "redis",
+     .name = "sentinel_user",
+     .field = TextField{field<&Options::redis, &RedisOptions::sentinel_user>},
+     .values = "a name",
+     .meaning = "The ACL user for Sentinel. Empty: `default`."},
+
+    {.section = "redis",
+     .name = "sentinel_password",
+     .field = TextField{field<&Options::redis, &RedisOptions::sentinel_password>},
+     .values = "a text",
+     .meaning = "Its password. Empty: none is asked for.",
+     .shown = Shown::kSecret},
+
+    {.section = "redis",
+     .name = "database",
+     .field = CountField{field<&Options::redis, &RedisOptions::database>, 0, 9999},
+     .meaning = "The number of the database (SELECT)."},
+
+    {.section = "redis",
+     .name = "tls",
+     .field = FlagField{field<&Options::redis, &RedisOptions::tls>},
+     .meaning = "Connects by TLS, also to Sentinel. The certificate is verified, with the name "
+                "that it is for."},
+
+    {.section = "redis",
+     .name = "server_name",
+     .field = TextField{field<&Options::redis, &RedisOptions::server_name>},
+     .values = "a host",
+     .meaning = "Whom the certificate is for. Empty: the host that is connected to, which with "
+                "Sentinel is the one that it names."},
+
+    {.section = "redis",
+     .name = "ca_file",
+     .field = PathField{field<&Options::redis, &RedisOptions::ca_file>},
+     .values = "a PEM file",
+     .meaning = "Authorities to trust. Empty: the system's. A relative path begins at the config "
+                "file's folder, here and below."},
+
+    {.section = "redis",
+     .name = "certificate",
+     .field = PathField{field<&Options::redis, &RedisOptions::certificate>},
+     .values = "a PEM file",
+     .meaning = "The client's own certificate, with its chain."},
+
+    {.section = "redis",
+     .name = "private_key",
+     .field = PathField{field<&Options::redis, &RedisOptions::private_key>},
+     .values = "a PEM file",
+     .meaning = "Its key, without a passphrase."},
+
+    {.section = "redis",
+     .name = "timeout",
+     .field = DurationField{field<&Options::redis, &RedisOptions::timeout>, milliseconds{10},
+                            minutes{1}},
+     .meaning = "Of one attempt to connect, and of one answer; at most a third of `leases.time`, "
+                "so that an extension that fails is tried again in time."},
+
+    {.section = "redis",
+     .name = "prefix",
+     .field = TextField{field<&Options::redis, &RedisOptions::prefix>, kLabelBytes},
+     .values = "up to 255 bytes, without `{` and `}`",
+     .meaning = "Begins the name of every key; the ACL user needs the keys behind it."},
 
     // [audit]
     {.section = "audit",

@@ -196,6 +196,23 @@ void validate_concurrency(const HandlerOptions& handler, const std::string& opti
   }
 }
 
+/// Redis may forget an attempt: after one that is unknown, only a side that knows repetitions by
+/// their key may be called.
+void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
+                      const std::string& option, Validation& validation) {
+  if (leases.store != LeaseStore::kRedis)
+    return;
+  const auto refuse = [&](const std::string& name, const std::string& fix) {
+    validation.add(fmt::format("{}.{}", option, name), "",
+                   "leases in Redis may be forgotten, and with them that an attempt is unknown",
+                   fmt::format("{}, or leases.store = \"postgres\"", fix), "leases.store");
+  };
+  if (handler.on_unknown != OnUnknown::kCall)
+    refuse("on_unknown", "write on_unknown = \"call\"");
+  if (handler.remote_memory != milliseconds{0})
+    refuse("remote_memory", "remove it");
+}
+
 void validate_handler(const HandlerOptions& handler, const Settings& common,
                       const std::string& option, Validation& validation) {
   validate_topics(handler, option, validation);
@@ -207,6 +224,7 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
     validation.range(option + ".retention", *handler.retention, std::chrono::seconds{1},
                      kLongestRetention);
   validate_concurrency(handler, option, validation);
+  validate_unknown(handler, common.options.leases, option, validation);
   validate_own(common, handler, option, validation);
 }
 

@@ -49,7 +49,7 @@ void add_request(Fields& fields, const HttpOptions& http) {
     fields.add(text);
 }
 
-void add_work(Fields& fields, const HandlerOptions& handler) {
+void add_work(Fields& fields, const HandlerOptions& handler, const Options& options) {
   fields.add_flag(handler.batch);
   fields.add(handler.function);
   // For SQL and functions the name is only a label.
@@ -58,6 +58,13 @@ void add_work(Fields& fields, const HandlerOptions& handler) {
   if (!handler.http.empty())
     add_request(fields, handler.http);
   fields.add(fmt::format("{}", static_cast<int>(handler.on_unknown)));
+  // Two that keep their leases apart would call side by side.
+  if (options.leases.store == LeaseStore::kRedis) {
+    const auto& redis = options.redis;
+    for (const auto& text : {std::string("redis"), redis.prefix, redis.address, redis.master,
+                             std::to_string(redis.database)})
+      fields.add(text);
+  }
   for (const auto& statement : handler.sql) {
     fields.add(statement.text);
     fields.add(statement.expect_rows ? fmt::format("{}", *statement.expect_rows) : "any");
@@ -89,7 +96,7 @@ std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
   for (const auto& handler : options.handlers) {
     for (const auto& topic : handler.topics) {
       auto& of = collected[topic];
-      add_work(of.handlers, handler);
+      add_work(of.handlers, handler, options);
       of.conditions.add(handler.when);
       add_key(of.keys, handler, options, registry);
       of.policies.add(handler.failures.value_or(options.failures).then);

@@ -172,9 +172,14 @@ enum class RelayOutbox {
   kOff,
 };
 
+/// Where leases are kept. Outcomes are recorded in PostgreSQL in either case.
+enum class LeaseStore { kPostgres, kRedis };
+
 /// Leases of idempotency keys, for handlers whose effect is outside of the database
 /// (docs/effects.md).
 struct LeaseOptions {
+  /// With kRedis, RedisOptions say where it is.
+  LeaseStore store = LeaseStore::kPostgres;
   /// How long the lease of a process that died, or stands still, keeps others from calling,
   /// 2 s..1 h. One that lives extends it.
   milliseconds time{30000};
@@ -182,6 +187,35 @@ struct LeaseOptions {
   std::uint32_t calls = 256;
 
   friend bool operator==(const LeaseOptions&, const LeaseOptions&) = default;
+};
+
+/// The Redis of LeaseStore::kRedis.
+struct RedisOptions {
+  /// "host:port". Empty: `sentinels` say where the master called `master` is.
+  std::string address;
+  std::vector<std::string> sentinels;
+  std::string master;
+  /// An ACL user; empty: "default", of whom an empty password means that none is asked for.
+  std::string user;
+  std::string password;
+  // The same for Sentinel.
+  std::string sentinel_user;
+  std::string sentinel_password;
+  std::uint32_t database = 0;
+  /// Also to Sentinel. Certificates are verified, with the name that they are for.
+  bool tls = false;
+  /// Whom the certificates are for; empty: the host that was connected to.
+  std::string server_name;
+  /// PEM files; empty: the system's authorities, no client certificate.
+  std::string ca_file;
+  std::string certificate;
+  std::string private_key;
+  /// Of connecting, and of an answer, 10 ms..1 min.
+  milliseconds timeout{1000};
+  /// Begins the name of every key.
+  std::string prefix = "pawl:";
+
+  friend bool operator==(const RedisOptions&, const RedisOptions&) = default;
 };
 
 /// What is done about a message of which an earlier call may have had its effect.
@@ -450,6 +484,7 @@ struct Options {
   DeadLetterOptions dead_letters;
   OutboxOptions outbox;
   LeaseOptions leases;
+  RedisOptions redis;
   AuditOptions audit;
   RetentionOptions retention;
   EngineOptions consumer;
