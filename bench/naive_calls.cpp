@@ -64,9 +64,10 @@ class Api {
   Api& operator=(const Api&) = delete;
 
   std::string call(const std::string& key, std::string_view body) {
-    const auto text = "POST /charges HTTP/1.1\r\nHost: api\r\nIdempotency-Key: " + key +
-                      "\r\nContent-Type: application/json\r\nContent-Length: " +
-                      std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+    const auto text =
+        "POST /charges HTTP/1.1\r\nHost: api\r\nIdempotency-Key: " + key +
+        "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n\r\n" + std::string(body);
     if (send(socket_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
       throw std::runtime_error("the request was not sent whole");
     const std::string field = "Content-Length: ";
@@ -254,9 +255,9 @@ void serve(Work& work, Database& database, bool calls, int number) {
 int main(int argc, char** argv) {
   const std::string_view how = argc == 8 ? argv[6] : "";
   if (how != "http" && how != "wait") {
-    std::fprintf(stderr,
-                 "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS (http PORT | wait MS)\n",
-                 argv[0]);
+    std::fprintf(
+        stderr, "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS (http PORT | wait MS)\n",
+        argv[0]);
     return 2;
   }
   try {
