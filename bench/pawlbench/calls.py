@@ -44,7 +44,7 @@ class Calls:
     @property
     def labels(self) -> Labels:
         return {
-            "mode": f"calls, {self.who}",
+            "mode": "calls",
             "who": self.who,
             "ms": self.ms,
             "partitions": self.partitions,

@@ -30,7 +30,7 @@ class LeasedCalls:
     title: str = f"calls per second, of {CALL_MS} ms each"
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
-        seconds = 4 if options.quick else 3 * options.seconds
+        seconds = 3 if options.quick else 3 * options.seconds
         found: list[Task] = []
         for partitions in PLACES:
             payments = AT_ONCE * partitions * seconds * 1000 // CALL_MS
@@ -47,7 +47,7 @@ class LeasedCalls:
             most = AT_ONCE * partitions * 1000 / CALL_MS
             for who in labels_in(here, "who"):
                 same = having(here, who=who)
-                rate = spread(same, "rate")
+                rate, at_once = spread(same, "rate"), spread(same, "at_once")
                 others = ("program_cpu_us", "server_cpu_us", "api_cpu_us", "memory_mib")
                 table.rows.append(
                     [
@@ -55,7 +55,7 @@ class LeasedCalls:
                         cell(rate),
                         f"{100 * rate.middle / most:.0f} %" if rate else "-",
                         ratio(rate, by_hand),
-                        cell(spread(same, "at_once")),
+                        f"{at_once.highest:.0f}" if at_once else "-",
                         cell(spread(same, "requests")),
                         *(cell(spread(same, of)) for of in others),
                     ]
