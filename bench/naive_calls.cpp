@@ -3,10 +3,10 @@
 // unique key, and Kafka learns the end of what is finished without a gap. Twice is called whatever
 // was in hand when it died, or what Kafka has twice; two that share a group may call at once.
 //
-//   pawl-bench-naive-calls BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS http PORT
-//   pawl-bench-naive-calls BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS wait MILLISECONDS
+//   pawl-bench-naive-calls BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS CONNECTIONS HOW NUMBER
 //
-// The latter calls nobody, and waits. Ends at the end of the topic.
+// HOW is http, with the port of an API, or wait, with the milliseconds for which a thread waits
+// instead. CONNECTIONS are those to PostgreSQL. Ends at the end of the topic.
 #include <librdkafka/rdkafka.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,7 +30,6 @@
 
 namespace {
 
-constexpr std::size_t kConnections = 16;  // to PostgreSQL, as pawl has by default
 constexpr auto kCommitEvery = std::chrono::milliseconds(100);
 
 using Record = std::unique_ptr<rd_kafka_message_t, decltype(&rd_kafka_message_destroy)>;
@@ -97,8 +96,8 @@ class Api {
 /// A few connections for many threads.
 class Database {
  public:
-  explicit Database(const std::string& url) {
-    for (std::size_t i = 0; i < kConnections; ++i) {
+  Database(const std::string& url, int connections) {
+    for (int i = 0; i < connections; ++i) {
       free_.push_back(std::make_unique<pqxx::connection>(url));
       free_.back()->prepare("record",
                             "INSERT INTO naive_calls (event_id, response) VALUES ($1, $2)"
@@ -253,11 +252,12 @@ void serve(Work& work, Database& database, bool calls, int number) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view how = argc == 8 ? argv[6] : "";
+  const std::string_view how = argc == 9 ? argv[7] : "";
   if (how != "http" && how != "wait") {
-    std::fprintf(
-        stderr, "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS (http PORT | wait MS)\n",
-        argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s BOOTSTRAP TOPIC PARTITIONS DATABASE_URL THREADS CONNECTIONS"
+                 " (http PORT | wait MILLISECONDS)\n",
+                 argv[0]);
     return 2;
   }
   try {
@@ -271,12 +271,12 @@ int main(int argc, char** argv) {
               "CREATE TABLE IF NOT EXISTS naive_calls (event_id text PRIMARY KEY, response text,"
               " created_at timestamptz NOT NULL DEFAULT now())");
     }
-    Database database(argv[4]);
+    Database database(argv[4], std::atoi(argv[6]));
     Work work(partitions, 2 * threads);
     for (std::size_t i = 0; i < threads; ++i) {
       std::thread([&] {
         try {
-          serve(work, database, how == "http", std::atoi(argv[7]));
+          serve(work, database, how == "http", std::atoi(argv[8]));
         } catch (const std::exception& error) {
           std::fprintf(stderr, "%s\n", error.what());
           std::_Exit(1);

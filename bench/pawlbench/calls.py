@@ -14,6 +14,7 @@ from .site import SCOPE, Database, Site, Topic, wait_for
 # Who calls: the bench's C++ handler, whose calls only wait; the HTTP handler; by hand with HTTP, and only waiting.
 CODE, HTTP, BY_HAND, BY_HAND_WAITS = "code", "http", "by hand", "by hand, waits"
 AT_ONCE = 64  # calls of a partition
+CONNECTIONS = 16  # to PostgreSQL for all calls, which is pawl's default
 RUN_WITHIN = 600.0
 
 # Where leases are kept, and what [leases] says for it. Another store is another entry.
@@ -31,6 +32,7 @@ class Calls:
     ms: int  # that a call takes; calls_consumer.cpp has a handler for each
     partitions: int
     payments: int
+    connections: int = CONNECTIONS
     store: str = POSTGRESQL
 
     @property
@@ -48,6 +50,7 @@ class Calls:
             "who": self.who,
             "ms": self.ms,
             "partitions": self.partitions,
+            "connections": self.connections,
             "store": self.store,
         }
 
@@ -95,7 +98,7 @@ class Calls:
             return [
                 site.programs / "pawl-bench-naive-calls",
                 *(site.bootstrap, topic.name, str(topic.partitions), database.url),
-                str(self.at_once),
+                *(str(self.at_once), str(self.connections)),
                 *(("http", str(port)) if port else ("wait", str(self.ms))),
             ]
         config = site.work / f"{database.name}.toml"
@@ -113,6 +116,8 @@ bootstrap_servers = "{site.bootstrap}"
 group = "{site.unique("group")}"
 [postgres]
 url = "{database.url}"
+[consumer]
+concurrency = {self.connections}
 [leases]
 calls = {self.at_once}
 {STORES[self.store]}

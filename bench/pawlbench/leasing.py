@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass, replace
 
-from .calls import AT_ONCE, BY_HAND, BY_HAND_WAITS, CODE, HTTP, STORES, Calls
+from .calls import AT_ONCE, BY_HAND, BY_HAND_WAITS, CODE, CONNECTIONS, HTTP, POSTGRESQL, STORES, Calls
 from .consume import Consume, RoundTrip, Work
 from .experiment import Shown, Task
 from .modes import SYNCHRONOUS, Consumer, Known, Mode
 from .options import Options
-from .records import Record, having, labels_in, spread
+from .records import Record, having, spread
 from .tables import Table, cell, ratio, share
 
 PLACES = (1, 8)  # partitions
 CALL_MS = 200
+MANY_CONNECTIONS = 64  # what waits for the disk at once shares its flushes
 NAMES = {
     CODE: "pawl, C++",
     HTTP: "pawl, http",
@@ -20,8 +21,24 @@ NAMES = {
 }
 
 
-def partitions_text(count: int) -> str:
-    return f"{count} partition{'s' if count > 1 else ''}"
+Kind = dict[str, str | int | float]
+
+
+def kinds(records: list[Record]) -> list[Kind]:
+    """Who called, where and how, in the order of the rows."""
+    names = ("partitions", "connections", "who", "store")
+    found = {tuple(r.labels[name] for name in names) for r in records}
+    order = list(NAMES)
+    return [
+        dict(zip(names, kind, strict=True))
+        for kind in sorted(found, key=lambda kind: (*kind[:2], order.index(str(kind[2])), kind[3]))
+    ]
+
+
+def place_text(kind: Kind) -> str:
+    several = "s" if kind["partitions"] != 1 else ""
+    more = f", {kind['connections']} connections" if kind["connections"] != CONNECTIONS else ""
+    return f"{kind['partitions']} partition{several}{more}"
 
 
 @dataclass(frozen=True)
@@ -36,30 +53,30 @@ class LeasedCalls:
             payments = AT_ONCE * partitions * seconds * 1000 // CALL_MS
             for who in (CODE, HTTP, BY_HAND):
                 found.append(Calls(who, CALL_MS, partitions, payments))
+            if partitions > 1:
+                found.append(Calls(CODE, CALL_MS, partitions, payments, MANY_CONNECTIONS))
         return found
 
     def show(self, records: list[Record]) -> Shown:
         columns = ["calls/s", "of the most", "to by hand", "at once", "requests"]
         table = Table(["who calls", *columns, "program, us", "PostgreSQL, us", "API, us", "MiB"])
-        for partitions in labels_in(records, "partitions"):
-            here = having(records, partitions=partitions)
-            by_hand = spread(having(here, who=BY_HAND), "rate")
-            most = AT_ONCE * partitions * 1000 / CALL_MS
-            for who in labels_in(here, "who"):
-                same = having(here, who=who)
-                rate, at_once = spread(same, "rate"), spread(same, "at_once")
-                others = ("program_cpu_us", "server_cpu_us", "api_cpu_us", "memory_mib")
-                table.rows.append(
-                    [
-                        f"{NAMES[who]}, {partitions_text(partitions)}",
-                        cell(rate),
-                        f"{100 * rate.middle / most:.0f} %" if rate else "-",
-                        ratio(rate, by_hand),
-                        f"{at_once.highest:.0f}" if at_once else "-",
-                        cell(spread(same, "requests")),
-                        *(cell(spread(same, of)) for of in others),
-                    ]
-                )
+        for kind in kinds(records):
+            same = having(records, **kind)
+            by_hand = having(records, partitions=kind["partitions"], who=BY_HAND)
+            rate, at_once = spread(same, "rate"), spread(same, "at_once")
+            most = AT_ONCE * int(kind["partitions"]) * 1000 / CALL_MS
+            others = ("program_cpu_us", "server_cpu_us", "api_cpu_us", "memory_mib")
+            table.rows.append(
+                [
+                    f"{NAMES[str(kind['who'])]}, {place_text(kind)}",
+                    cell(rate),
+                    f"{100 * rate.middle / most:.0f} %" if rate else "-",
+                    ratio(rate, spread(by_hand, "rate")),
+                    f"{at_once.highest:.0f}" if at_once else "-",
+                    cell(spread(same, "requests")),
+                    *(cell(spread(same, of)) for of in others),
+                ]
+            )
         table.notes.append(
             f"{AT_ONCE} calls of each partition at once, of which the most is {AT_ONCE * 1000 // CALL_MS} a second. By"
             " hand: a pool of as many threads without leases, which calls twice for a message that comes twice, and for"
@@ -78,32 +95,31 @@ class Leases:
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
         found: list[Task] = []
+        payments = 6000 * options.seconds
         for partitions in PLACES:
-            payments = 6000 * options.seconds
-            found += [Calls(CODE, 0, partitions, payments, store) for store in STORES]
-            found.append(Calls(BY_HAND_WAITS, 0, partitions, payments))
+            for connections in (CONNECTIONS, MANY_CONNECTIONS):
+                of_pawl = Calls(CODE, 0, partitions, payments, connections)
+                found += [replace(of_pawl, store=store) for store in STORES]
+                found.append(replace(of_pawl, who=BY_HAND_WAITS))
         return found
 
     def show(self, records: list[Record]) -> Shown:
         columns = ["leases/s", "to by hand", "transactions", "WAL, bytes"]
         table = Table(["who calls", *columns, "program, us", "PostgreSQL, us"])
-        for partitions in labels_in(records, "partitions"):
-            here = having(records, partitions=partitions)
-            by_hand = spread(having(here, who=BY_HAND_WAITS), "rate")
-            for who in labels_in(here, "who"):
-                for store in labels_in(having(here, who=who), "store"):
-                    same = having(here, who=who, store=store)
-                    kept = f", {store}" if who == CODE else ", no leases"
-                    rate = spread(same, "rate")
-                    others = ("transactions", "wal_bytes", "program_cpu_us", "server_cpu_us")
-                    table.rows.append(
-                        [
-                            f"{NAMES[who]}{kept}, {partitions_text(partitions)}",
-                            cell(rate),
-                            ratio(rate, by_hand),
-                            *(cell(spread(same, of)) for of in others),
-                        ]
-                    )
+        for kind in kinds(records):
+            same = having(records, **kind)
+            by_hand = having(records, **{**kind, "who": BY_HAND_WAITS, "store": POSTGRESQL})
+            kept = str(kind["store"]) if kind["who"] == CODE else "no leases"
+            rate = spread(same, "rate")
+            others = ("transactions", "wal_bytes", "program_cpu_us", "server_cpu_us")
+            table.rows.append(
+                [
+                    f"{NAMES[str(kind['who'])]}, {kept}, {place_text(kind)}",
+                    cell(rate),
+                    ratio(rate, spread(by_hand, "rate")),
+                    *(cell(spread(same, of)) for of in others),
+                ]
+            )
         table.notes.append(
             f"{AT_ONCE} calls of each partition at once, synchronous commits. By hand: an INSERT of each response under a"
             " unique key by a pool of as many threads. Transactions and bytes of PostgreSQL's log for each payment, with"

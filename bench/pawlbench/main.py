@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import records as store
 from .arguments import parse
+from .calls import CONNECTIONS, POSTGRESQL
 from .experiment import Experiment, Task
 from .experiments import EXPERIMENTS
 from .modes import MODES, find_known
@@ -136,6 +137,8 @@ def described(task: Task) -> str:
         "batch_size": 0,
         "value_bytes": VALUE_BYTES,
         "one_hot": 0,
+        "connections": CONNECTIONS,
+        "store": POSTGRESQL,
     }
     return " ".join(
         str(of) if name in ("mode", "commit") else f"{name}={of}"
