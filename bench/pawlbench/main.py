@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
             return 0
         programs = options.programs or build()
         require_programs(programs, options)
-        with Site(programs) as site:
+        with Site(programs, options.migrations) as site:
             site.start()
             failed = measure(site, options)
         if failed:

@@ -34,6 +34,7 @@ refuse nonsense
 refuse --payments 0
 refuse --runs two
 refuse --bin "$TMPDIR/nowhere"
+refuse --migrations "$TMPDIR/nowhere"
 refuse --write --output "$TMPDIR/results"
 
 results=$TMPDIR/results
