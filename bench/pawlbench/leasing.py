@@ -176,7 +176,7 @@ class Concurrency:
             beside = SAME_BESIDE.get(mode, mode)
             side = spread(having(records, mode=f"{beside}, side by side"), "rate")
             apart = spread(having(records, mode=mode, partitions=SIDE_BY_SIDE), "rate")
-            if side or apart:
+            if alone or apart:
                 table.rows.append([mode, *map(cell, (alone, side, apart)), share(side, apart)])
         trip = cell(spread(having(records, mode="round-trip"), "ms"))
         table.notes.append(
