@@ -101,6 +101,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.nothing_to_call = nothing_to_call;
+    step.is_first_try = errand.entry->head.attempts == 0;
     Landing landing;
     {
       const auto watched =

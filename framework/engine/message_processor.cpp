@@ -198,14 +198,19 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
   }
 }
 
-void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId scope,
-                                     ledger::SourceId source, const InHand& hand,
-                                     bool parks) const {
+ledger::Claim MessageProcessor::claim_of(ledger::ScopeId scope, ledger::SourceId source,
+                                         const InHand& hand, bool parks) const {
   ledger::Claim claim{scope,  *hand.key_text(),         message::payload_hash(hand.message),
                       source, hand.message.partition(), hand.message.offset()};
   if (parks)
     claim.unless_parked = context_.dead_letters.record_key(hand.message);
-  context_.keys.claim(request, claim);
+  return claim;
+}
+
+void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId scope,
+                                     ledger::SourceId source, const InHand& hand,
+                                     bool parks) const {
+  context_.keys.claim(request, claim_of(scope, source, hand, parks));
 }
 
 /// Where the transaction keeps one snapshot, with what the last step needs unchanged since. False:
@@ -218,8 +223,54 @@ bool MessageProcessor::begin_with_lock(postgres::Frame& frame, const InHand& han
   return true;
 }
 
+/// As a pipeline of one. False: nothing of it is stored, and it is to be applied step by step,
+/// which says why.
+bool MessageProcessor::apply_in_one_flight(postgres::Session& session, InHand& hand,
+                                           Subject& subject) {
+  const auto& binding = hand.binding();
+  if (!hand.step->is_first_try || hand.step->last.names_transaction() ||
+      context_.options.consumer.pipeline == 1 || binding.handler == nullptr ||
+      binding.frame.isolation != postgres::Isolation::kReadCommitted)
+    return false;
+  const auto* planner = binding.handler->planner();
+  const auto scope = scopes_.known(binding, hand.message.topic(), hand.step->source);
+  if (planner == nullptr || !scope)
+    return false;
+  try {
+    plan_.clear();
+    if (!planner->plan(plan_, hand.message, hand.json))
+      return false;
+    postgres::Frame frame(session, binding.frame);
+    const bool parks = hand.step->last.respects_parking() && binding.may_park(hand.message);
+    context_.keys.claim_or_raise(request_, claim_of(*scope, hand.step->source, hand, parks));
+    frame.begin_later(std::exchange(request_, {}));
+    for (auto& step : plan_.steps()) {
+      if (step.owned) {
+        frame.defer(step.owned, std::move(step.request.parameters), std::nullopt, "");
+      } else {
+        frame.defer(*step.request.statement, std::move(step.request.parameters), std::nullopt, "");
+      }
+    }
+    emit_step(Step::kClaimed, hand);
+    emit_step(Step::kHandled, hand);
+    // Where the server dies of it.
+    subject.handler_begun = true;
+    finish(frame, hand, "", Outcome::kApplied);
+    return true;
+  } catch (const postgres::InDoubt&) {
+    throw;
+  } catch (...) {  // code's may be anything
+    if (!session.alive())
+      throw;
+    subject.handler_begun = false;
+    return false;
+  }
+}
+
 Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand,
                                         Subject& subject) {
+  if (apply_in_one_flight(session, hand, subject))
+    return Outcome::kApplied;
   const auto& binding = hand.binding();
   const auto scope = scopes_.find(session, binding, hand.message.topic(), hand.step->source);
   postgres::Frame frame(session, binding.frame);

@@ -14,6 +14,7 @@
 #include "engine/message_key.hpp"
 #include "engine/scope_cache.hpp"
 #include "engine/subject.hpp"
+#include "handlers/statement_plan.hpp"
 #include "ledger/types.hpp"
 #include "message/json.hpp"
 #include "postgres/frame.hpp"
@@ -26,6 +27,8 @@ struct MessageStep {
   ledger::SourceId source{};
   std::optional<std::int32_t> leader_epoch;
   const LastStep& last;
+  /// It has not failed before.
+  bool is_first_try = false;
   /// Of a leased handler: its call, which has run. Null: all of it happens in process().
   LeasedCall* call = nullptr;
   /// Of a leased handler: prepare_call() has found that there is nothing to call.
@@ -96,10 +99,13 @@ class MessageProcessor {
   InHand& take_in_hand(const postgres::Session& session, const MessageStep& step);
   void study(InHand& hand) const;
   ledger::Outcome process_without_key(postgres::Session& session, InHand& hand, Subject& subject);
+  [[nodiscard]] ledger::Claim claim_of(ledger::ScopeId scope, ledger::SourceId source,
+                                       const InHand& hand, bool parks) const;
   void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
                      const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();
   bool begin_with_lock(postgres::Frame& frame, const InHand& hand);
+  bool apply_in_one_flight(postgres::Session& session, InHand& hand, Subject& subject);
   ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, Subject& subject);
   Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand,
                        Subject& subject);
@@ -134,6 +140,7 @@ class MessageProcessor {
 
   const FrameContext& context_;
   ScopeCache scopes_;
+  handlers::StatementPlan plan_;
   /// Made and run by process(), and not recorded yet: the connection broke.
   std::unique_ptr<LeasedCall> call_;
   std::optional<ledger::KeyLease> asked_;  ///< by process(), as MessageStep::asked

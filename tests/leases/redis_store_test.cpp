@@ -16,11 +16,17 @@ void wait_for_calls(const PaymentApi& api, std::size_t calls) {
   wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
 }
 
-void use_redis(ChargingWorld& charging, const RedisServer& redis) {
+/// `where`: of [redis], as it is set on the command line.
+void use_redis(ChargingWorld& charging, const std::vector<std::string>& where) {
   charging.world().set("leases.store=redis");
-  charging.world().set("redis.address=" + redis.address().text());
+  for (const auto& assignment : where)
+    charging.world().set("redis." + assignment);
   charging.world().set("redis.timeout=500ms");
   charging.world().set_kafka_options("session_timeout = \"1s\"");
+}
+
+void use_redis(ChargingWorld& charging, const RedisServer& redis) {
+  use_redis(charging, {"address=" + redis.address().text()});
 }
 
 /// What is told of all keys by "state", with their numbers.
@@ -245,4 +251,41 @@ TEST_CASE("leases in Redis: one of before, in PostgreSQL, is not called beside")
   world.wait_until_all_processed();
   CHECK(api.call_count() == 2);
   CHECK(charging.counts() == "1 0 0");
+}
+
+TEST_CASE("leases in Redis: after a failover to a replica that has none, nothing is paid twice") {
+  RedisServer first;
+  const auto port = std::to_string(first.address().port);
+  RedisServer second({"replicaof=127.0.0.1 " + port, "repl-diskless-sync-delay=0"});
+  RedisServer sentinel(
+      {"sentinel=monitor leases 127.0.0.1 " + port + " 1",
+       "sentinel=down-after-milliseconds leases 300", "sentinel=failover-timeout leases 2000"},
+      "sentinel");
+  wait_until(
+      [&] {
+        return second.text({"INFO", "replication"}).find("master_link_status:up") !=
+                   std::string::npos &&
+               sentinel.text({"INFO", "sentinel"}).find("slaves=1") != std::string::npos;
+      },
+      60s, "a replica that Sentinel knows");
+  PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
+  ChargingWorld charging(1, api);
+  use_redis(charging,
+            {fmt::format("sentinels=[\"{}\"]", sentinel.address().text()), "master=leases"});
+  charging.use("charge", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  for (int i = 0; i < 8; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 8);
+  first.stop();
+  wait_until([&] { return second.ask({"ROLE"}).items.at(0).text == "master"; }, 120s,
+             "the failover");
+  // As if nothing of it had come so far.
+  second.ask({"FLUSHALL"});
+  world.wait_until_all_processed();
+  CHECK(api.charges() == 8);
+  CHECK(charging.counts() == "8 0 0");
+  CHECK(charging.stored() == "8 8");
 }
