@@ -186,7 +186,8 @@ $$;
 
 -- For leases that are kept elsewhere, behind the lease and before the call, in a statement of its own: free, finished
 -- (the key is processed), parked (the message must wait behind an earlier one of its record key) or held (an attempt
--- under a lease here is not finished: leases were kept here before). p_fence and p_record_key as in acquire_lease.
+-- under a lease here is not finished: leases were kept here before) or busy (a transaction records a call for the key
+-- right now). p_fence and p_record_key as in acquire_lease.
 CREATE FUNCTION pawl.look_before_call(
     p_scope_id integer, p_key text, p_fence integer, p_epoch bigint, p_consumer_id integer, p_topic text,
     p_record_key bytea)
@@ -204,6 +205,10 @@ BEGIN
     END IF;
     IF p_record_key IS NOT NULL AND pawl.is_parked(p_consumer_id, p_topic, p_record_key) THEN
         RETURN 'parked';
+    END IF;
+    -- As record_call holds it. The key is looked for in a later statement, which sees what that has committed.
+    IF NOT pg_try_advisory_xact_lock_shared(1885435751, hashtext(p_scope_id || ':' || p_key)) THEN
+        RETURN 'busy';
     END IF;
     PERFORM FROM pawl.idempotency_keys k WHERE k.scope_id = p_scope_id AND k.key = p_key;
     IF FOUND THEN
@@ -227,10 +232,16 @@ RETURNS xid8
 LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 BEGIN
-    DELETE FROM pawl.leases l
-     WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.owner = p_owner AND l.token = p_token;
-    IF NOT FOUND AND p_owner IS NOT NULL THEN
-        RAISE EXCEPTION 'the lease of the key is no longer this attempt''s' USING ERRCODE = 'PW015';
+    IF p_owner IS NOT NULL THEN
+        DELETE FROM pawl.leases l
+         WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.owner = p_owner AND l.token = p_token;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the lease of the key is no longer this attempt''s' USING ERRCODE = 'PW015';
+        END IF;
+    ELSE
+        -- As long as this is not committed, look_before_call() says busy.
+        PERFORM pg_advisory_xact_lock(1885435751, hashtext(p_scope_id || ':' || p_key));
+        DELETE FROM pawl.leases l WHERE l.scope_id = p_scope_id AND l.key = p_key AND l.owner IS NULL;
     END IF;
     INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset, response)
     VALUES (p_scope_id, p_key, p_payload_hash, p_source_id, p_partition, p_offset, p_response)

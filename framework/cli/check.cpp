@@ -20,6 +20,7 @@
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
 #include "kafka/producer.hpp"
+#include "leases/store/redis_lease_scripts.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
@@ -176,7 +177,17 @@ void Check::check_redis() {
     return;
   try {
     const auto connection = redis::Connector(config::redis_settings(options_.redis)).connect();
-    findings_.good(fmt::format("{}: a master that evicts nothing", connection->server()));
+    // A lease that no message can have.
+    const ledger::RedisLeaseScripts scripts(options_.redis.prefix, "check");
+    ledger::RedisLeaseRequest request;
+    request.lease = {ledger::ScopeId{0}, "", "check", 1};
+    request.time = std::chrono::seconds(1);
+    (void)scripts.acquire(*connection, request, request.time);
+    (void)scripts.give_back(*connection, request.lease, ledger::GivenBack::kNotBegun, false,
+                            request.time);
+    findings_.good(
+        fmt::format("{}: a master that evicts nothing; a lease was taken there and given back",
+                    connection->server()));
   } catch (const redis::Error& error) {
     findings_.wrong(error.what());
   }

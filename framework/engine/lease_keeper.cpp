@@ -99,6 +99,22 @@ bool LeaseKeeper::begin(HeldLease& held, std::chrono::steady_clock::time_point d
   return !held.lost_ && !held.stop_.stop_requested() && BootClock::now() < held.safe_until_;
 }
 
+bool LeaseKeeper::may_ask() {
+  if (!reachable_.is_away())
+    return true;
+  const std::scoped_lock lock(mutex_);
+  const auto now = BootClock::now();
+  if (now < next_ask_)
+    return false;
+  next_ask_ = now + kRetry;
+  return true;
+}
+
+bool LeaseKeeper::was_cut(const HeldLease& held) {
+  const std::scoped_lock lock(mutex_);
+  return held.stop_.stop_requested() && (held.lost_ || BootClock::now() >= held.safe_until_);
+}
+
 bool LeaseKeeper::is_over(const HeldLease& held) {
   const std::scoped_lock lock(mutex_);
   return BootClock::now() >= held.extended_until_;

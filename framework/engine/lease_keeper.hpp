@@ -79,6 +79,10 @@ class LeaseKeeper {
   bool stop_calls();
 
   [[nodiscard]] std::chrono::milliseconds time() const { return options_.leases.time; }
+  /// False: none can be had now, and somebody else asks whether that has changed.
+  [[nodiscard]] bool may_ask();
+  /// Whether the call was told to end because its lease could not be kept, and not at its deadline.
+  [[nodiscard]] bool was_cut(const HeldLease& held);
   /// Whether leases can be had, where they are not PostgreSQL's.
   [[nodiscard]] Reachability& reachable() { return reachable_; }
 
@@ -106,6 +110,7 @@ class LeaseKeeper {
   std::condition_variable changed_;
   std::vector<std::weak_ptr<HeldLease>> held_;  // guarded by mutex_
   bool calls_stopped_ = false;                  // guarded by mutex_
+  BootClock::time_point next_ask_{};            // guarded by mutex_
   bool ending_ = false;                         // guarded by mutex_
   std::thread thread_;                          // made under mutex_, as the next one
   std::thread watch_;

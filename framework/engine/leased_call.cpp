@@ -10,6 +10,12 @@
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
+namespace {
+
+/// Another lease is asked for then.
+constexpr std::chrono::milliseconds kSoon{100};
+
+}  // namespace
 
 Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::milliseconds> unknown_for,
                        std::chrono::milliseconds remote_memory) {
@@ -28,11 +34,13 @@ Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::millisec
 }
 
 LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
-                       std::string remote_key, const ledger::LeaseSubject& subject,
-                       const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held)
+                       std::string remote_key, TopicPartition partition,
+                       const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
+                       std::shared_ptr<HeldLease> held)
     : keeper_(keeper),
       binding_(binding),
       remote_key_(std::move(remote_key)),
+      partition_(std::move(partition)),
       subject_(subject),
       attempt_(answer.attempt),
       unknown_for_(answer.unknown_for),
@@ -63,6 +71,8 @@ void LeasedCall::run(const Message& message) noexcept {
     not_done(std::current_exception());
   } catch (const UnknownOutcome&) {
     error_ = std::current_exception();
+  } catch (const LeasePending&) {
+    error_ = std::current_exception();
   } catch (const handlers::UnknownAnswer&) {
     error_ = std::current_exception();
   } catch (const std::exception& error) {
@@ -70,6 +80,11 @@ void LeasedCall::run(const Message& message) noexcept {
     error_ = std::make_exception_ptr(handlers::UnknownAnswer(error.what()));
   } catch (...) {  // code's may be anything
     error_ = std::current_exception();
+  }
+  // That is no fault of the message, nor of the other side.
+  if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
+    error_ = std::make_exception_ptr(
+        LeasePending("its call was cut off, since its lease could not be kept", kSoon));
   }
   keeper_.ended(*held_);
 }
@@ -82,7 +97,7 @@ void LeasedCall::not_done(std::exception_ptr error) {
 
 void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
   if (!keeper_.begin(*held_, deadline))
-    throw NotDone("the lease of the key ended before the call began");
+    throw LeasePending("the lease of the key ended before the call began", kSoon);
 }
 
 /// Leaves in outcome_ what an exception means.

@@ -12,6 +12,7 @@
 #include "leases/store/key_leases.hpp"
 #include "pawl/message.hpp"
 #include "pawl/response.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
 
@@ -59,8 +60,8 @@ class LeasedCall {
 
   /// `held`: the lease was given, as `answer` says.
   LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding, std::string remote_key,
-             const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
-             std::shared_ptr<HeldLease> held);
+             TopicPartition partition, const ledger::LeaseSubject& subject,
+             const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held);
 
   /// Calls, unless the outcome is known. Throws nothing.
   void run(const Message& message) noexcept;
@@ -72,6 +73,7 @@ class LeasedCall {
   [[nodiscard]] const ledger::LeaseSubject& subject() const { return subject_; }
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
   [[nodiscard]] Outcome outcome() const { return outcome_; }
+  [[nodiscard]] const TopicPartition& partition() const { return partition_; }
   [[nodiscard]] bool may_be_done() const {
     return outcome_ == Outcome::kDone || outcome_ == Outcome::kUnknown;
   }
@@ -98,6 +100,7 @@ class LeasedCall {
   LeaseKeeper& keeper_;
   const handlers::Binding& binding_;
   const std::string remote_key_;
+  const TopicPartition partition_;
   const ledger::LeaseSubject subject_;
   const std::uint32_t attempt_;
   const std::optional<std::chrono::milliseconds> unknown_for_;

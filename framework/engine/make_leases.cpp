@@ -1,6 +1,7 @@
 #include "engine/make_leases.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "config/redis_settings.hpp"
 #include "engine/context.hpp"
@@ -10,16 +11,18 @@
 namespace pawl::engine {
 namespace {
 
-/// For as long as the keys of any handler; zero for ever.
+/// For as long as the keys of any handler that may call; zero for ever.
 std::chrono::milliseconds history(const Options& options) {
-  auto longest = options.retention.keys;
+  std::optional<std::chrono::milliseconds> longest;
   for (const auto& handler : options.handlers) {
+    if (!handler.sql.empty() || !handler.function.empty())
+      continue;
     const auto own = handler.retention.value_or(options.retention.keys);
-    if (own.count() == 0 || longest.count() == 0)
-      return std::chrono::milliseconds{0};
-    longest = std::max(longest, own);
+    if (own.count() == 0)
+      return own;
+    longest = std::max(longest.value_or(own), own);
   }
-  return longest;
+  return longest.value_or(options.retention.keys);
 }
 
 }  // namespace

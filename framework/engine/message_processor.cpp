@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "config/shell_word.hpp"
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "handlers/handler_statement.hpp"
@@ -348,15 +349,37 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
 }
 
 ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
-                                                    const ledger::LeaseRequest& request) const {
-  auto& reachable = context_.lease_keeper->reachable();
+                                                    ledger::LeaseRequest& request,
+                                                    std::optional<AskedLease>& asked) const {
+  using How = ledger::LeaseAnswer::How;
+  auto& keeper = *context_.lease_keeper;
+  if (!keeper.may_ask())
+    throw LeasePending("no lease can be had now", kLongestPending);
   try {
     auto answer = context_.leases->acquire(session, request);
-    reachable.answered();
+    asked.reset();
+    // Else nothing had to be written for it.
+    if (answer.how == How::kMine || answer.how == How::kDone)
+      keeper.reachable().answered();
     return answer;
   } catch (const ledger::LeasesAway& error) {
-    reachable.failed(error.what());
+    if (request.is_spent)
+      asked.reset();
+    keeper.reachable().failed(error.what());
     throw LeasePending(error.what(), kLongestPending);
+  } catch (...) {
+    if (request.is_spent)
+      asked.reset();
+    throw;
+  }
+}
+
+/// Whether it was given nobody knows; its message is not this processor's any more.
+void MessageProcessor::forget_asked(postgres::Session& session,
+                                    const AskedLease& asked) const noexcept {
+  try {
+    (void)context_.leases->give_back(session, asked.lease, ledger::GivenBack::kNotBegun, false, {});
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it ends by itself
   }
 }
 
@@ -368,14 +391,18 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   auto& keeper = *context_.lease_keeper;
   const auto& key = *hand.key_text();
   const auto scope_id = scopes_.find(session, binding, message.topic(), hand.step->source);
-  auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
-  // Under the same token: the answer may be all that was lost.
-  if (!asked || asked->scope != scope_id || asked->key != key)
-    asked = propose(keeper, scope_id, key);
   ledger::LeaseRequest request;
-  request.lease = *asked;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
                      message.offset()};
+  auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
+  // Under the same token: the answer may be all that was lost.
+  if (!asked || asked->lease.scope != scope_id || asked->lease.key != key ||
+      asked->subject != request.subject) {
+    if (asked)
+      forget_asked(session, *asked);
+    asked = AskedLease{propose(keeper, scope_id, key), request.subject};
+  }
+  request.lease = asked->lease;
   request.message =
       fmt::format("{} [{}] offset {}", message.topic(), message.partition(), message.offset());
   request.time = keeper.time();
@@ -384,8 +411,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   if (hand.step->last.respects_parking() && binding.may_park(message))
     request.unless_parked = context_.dead_letters.record_key(message);
   const auto asked_at = BootClock::now();
-  const auto answer = ask_for_lease(session, request);
-  asked.reset();
+  const auto answer = ask_for_lease(session, request, asked);
   switch (answer.how) {
     case How::kFinished:
     case How::kParked:
@@ -401,6 +427,12 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
                       "per event, or set idempotency.conflict = \"ignore\" if producers only "
                       "re-serialise",
                       answer.holder));
+    case How::kHeld:
+      throw UnknownOutcome(fmt::format(
+          "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; pawl "
+          "leases show --config FILE -- {} has it. Run with leases.store = \"postgres\" until it "
+          "is, and change the store while no process runs",
+          shell_word(key)));
     case How::kMine:
     case How::kDone:
       break;
@@ -488,8 +520,10 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
       call.end();
       throw;
     }
-    if (!subject.handler_begun &&
-        (kind == FailureClass::kContention || kind == FailureClass::kResource))
+    const bool may_pass = kind == FailureClass::kContention || kind == FailureClass::kResource;
+    // What is not kept would have to be called for once more.
+    if ((may_pass && !subject.handler_begun) ||
+        ((may_pass || kind == FailureClass::kProgram) && !context_.leases->keeps_responses()))
       throw;
     give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
     throw;
@@ -567,12 +601,26 @@ void MessageProcessor::give_back(postgres::Session& session, const InHand& hand,
   call.end();
 }
 
-void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
-  const auto call = std::move(call_);
-  if (!call)
+/// Key and response, as record_unplaced() stores them: where nothing else keeps what it brought.
+void MessageProcessor::record_alone(postgres::Session& session, const LeasedCall& call) {
+  postgres::Frame frame(session, {});
+  context_.leases->record(request_, call.lease(), call.subject(), call.response(),
+                          session.durable_commit());
+  frame.begin_later(std::exchange(request_, {}));
+  context_.keys.name_transaction(request_);
+  frame.finish(request_, {});
+  context_.leases->recorded(call.lease());
+}
+
+void MessageProcessor::let_go_of_call(postgres::Session& session,
+                                      const TopicPartition* of) noexcept {
+  if (!call_ || (of != nullptr && !(call_->partition() == *of)))
     return;
+  const auto call = std::move(call_);
   try {
     const bool done = call->outcome() == LeasedCall::Outcome::kDone;
+    if (done && !context_.leases->keeps_responses() && !call->binding().leased->has_record())
+      return record_alone(session, *call);
     const bool ours =
         context_.leases->give_back(session, call->lease(), known_of(*call), call->settled(),
                                    done ? call->response() : std::nullopt);

@@ -326,7 +326,7 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   auto& partition = *found->second;
   partition.let_go();
   if (session_)
-    processor_.let_go_of_call(*session_);
+    processor_.let_go_of_call(*session_, &name);
   if (release_it)
     release(partition);
   partitions_.erase(found);

@@ -8,7 +8,7 @@
 
 namespace pawl::redis {
 
-std::unique_ptr<Connection> Connector::connect() {
+std::unique_ptr<Connection> Connector::connect(const std::function<bool()>& stop) {
   if (settings_.address)
     return std::make_unique<Connection>(settings_, *settings_.address);
   const auto count = settings_.sentinels.size();
@@ -17,6 +17,8 @@ std::unique_ptr<Connection> Connector::connect() {
   const auto first = first_.load();
   std::string reasons;
   for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0 && stop && stop())
+      break;
     const auto index = (first + i) % count;
     const auto& sentinel = settings_.sentinels[index];
     try {

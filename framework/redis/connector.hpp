@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,8 @@ class Connector {
   /// With Sentinels asks one after the other, beginning with the one that led to a master last; a
   /// Sentinel that is behind may name one that is a replica by now, so the server is asked itself.
   /// Throws Error: with Sentinels kConnection, which says what each of them led to.
-  [[nodiscard]] std::unique_ptr<Connection> connect();
+  /// `stop`, if it is given, is asked before each Sentinel but the first.
+  [[nodiscard]] std::unique_ptr<Connection> connect(const std::function<bool()>& stop = {});
 
  private:
   [[nodiscard]] Address ask(const Address& sentinel) const;

@@ -32,11 +32,14 @@ std::string Script::load(Connection& connection) const {
 }
 
 Reply Script::run(Connection& connection, ScriptCall call) const {
-  return std::move(run_all(connection, {std::move(call)}).front());
+  auto reply = std::move(run_each(connection, {std::move(call)}).front());
+  if (reply.is_error())
+    throw connection.refused(reply, name_);
+  return reply;
 }
 
-std::vector<Reply> Script::run_all(Connection& connection,
-                                   const std::vector<ScriptCall>& calls) const {
+std::vector<Reply> Script::run_each(Connection& connection,
+                                    const std::vector<ScriptCall>& calls) const {
   auto sha = known_sha();
   if (sha.empty())
     sha = load(connection);
@@ -61,10 +64,6 @@ std::vector<Reply> Script::run_all(Connection& connection,
     auto again = send(unknown);
     for (std::size_t i = 0; i < unknown.size(); ++i)
       replies[unknown[i]] = std::move(again[i]);
-  }
-  for (const auto& reply : replies) {
-    if (reply.is_error())
-      throw connection.refused(reply, name_);
   }
   return replies;
 }

@@ -25,10 +25,9 @@ class Script {
   /// Throws Error.
   Reply run(Connection& connection, ScriptCall call) const;
 
-  /// All in one round trip, each by itself. Throws Error when one of them is refused: the others
-  /// may have been done.
-  [[nodiscard]] std::vector<Reply> run_all(Connection& connection,
-                                           const std::vector<ScriptCall>& calls) const;
+  /// All in one round trip, each by itself: errors of the server are replies. Throws Error.
+  [[nodiscard]] std::vector<Reply> run_each(Connection& connection,
+                                            const std::vector<ScriptCall>& calls) const;
 
   [[nodiscard]] std::string_view name() const { return name_; }
 

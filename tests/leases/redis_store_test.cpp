@@ -21,12 +21,19 @@ void use_redis(ChargingWorld& charging, const std::vector<std::string>& where) {
   charging.world().set("leases.store=redis");
   for (const auto& assignment : where)
     charging.world().set("redis." + assignment);
-  charging.world().set("redis.timeout=500ms");
+  charging.world().set("redis.timeout=5s");
+  charging.world().set("leases.time=20s");
   charging.world().set_kafka_options("session_timeout = \"1s\"");
 }
 
 void use_redis(ChargingWorld& charging, const RedisServer& redis) {
   use_redis(charging, {"address=" + redis.address().text()});
+}
+
+/// For tests of what happens when a lease ends, or Redis does not answer.
+void hurry(ChargingWorld& charging) {
+  charging.world().set("redis.timeout=500ms");
+  charging.world().set("leases.time=2s");
 }
 
 /// What is told of all keys by "state", with their numbers.
@@ -91,7 +98,7 @@ TEST_CASE("leases in Redis: of two messages with one key the second waits for th
   api.release();
   world.wait_until_all_processed();
   CHECK(api.call_count() == 21);
-  CHECK(charging.counts() == "21 1 0");
+  CHECK(charging.finished() == 22);
 }
 
 TEST_CASE("leases in Redis: without it no call begins, nothing is lost, and it goes on by itself") {
@@ -102,6 +109,7 @@ TEST_CASE("leases in Redis: without it no call begins, nothing is lost, and it g
   PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
   ChargingWorld charging(1, api);
   use_redis(charging, redis);
+  hurry(charging);
   charging.use("charge", "concurrency = 8\norder_by = \"{header:event-id}\"");
   auto& world = charging.world();
   world.produce_one("in hand", 1, 0);
@@ -127,10 +135,10 @@ TEST_CASE("leases in Redis: without it no call begins, nothing is lost, and it g
   }
   process->wait_for_output("EVENT redis_back", 60s);
   world.wait_until_all_processed();
-  for (const auto& [key, charges] : api.charges_by_key())
-    CHECK(charges == 1);
+  // The one that was cut off is called for again, and no other.
+  CHECK(api.call_count() == 7);
   CHECK(api.charges() == 6);
-  CHECK(charging.counts() == "6 0 0");
+  CHECK(charging.finished() == 6);
 }
 
 TEST_CASE(
@@ -140,17 +148,23 @@ TEST_CASE(
   PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
   ChargingWorld charging(1, api);
   use_redis(charging, redis);
+  hurry(charging);
   charging.use("charge", "concurrency = 4\norder_by = \"{header:event-id}\"");
   auto& world = charging.world();
   for (int i = 0; i < 4; ++i)
     world.produce_one(fmt::format("event-{}", i), 1, 0);
-  const auto process = charging.start();
+  const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
   wait_for_calls(api, 4);
   redis.ask({"FLUSHALL"});
+  // They are told to end, long before the handler's timeout.
+  wait_until([&] { return pawl::testing::occurrences(process->output(), "EVENT called") == 4; },
+             20s, "the calls to end");
   world.wait_until_all_processed();
+  CHECK(api.call_count() == 8);
   CHECK(api.charges() == 4);
-  CHECK(charging.counts() == "4 0 0");
+  CHECK(charging.finished() == 4);
+  CHECK(world.number("SELECT count(*) FROM pawl.lease_losses") == 0);
   CHECK(charging.stored() == "4 4");
 }
 
@@ -159,6 +173,7 @@ TEST_CASE("leases in Redis: what a process did that woke up behind its lease is 
   PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
   ChargingWorld charging(1, api);
   use_redis(charging, redis);
+  hurry(charging);
   auto& world = charging.world();
   world.produce_one("event", 1, 0);
   const auto frozen = charging.start();
@@ -173,7 +188,7 @@ TEST_CASE("leases in Redis: what a process did that woke up behind its lease is 
   frozen->kill(SIGCONT);
   wait_until([&] { return world.number("SELECT count(*) FROM pawl.lease_losses") == 1; }, 60s,
              "the loss to be recorded");
-  CHECK(charging.counts() == "1 0 0");
+  CHECK(charging.finished() == 1);
   CHECK(api.charges() == 1);
 }
 
@@ -202,7 +217,8 @@ TEST_CASE("leases in Redis: a process killed at any step leaves each message rec
   CHECK(world.imbalance() == "");
   const auto keys = world.number("SELECT count(*) FROM pawl.idempotency_keys");
   CHECK(charging.stored() == fmt::format("{} {}", keys, keys));
-  CHECK(api.charges() == keys);
+  // A kill leaves eight calls in hand at most.
+  CHECK(static_cast<std::int64_t>(api.call_count()) <= keys + 8 * 8);
   CHECK(holders(redis) == 0);
 }
 
@@ -246,11 +262,20 @@ TEST_CASE("leases in Redis: one of before, in PostgreSQL, is not called beside")
   use_redis(charging, redis);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  wait_until([&] { return states(redis) == "1 RELEASED"; }, 60s, "the key to be looked at");
+  world.wait_for_state(0, "halted");
+  CHECK_THAT(world.in_register(0, "state_reason"),
+             ContainsSubstring("of when leases were kept in PostgreSQL, is not finished"));
+  stop_cleanly(*process);
+  CHECK(api.call_count() == 1);
+  world.execute("UPDATE pawl.leases SET lease_until = clock_timestamp()");
   world.execute("SELECT pawl.resolve_lease(scope_id, key, false, NULL) FROM pawl.leases");
+  world.execute(
+      "UPDATE pawl.processed_kafka_offsets SET state = 'running', state_reason = NULL,"
+      " halt_kind = NULL, owner_epoch = owner_epoch + 1");
   world.wait_until_all_processed();
   CHECK(api.call_count() == 2);
-  CHECK(charging.counts() == "1 0 0");
+  CHECK(charging.finished() == 1);
+  CHECK(charging.leases() == 0);
 }
 
 TEST_CASE("leases in Redis: after a failover to a replica that has none, nothing is paid twice") {

@@ -33,6 +33,8 @@ TEST_CASE(
     world.set("leases.store=" + store);
     if (store == "redis")
       world.set("redis.address=" + redis.address().text());
+    if (store == "redis")
+      world.set("redis.timeout=500ms");
     world.set_kafka_options("session_timeout = \"1s\"");
     world.produce_one("payment-1", 1, 0);
     const auto frozen = charging.start({"--events", "--freeze", "leased:1"});

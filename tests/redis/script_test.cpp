@@ -29,12 +29,12 @@ TEST_CASE("a script is sent once, and again to a server that has forgotten it") 
   CHECK(append.run(connection, {{"list"}, {"c"}}).integer == 3);
   (void)server.ask({"SCRIPT", "FLUSH"});
   const auto replies =
-      append.run_all(connection, {{{"list"}, {"d"}}, {{"list"}, {"e"}}, {{"other"}, {"f"}}});
+      append.run_each(connection, {{{"list"}, {"d"}}, {{"list"}, {"e"}}, {{"other"}, {"f"}}});
   REQUIRE(replies.size() == 3);
   CHECK(replies[0].integer == 4);
   CHECK(replies[1].integer == 5);
   CHECK(replies[2].integer == 1);
-  CHECK(append.run_all(connection, {}).empty());
+  CHECK(append.run_each(connection, {}).empty());
 }
 
 TEST_CASE("what a script is refused is an error that names it, and the connection goes on") {

@@ -5,10 +5,14 @@
 --   outcome  "not begun" (the attempt is not counted), "not done" (this attempt did nothing) or "unknown"
 --   settled  "1": what earlier attempts did is known now as well, to be nothing
 --
--- Returns 1; 0: the lease is not the caller's any more, and nothing was changed.
+-- Returns 1; 0: the lease is not the caller's any more; 2: nothing is known of the key (any more). With 0 and 2 nothing
+-- was changed.
 local holder = redis.call('HMGET', KEYS[1], 'owner', 'token')
 local history = redis.call('HMGET', KEYS[2], 'state', 'owner', 'token', 'attempts', 'begun', 'unknown_since')
 local state = history[1]
+if not state and not holder[1] then
+  return 2
+end
 -- A lease that has ended by itself, and that nobody has taken, is the caller's still.
 if history[2] ~= ARGV[1] or history[3] ~= ARGV[2] or (state ~= 'PROCESSING' and state ~= 'RELEASED')
     or (holder[1] and (holder[1] ~= ARGV[1] or holder[2] ~= ARGV[2])) then

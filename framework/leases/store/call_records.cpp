@@ -38,6 +38,8 @@ CallRecords::Known parse_known(const std::string& answer) {
     return Known::kParked;
   if (answer == "held")
     return Known::kHeld;
+  if (answer == "busy")
+    return Known::kBusy;
   throw std::logic_error("pawl.look_before_call answered " + answer);
 }
 

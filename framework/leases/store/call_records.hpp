@@ -22,6 +22,7 @@ class CallRecords {
     kFinished,  ///< the key is processed
     kParked,    ///< the message must wait behind an earlier one of its record key
     kHeld,      ///< an attempt under a lease in PostgreSQL is not finished
+    kBusy,      ///< a transaction records a call for it right now
   };
   /// Reads behind what was committed before. Raises where the request's fence is not the
   /// partition's any more.

@@ -30,10 +30,15 @@ struct LeaseSubject {
   SourceId source{};
   std::int32_t partition = 0;
   std::int64_t offset = 0;
+
+  friend bool operator==(const LeaseSubject&, const LeaseSubject&) = default;
 };
 
 struct LeaseRequest {
   KeyLease lease;
+  /// Set by who is asked and throws: the lease was given back, so its token is not to be asked for
+  /// again. Else it is: the answer may be all that was lost.
+  bool is_spent = false;
   LeaseSubject subject;
   std::string message;  ///< which one it is, for people
   std::chrono::milliseconds time{};
@@ -53,6 +58,7 @@ struct LeaseAnswer {
     kFinished,  ///< the key is processed
     kParked,    ///< the message must wait behind an earlier one of its record key
     kConflict,  ///< an attempt for another payload is unresolved
+    kHeld,      ///< an attempt of when leases were kept elsewhere is not finished
   };
   How how{};
   std::uint32_t attempt = 0;
@@ -96,7 +102,7 @@ class KeyLeases {
 
   /// Durable when it returns; may be repeated.
   [[nodiscard]] virtual LeaseAnswer acquire(postgres::Session& session,
-                                            const LeaseRequest& request) const = 0;
+                                            LeaseRequest& request) const = 0;
 
   /// `unwanted`: ends whatever it waits for.
   [[nodiscard]] virtual std::unique_ptr<LeaseExtender> make_extender(
@@ -108,6 +114,9 @@ class KeyLeases {
   virtual void record(postgres::Request& request, const KeyLease& lease,
                       const LeaseSubject& subject, const Response& response,
                       const std::string& durable_commit) const = 0;
+  /// Whether what a call brought is kept where it is given back as kDone; else the call is made
+  /// again.
+  [[nodiscard]] virtual bool keeps_responses() const = 0;
   /// That transaction is committed.
   virtual void recorded(const KeyLease& lease) const noexcept = 0;
 

@@ -68,7 +68,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
       give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
 
-LeaseAnswer PostgresLeases::acquire(postgres::Session& session, const LeaseRequest& request) const {
+LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& request) const {
   postgres::Parameters parameters;
   add_lease(parameters, request.lease);
   parameters.add_integer(request.time.count());

@@ -20,11 +20,12 @@ class PostgresLeases final : public KeyLeases {
                  std::chrono::milliseconds time);
 
   [[nodiscard]] LeaseAnswer acquire(postgres::Session& session,
-                                    const LeaseRequest& request) const override;
+                                    LeaseRequest& request) const override;
   [[nodiscard]] std::unique_ptr<LeaseExtender> make_extender(
       const std::atomic<bool>& unwanted) const override;
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
               const Response& response, const std::string& durable_commit) const override;
+  [[nodiscard]] bool keeps_responses() const override { return true; }
   void recorded(const KeyLease& /*lease*/) const noexcept override {}
   bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
                  const Response& response) const override;

@@ -101,7 +101,8 @@ std::string RedisLeaseScripts::history_name(ScopeId scope, const std::string& ke
   return common_name(scope, key) + ":history";
 }
 
-redis::ScriptCall RedisLeaseScripts::call(const KeyLease& lease, std::vector<std::string> more) const {
+redis::ScriptCall RedisLeaseScripts::call(const KeyLease& lease,
+                                          std::vector<std::string> more) const {
   const auto name = common_name(lease.scope, lease.key);
   redis::ScriptCall call{{name + ":holder", name + ":history"},
                          {lease.owner, std::to_string(lease.token)}};
@@ -111,8 +112,8 @@ redis::ScriptCall RedisLeaseScripts::call(const KeyLease& lease, std::vector<std
 }
 
 RedisLeaseAnswer RedisLeaseScripts::acquire(redis::Connection& connection,
-                                      const RedisLeaseRequest& request,
-                                      milliseconds history) const {
+                                            const RedisLeaseRequest& request,
+                                            milliseconds history) const {
   const auto reply = acquire_.run(
       connection,
       call(request.lease, {number(request.time), number(at_least(history, request.time)),
@@ -122,32 +123,42 @@ RedisLeaseAnswer RedisLeaseScripts::acquire(redis::Connection& connection,
 }
 
 std::vector<Extended> RedisLeaseScripts::extend(redis::Connection& connection,
-                                          const std::vector<KeyLease>& leases,
-                                          milliseconds time) const {
+                                                const std::vector<KeyLease>& leases,
+                                                milliseconds time) const {
   std::vector<redis::ScriptCall> calls;
   for (const auto& lease : leases)
     calls.push_back(call(lease, {number(time)}));
   std::vector<Extended> extended;
-  for (const auto& reply : extend_.run_all(connection, calls)) {
+  for (const auto& reply : extend_.run_each(connection, calls)) {
+    if (reply.is_error()) {
+      // One whose keys are no leases is its own matter; whatever else is all of theirs.
+      if (redis::error_code(reply.text) != "WRONGTYPE")
+        throw connection.refused(reply, extend_.name());
+      extended.push_back(Extended::kBusy);
+      continue;
+    }
     extended.push_back(is_yes(reply, connection, extend_.name()) ? Extended::kExtended
                                                                  : Extended::kLost);
   }
   return extended;
 }
 
-bool RedisLeaseScripts::give_back(redis::Connection& connection, const KeyLease& lease, GivenBack how,
-                            bool settled, milliseconds history) const {
-  return change(release_, connection,
-                call(lease, {number(history), outcome_of(how), flag(settled)}));
+bool RedisLeaseScripts::give_back(redis::Connection& connection, const KeyLease& lease,
+                                  GivenBack how, bool settled, milliseconds history) const {
+  const auto reply =
+      release_.run(connection, call(lease, {number(history), outcome_of(how), flag(settled)}));
+  // What Redis has forgotten is nobody else's.
+  constexpr std::int64_t kForgotten = 2;
+  return is_yes(reply, connection, release_.name()) || reply.integer == kForgotten;
 }
 
 bool RedisLeaseScripts::complete(redis::Connection& connection, const KeyLease& lease,
-                           milliseconds history) const {
+                                 milliseconds history) const {
   return change(complete_, connection, call(lease, {number(history)}));
 }
 
 bool RedisLeaseScripts::fail(redis::Connection& connection, const KeyLease& lease,
-                       milliseconds history) const {
+                             milliseconds history) const {
   return change(fail_, connection, call(lease, {number(history)}));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ledger/register_view.hpp"
@@ -12,8 +13,10 @@ namespace {
 
 using Known = CallRecords::Known;
 
-/// A key that PostgreSQL holds is asked for again so often.
-constexpr std::chrono::milliseconds kHeldWait{500};
+/// What PostgreSQL is doing with a key is over soon.
+constexpr std::chrono::milliseconds kBusyWait{20};
+/// So long Redis is not told what it need not know, once it has not answered.
+constexpr std::chrono::seconds kSilence{1};
 
 RedisLeaseRequest request_of(const LeaseRequest& request) {
   RedisLeaseRequest asked;
@@ -34,13 +37,14 @@ LeaseAnswer answer_of(Known known) {
     case Known::kParked:
       answer.how = LeaseAnswer::How::kParked;
       break;
-    case Known::kNothing:
     case Known::kHeld:
+      answer.how = LeaseAnswer::How::kHeld;
+      break;
+    case Known::kNothing:
+    case Known::kBusy:
       answer.how = LeaseAnswer::How::kPending;
-      answer.holder =
-          "an attempt of when leases were kept in PostgreSQL; `leases list` shows it, and a `run` "
-          "with leases.store = \"postgres\" finishes it";
-      answer.wait = kHeldWait;
+      answer.holder = "a transaction that records its outcome";
+      answer.wait = kBusyWait;
       break;
   }
   return answer;
@@ -73,13 +77,16 @@ LeaseAnswer answer_of(RedisLeaseAnswer&& from) {
 
 class RedisLeases::Extender final : public LeaseExtender {
  public:
-  explicit Extender(const RedisLeases& leases)
-      : leases_(leases), connector_(leases.settings_.server) {}
+  Extender(const RedisLeases& leases, const std::atomic<bool>& unwanted)
+      : leases_(leases), unwanted_(unwanted), connector_(hurried(leases.settings_)) {}
 
   [[nodiscard]] std::vector<Extended> extend(const std::vector<KeyLease>& leases) override {
     try {
-      if (!connection_ || !connection_->alive())
-        connection_ = connector_.connect();
+      const auto until = std::chrono::steady_clock::now() + leases_.settings_.time / 3;
+      if (!connection_ || !connection_->alive()) {
+        connection_ = connector_.connect(
+            [&] { return unwanted_ || std::chrono::steady_clock::now() >= until; });
+      }
       // Whoever holds a lease has asked for it by these.
       return leases_.known_scripts()->extend(*connection_, leases, leases_.settings_.time);
     } catch (const redis::Error& error) {
@@ -89,7 +96,15 @@ class RedisLeases::Extender final : public LeaseExtender {
   }
 
  private:
+  /// Several steps have to fit into a third of the time.
+  static redis::Settings hurried(const Settings& settings) {
+    auto server = settings.server;
+    server.timeout = std::min(server.timeout, settings.time / 10);
+    return server;
+  }
+
   const RedisLeases& leases_;
+  const std::atomic<bool>& unwanted_;
   redis::Connector connector_;
   std::unique_ptr<redis::Connection> connection_;
 };
@@ -117,62 +132,78 @@ std::shared_ptr<const RedisLeaseScripts> RedisLeases::scripts(postgres::Session&
   return scripts_;
 }
 
-LeaseAnswer RedisLeases::acquire(postgres::Session& session, const LeaseRequest& request) const {
+/// For what Redis is told and need not know.
+template <typename Tell>
+bool RedisLeases::tell(Tell tell) const noexcept {
+  using Clock = std::chrono::steady_clock;
+  try {
+    const auto scripts = known_scripts();
+    if (!scripts || Clock::now().time_since_epoch().count() < silent_until_)
+      return true;
+    auto connection = pool_->borrow();
+    return tell(*scripts, *connection);
+  } catch (const std::exception&) {
+    // The lease ends by itself.
+    silent_until_ = (Clock::now() + kSilence).time_since_epoch().count();
+    return true;
+  }
+}
+
+LeaseAnswer RedisLeases::acquire(postgres::Session& session, LeaseRequest& request) const {
   const auto scripts = this->scripts(session);
   try {
-    auto connection = pool_->borrow();
-    auto asked = request_of(request);
-    auto answer = scripts->acquire(*connection, asked, settings_.history);
-    if (answer.how == RedisLeaseAnswer::How::kCompleted) {
-      if (const auto known = records_.look_before_call(session, request); known != Known::kNothing)
-        return answer_of(known);
-      // It says what PostgreSQL does not have: a database that was restored, or the key is pruned.
-      asked.force = true;
-      answer = scripts->acquire(*connection, asked, settings_.history);
-    }
-    if (answer.how != RedisLeaseAnswer::How::kMine)
-      return answer_of(std::move(answer));
-    // Behind the lease: whoever had it before may have finished meanwhile. Where this throws, the
-    // same lease is asked for again.
-    const auto known = records_.look_before_call(session, request);
-    if (known == Known::kNothing)
-      return answer_of(std::move(answer));
-    if (known == Known::kFinished) {
-      (void)scripts->complete(*connection, request.lease, settings_.history);
-    } else {
-      (void)scripts->give_back(*connection, request.lease, GivenBack::kNotBegun, false,
-                               settings_.history);
-    }
-    return answer_of(known);
+    return ask(session, *scripts, request);
   } catch (const redis::Error& error) {
     throw LeasesAway(error.what());
   }
 }
 
-std::unique_ptr<LeaseExtender> RedisLeases::make_extender(
-    const std::atomic<bool>& /*unwanted*/) const {
-  return std::make_unique<Extender>(*this);
+LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts& scripts,
+                             LeaseRequest& request) const {
+  auto connection = pool_->borrow();
+  auto asked = request_of(request);
+  auto answer = scripts.acquire(*connection, asked, settings_.history);
+  if (answer.how == RedisLeaseAnswer::How::kCompleted) {
+    if (const auto known = records_.look_before_call(session, request); known != Known::kNothing)
+      return answer_of(known);
+    // It says what PostgreSQL does not have: a database that was restored, or the key is pruned.
+    asked.force = true;
+    answer = scripts.acquire(*connection, asked, settings_.history);
+  }
+  if (answer.how != RedisLeaseAnswer::How::kMine)
+    return answer_of(std::move(answer));
+  try {
+    // Behind the lease: whoever had it before may have finished meanwhile.
+    const auto known = records_.look_before_call(session, request);
+    if (known == Known::kNothing)
+      return answer_of(std::move(answer));
+    request.is_spent = true;
+    if (known == Known::kFinished) {
+      (void)scripts.complete(*connection, request.lease, settings_.history);
+    } else {
+      (void)scripts.give_back(*connection, request.lease, GivenBack::kNotBegun, false,
+                              settings_.history);
+    }
+    return answer_of(known);
+  } catch (...) {
+    // The partition is another owner's, for one: nobody is to wait for the end of this lease.
+    request.is_spent = true;
+    (void)tell([&](const RedisLeaseScripts& known, redis::Connection& another) {
+      return known.give_back(another, request.lease, GivenBack::kNotBegun, false,
+                             settings_.history);
+    });
+    throw;
+  }
+}
+
+std::unique_ptr<LeaseExtender> RedisLeases::make_extender(const std::atomic<bool>& unwanted) const {
+  return std::make_unique<Extender>(*this, unwanted);
 }
 
 void RedisLeases::record(postgres::Request& request, const KeyLease& lease,
                          const LeaseSubject& subject, const Response& response,
                          const std::string& durable_commit) const {
   records_.record(request, lease, false, subject, response, durable_commit);
-}
-
-/// For what Redis is told and need not know.
-template <typename Tell>
-bool RedisLeases::tell(Tell tell) const noexcept {
-  try {
-    const auto scripts = known_scripts();
-    if (!scripts)
-      return true;
-    auto connection = pool_->borrow();
-    return tell(*scripts, *connection);
-  } catch (const std::exception&) {
-    // The lease ends by itself.
-    return true;
-  }
 }
 
 void RedisLeases::recorded(const KeyLease& lease) const noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -27,11 +28,12 @@ class RedisLeases final : public KeyLeases {
   RedisLeases(const std::string& schema, Settings settings);
 
   [[nodiscard]] LeaseAnswer acquire(postgres::Session& session,
-                                    const LeaseRequest& request) const override;
+                                    LeaseRequest& request) const override;
   [[nodiscard]] std::unique_ptr<LeaseExtender> make_extender(
       const std::atomic<bool>& unwanted) const override;
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
               const Response& response, const std::string& durable_commit) const override;
+  [[nodiscard]] bool keeps_responses() const override { return false; }
   void recorded(const KeyLease& lease) const noexcept override;
   /// Where Redis is away the lease ends by itself, as one whose holder has died.
   bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
@@ -45,6 +47,8 @@ class RedisLeases final : public KeyLeases {
 
   [[nodiscard]] std::shared_ptr<const RedisLeaseScripts> known_scripts() const;
   [[nodiscard]] std::shared_ptr<const RedisLeaseScripts> scripts(postgres::Session& session) const;
+  [[nodiscard]] LeaseAnswer ask(postgres::Session& session, const RedisLeaseScripts& scripts,
+                                LeaseRequest& request) const;
   template <typename Tell>
   bool tell(Tell tell) const noexcept;
 
@@ -54,6 +58,8 @@ class RedisLeases final : public KeyLeases {
   const std::unique_ptr<redis::Pool> pool_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const RedisLeaseScripts> scripts_;  // guarded by mutex_
+  /// Until then Redis is told nothing: it did not answer.
+  mutable std::atomic<std::chrono::steady_clock::rep> silent_until_{0};
 };
 
 }  // namespace pawl::ledger
