@@ -348,9 +348,9 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
   return acquire_lease(session, hand);
 }
 
-ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
-                                                    ledger::LeaseRequest& request,
-                                                    std::optional<AskedLease>& asked) const {
+ledger::LeaseAnswer MessageProcessor::ask_for_lease(
+    postgres::Session& session, ledger::LeaseRequest& request,
+    std::optional<ledger::AskedLease>& asked) const {
   using How = ledger::LeaseAnswer::How;
   auto& keeper = *context_.lease_keeper;
   if (!keeper.may_ask())
@@ -376,7 +376,7 @@ ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
 
 /// Whether it was given nobody knows; its message is not this processor's any more.
 void MessageProcessor::forget_asked(postgres::Session& session,
-                                    const AskedLease& asked) const noexcept {
+                                    const ledger::AskedLease& asked) const noexcept {
   try {
     (void)context_.leases->give_back(session, asked.lease, ledger::GivenBack::kNotBegun, false, {});
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it ends by itself
@@ -400,7 +400,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
       asked->subject != request.subject) {
     if (asked)
       forget_asked(session, *asked);
-    asked = AskedLease{propose(keeper, scope_id, key), request.subject};
+    asked = ledger::AskedLease{propose(keeper, scope_id, key), request.subject};
   }
   request.lease = asked->lease;
   request.message =
@@ -440,9 +440,10 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   emit_step(Step::kLeased, hand);
   std::string buffer;
   const auto& scope = scope_name(context_.options.kafka, binding.scope, message.topic(), buffer);
-  return std::make_unique<LeasedCall>(keeper, binding, message::remote_key(scope, key),
-                                      request.subject, answer,
-                                      keeper.hold(request.lease, asked_at));
+  return std::make_unique<LeasedCall>(
+      keeper, binding, message::remote_key(scope, key),
+      TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
+      keeper.hold(request.lease, asked_at));
 }
 
 Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,

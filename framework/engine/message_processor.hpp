@@ -22,12 +22,6 @@
 namespace pawl::engine {
 
 /// One message and how its transaction ends.
-/// A lease that was asked for, and for which message.
-struct AskedLease {
-  ledger::KeyLease lease;
-  ledger::LeaseSubject subject;
-};
-
 struct MessageStep {
   const Message& message;
   ledger::SourceId source{};
@@ -40,7 +34,7 @@ struct MessageStep {
   /// Of a leased handler: prepare_call() has found that there is nothing to call.
   bool nothing_to_call = false;
   /// Of a leased handler: the lease that was asked for, while it is unknown whether it was given.
-  std::optional<AskedLease>* asked = nullptr;
+  std::optional<ledger::AskedLease>* asked = nullptr;
 };
 
 /// The message that is processed right after the one in hand. What it views stays where it is.
@@ -119,8 +113,8 @@ class MessageProcessor {
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
   void find_handler(InHand& hand, Subject& subject) const;
   ledger::LeaseAnswer ask_for_lease(postgres::Session& session, ledger::LeaseRequest& request,
-                                    std::optional<AskedLease>& asked) const;
-  void forget_asked(postgres::Session& session, const AskedLease& asked) const noexcept;
+                                    std::optional<ledger::AskedLease>& asked) const;
+  void forget_asked(postgres::Session& session, const ledger::AskedLease& asked) const noexcept;
   void record_alone(postgres::Session& session, const LeasedCall& call);
   std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
   ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);
@@ -152,7 +146,7 @@ class MessageProcessor {
   handlers::StatementPlan plan_;
   /// Made and run by process(), and not recorded yet: the connection broke.
   std::unique_ptr<LeasedCall> call_;
-  std::optional<AskedLease> asked_;  ///< by process(), as MessageStep::asked
+  std::optional<ledger::AskedLease> asked_;  ///< by process(), as MessageStep::asked
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

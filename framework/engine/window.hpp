@@ -31,7 +31,7 @@ struct InWindow {
   std::optional<std::string> order_key = {};   ///< nullopt: in any order
   Head head = {};                              ///< what is known from its attempts
   /// The lease that was asked for, while it is unknown whether it was given.
-  std::optional<ledger::KeyLease> asked = {};
+  std::optional<ledger::AskedLease> asked = {};
   std::optional<ledger::Outcome> outcome = {};  ///< it is finished
   /// Its window has let go of it: what comes of it is not asked for any more.
   bool dropped = false;

@@ -34,6 +34,12 @@ struct LeaseSubject {
   friend bool operator==(const LeaseSubject&, const LeaseSubject&) = default;
 };
 
+/// A lease that was asked for, and for which message, while it is unknown whether it was given.
+struct AskedLease {
+  KeyLease lease;
+  LeaseSubject subject;
+};
+
 struct LeaseRequest {
   KeyLease lease;
   /// Set by who is asked and throws: the lease was given back, so its token is not to be asked for
