@@ -83,19 +83,23 @@ BEGIN
         RETURN QUERY SELECT 'parked', NULL::integer, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
         RETURN;
     END IF;
-    INSERT INTO pawl.leases AS l (scope_id, key, owner, token, lease_until, payload_hash, source_id, partition,
-                                  kafka_offset)
-    VALUES (p_scope_id, p_key, p_owner, p_token, until, p_payload_hash, p_source_id, p_partition, p_offset)
-    ON CONFLICT (scope_id, key) DO NOTHING;
-    IF FOUND THEN
-        PERFORM FROM pawl.idempotency_keys k WHERE k.scope_id = p_scope_id AND k.key = p_key;
+    -- The insert would wait for who deletes the row.
+    PERFORM FROM pawl.leases l WHERE l.scope_id = p_scope_id AND l.key = p_key;
+    IF NOT FOUND THEN
+        INSERT INTO pawl.leases AS l (scope_id, key, owner, token, lease_until, payload_hash, source_id, partition,
+                                      kafka_offset)
+        VALUES (p_scope_id, p_key, p_owner, p_token, until, p_payload_hash, p_source_id, p_partition, p_offset)
+        ON CONFLICT (scope_id, key) DO NOTHING;
         IF FOUND THEN
-            DELETE FROM pawl.leases l WHERE l.scope_id = p_scope_id AND l.key = p_key;
-            RETURN QUERY SELECT 'finished', NULL::integer, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
+            PERFORM FROM pawl.idempotency_keys k WHERE k.scope_id = p_scope_id AND k.key = p_key;
+            IF FOUND THEN
+                DELETE FROM pawl.leases l WHERE l.scope_id = p_scope_id AND l.key = p_key;
+                RETURN QUERY SELECT 'finished', NULL::integer, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
+                RETURN;
+            END IF;
+            RETURN QUERY SELECT 'mine', 1, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
             RETURN;
         END IF;
-        RETURN QUERY SELECT 'mine', 1, NULL::bigint, NULL::bytea, NULL, NULL::bigint;
-        RETURN;
     END IF;
     -- Does not wait: who finishes holds the row, and may wait for who waits for the fence that we hold.
     SELECT * INTO held FROM pawl.leases l
