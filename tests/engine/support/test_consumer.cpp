@@ -421,8 +421,8 @@ pawl::Registry handlers(bool prepare, bool around) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // First of all: a test may ask it to stop before it has read its arguments. Before main() it would
-  // die of that.
+  // First of all: a test may ask it to stop before it has read its arguments. Before main() it
+  // would die of that.
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
