@@ -108,6 +108,21 @@ for block in response.toml statement.toml batch.toml; do check_handler docs/resp
 echo secret >"$work/token"
 check_handler docs/effects.md http.toml
 
+# Leases in Redis, with the right that docs/effects.md gives.
+if "$programs/pawl" version | grep -q hiredis; then
+    redis=$("$root/scripts/services" redis start "$work/redis" --mode server)
+    read -ra user < <(sed -n 's/^user //p' "$root/docs/effects.md")
+    redis-cli -p "${redis##*:}" ACL SETUSER "${user[@]}" >/dev/null
+    echo secret >"$work/redis-password"
+    {
+        cat conf/payments.toml
+        "$root/tests/docs/blocks" "$root/docs/effects.md" redis.toml | sed "s/redis.example:6379/$redis/"
+    } >"$work/redis.toml"
+    pawl check --config "$work/redis.toml" >"$work/output" 2>&1 ||
+        { cat "$work/output" >&2; fail "check refuses redis.toml of docs/effects.md"; }
+    grep -q 'a lease was taken there' "$work/output" || fail "check did not look at Redis"
+fi
+
 # The config of docs/outbox.md that only relays.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
 pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||
