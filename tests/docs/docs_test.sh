@@ -111,7 +111,7 @@ check_handler docs/effects.md http.toml
 # Leases in Redis, with the right that docs/effects.md gives.
 if "$programs/pawl" version | grep -q hiredis; then
     redis=$("$root/scripts/services" redis start "$work/redis" --mode server)
-    read -ra user < <(sed -n 's/^user //p' "$root/docs/effects.md")
+    read -ra user < <(sed -n 's/^user pawl /pawl /p' "$root/docs/effects.md")
     redis-cli -p "${redis##*:}" ACL SETUSER "${user[@]}" >/dev/null
     echo secret >"$work/redis-password"
     {
