@@ -151,8 +151,10 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
     return put_down(std::move(hand));
   // Both take their turns: neither kind holds up the other.
   if (calls && (waiting_.empty() || call->given < waiting_.front().given)) {
-    const auto errand = *call;
-    leased_.erase(call);
+    // Erases nothing, and gives a place that may be moved from.
+    const auto place = leased_.erase(call, call);
+    const auto errand = std::move(*place);
+    leased_.erase(place);
     auto& calls_to = calls_to_[errand.entry->binding->leased->remote()];
     ++calls_;
     ++calls_to;
