@@ -49,7 +49,8 @@ COMMENT ON COLUMN pawl.lease_losses.returned IS
     'The call returned an outcome; false: it failed in a way that leaves it unknown.';
 
 -- Takes the lease of a key for p_ttl_ms from now on, by this server's clock. How it ends (answer):
---   mine      the caller is to make attempt `attempt`; unknown_ms: so long ago began the first attempt that is unknown
+--   mine      the caller is to make attempt `attempt`; unknown_ms: so long ago began the first attempt that is unknown,
+--             wait_ms: the last one of before (NULL: not known)
 --   done      as mine, but it is known to be done: the response is to be recorded
 --   pending   another one has it: `holder`, for wait_ms yet
 --   finished  the key is processed; the message is a duplicate
@@ -153,7 +154,8 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN held.done THEN 'done' ELSE 'mine' END,
                         held.attempt + (NOT held.done)::integer,
                         floor(extract(epoch FROM clock_timestamp() - first) * 1000)::bigint,
-                        held.response, NULL, NULL::bigint;
+                        held.response, NULL,
+                        floor(extract(epoch FROM clock_timestamp() - held.begun_at) * 1000)::bigint;
 END
 $$;
 

@@ -286,7 +286,7 @@ void Check::check_statements(postgres::Session& session) {
     return;
   for (const auto& binding : router_->bindings()) {
     const auto statements = binding->handler->statements();
-    if (statements.empty()) {
+    if (statements.empty() && binding->leased == nullptr) {
       findings_.note(fmt::format("{} is code: its SQL shows when it runs",
                                  handlers::handler_text(binding->label)));
     }

@@ -200,13 +200,13 @@ std::string leases_text(const Status& status) {
   if (counts.done > 0)
     parts.push_back(fmt::format("{} done and to be recorded", grouped(counts.done)));
   if (counts.unknown > 0) {
-    parts.push_back(fmt::format("{} of which nobody knows what they did (`leases list --unknown`)",
+    parts.push_back(fmt::format("{} unknown: nobody knows what they did (`leases list --unknown`)",
                                 grouped(counts.unknown)));
   }
   if (counts.losses > 0)
     parts.push_back(
         fmt::format("{} that lost their lease (`leases list --lost`)", grouped(counts.losses)));
-  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n", fmt::join(parts, ", "));
+  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n", fmt::join(parts, "; "));
 }
 
 std::string letters_text(const Status& status, bool all) {

@@ -137,8 +137,9 @@ void validate_response(const HandlerOptions& handler, const std::string& option,
     return;
   if (handler.sql.empty()) {
     validation.add(item, "", "only SQL handlers have one",
-                   handler.function.empty() ? "return it from the handler's code"
-                                            : "call the function in sql: sql = [\"SELECT ...\"]");
+                   !handler.http.empty()      ? "take it out: the answer's body is stored by itself"
+                   : handler.function.empty() ? "return it from the handler's code"
+                                              : "call the function in sql: sql = [\"SELECT ...\"]");
   } else if (!response.text.empty() && !response.statement.empty()) {
     validation.add(item, "", "has both text and statement", "keep one");
   } else if (!response.text.empty()) {

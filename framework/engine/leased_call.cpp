@@ -44,6 +44,7 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
       subject_(subject),
       attempt_(answer.attempt),
       unknown_for_(answer.unknown_for),
+      last_ago_(answer.last_ago),
       held_(std::move(held)) {
   if (answer.how != ledger::LeaseAnswer::How::kDone)
     return;
@@ -55,6 +56,7 @@ Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) cons
   return Lease({.key = remote_key_,
                 .attempt = attempt_,
                 .earlier_attempt_unknown = unknown_for_ && !settled_,
+                .last_attempt_ago = last_ago_,
                 .deadline = deadline,
                 .stop_token = held_->stop_token()});
 }
@@ -109,7 +111,8 @@ void LeasedCall::call(const Message& message) {
       throw UnknownOutcome(fmt::format(
           "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
           "other side about {}, then say so before you resume: pawl leases resolve --config FILE "
-          "--not-done, or --done, or --response TEXT, -- {}",
+          "{} "
+          "--not-done (or --done, or --response TEXT; pawl leases list --unknown has all of them)",
           config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
           remote_key_, shell_word(lease().key)));
     case Beginning::kReconcile: {

@@ -104,6 +104,7 @@ class LeasedCall {
   const ledger::LeaseSubject subject_;
   const std::uint32_t attempt_;
   const std::optional<std::chrono::milliseconds> unknown_for_;
+  const std::optional<std::chrono::milliseconds> last_ago_;
   const std::shared_ptr<HeldLease> held_;
   Outcome outcome_ = Outcome::kNone;
   Response response_;

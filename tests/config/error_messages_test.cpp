@@ -297,7 +297,7 @@ const std::vector<Case> kCases{
     {R"(handler=[{ topics = ["t"], http = "https://a/b" }])",
      R"(handler[0].http: expected a table, found the string "https://a/b"; write { url = "https://HOST/PATH", json = { id = "{/id}" } })"},
     {R"(handler=[{ topics = ["t"], http = { url = "ftp://a/b" } }])",
-     "handler[0].http.url: is no URL of http or https; write https://HOST/PATH"},
+     "handler[0].http.url: is no URL of http or https with a host that is written out; write https://HOST/PATH"},
     {R"(handler=[{ topics = ["t"], http = { url = "https://a/b", uri = 1 } }])",
      "handler[0].http.uri: unknown option; did you mean url?"},
     {R"(handler=[{ topics = ["t"], http = { url = "https://a/b", timeout = "1s" }, timeout = "2s" }])",

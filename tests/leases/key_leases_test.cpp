@@ -236,3 +236,18 @@ TEST_CASE("what an operator has said no attempt of before can change") {
   (void)keys.acquire(lease("c", 3));
   CHECK(keys.value("SELECT resolved_by IS NULL AND resolved_at IS NULL FROM pawl.leases") == "t");
 }
+
+TEST_CASE("whoever takes over is told how long ago the last attempt began") {
+  Keys keys;
+  CHECK_FALSE(keys.acquire(lease("a", 1)).last_ago.has_value());
+  keys.execute("UPDATE pawl.leases SET begun_at = now() - interval '1 hour'");
+  keys.expire();
+  (void)keys.acquire(lease("b", 2));
+  keys.expire();
+  const auto next = keys.acquire(lease("c", 3));
+  // The first one is unknown, and an hour old; the last one is not.
+  REQUIRE(next.unknown_for.has_value());
+  CHECK(*next.unknown_for >= 1h);
+  REQUIRE(next.last_ago.has_value());
+  CHECK(*next.last_ago < 1h);
+}

@@ -22,7 +22,13 @@ struct RequestTemplate::JsonNode {
   std::optional<WrittenText> text;
   bool is_array = false;
   bool is_object = false;
-  std::vector<std::pair<std::string, JsonNode>> members;  ///< of an array without names
+  struct Member;
+  std::vector<Member> members;
+};
+
+struct RequestTemplate::JsonNode::Member {
+  std::string name;  ///< empty in an array
+  JsonNode value;
 };
 
 namespace {
@@ -197,7 +203,8 @@ void check_url(const HttpOptions& options, Problems& problems) {
   }
   const auto end = end_of_origin(begin);
   if (end == std::string_view::npos)
-    return problems.add("url", "is no URL of http or https", "write https://HOST/PATH");
+    return problems.add("url", "is no URL of http or https with a host that is written out",
+                        "write https://HOST/PATH");
   if (end == begin.size() && url.has_placeholders()) {
     return problems.add("url", "a message may not choose the host",
                         "write the host out, and a / before the first placeholder");
@@ -343,11 +350,11 @@ JsonNode parse_json(const nlohmann::json& from, const std::string& folder) {
   } else if (from.is_object()) {
     node.is_object = true;
     for (const auto& [name, member] : from.items())
-      node.members.emplace_back(name, parse_json<JsonNode>(member, folder));
+      node.members.push_back({name, parse_json<JsonNode>(member, folder)});
   } else if (from.is_array()) {
     node.is_array = true;
     for (const auto& item : from)
-      node.members.emplace_back("", parse_json<JsonNode>(item, folder));
+      node.members.push_back({"", parse_json<JsonNode>(item, folder)});
   } else {
     node.literal = from.dump();
   }

@@ -20,6 +20,7 @@ class Lease {
     std::string key = {};
     std::uint32_t attempt = 1;
     bool earlier_attempt_unknown = false;
+    std::optional<std::chrono::milliseconds> last_attempt_ago = {};
     std::chrono::steady_clock::time_point deadline = {};
     std::stop_token stop_token = {};
   };
@@ -33,6 +34,12 @@ class Lease {
   /// An earlier one may have done it: its process died, lost its lease, or did not learn how it
   /// ended.
   [[nodiscard]] bool earlier_attempt_unknown() const { return fields_.earlier_attempt_unknown; }
+  /// So long ago, by the server's clock, began the last attempt before this one. Nullopt: there was
+  /// none, or it is not known. For as long as a request may be under way on the other side, that
+  /// this does not find it there says nothing.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> last_attempt_ago() const {
+    return fields_.last_attempt_ago;
+  }
   /// When the handler's `timeout` is over; the stop token is set then at the latest.
   [[nodiscard]] std::chrono::steady_clock::time_point deadline() const { return fields_.deadline; }
   /// Set when the call should end: its deadline has come, its lease is lost, or the process shuts

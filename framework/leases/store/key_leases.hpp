@@ -70,6 +70,8 @@ struct LeaseAnswer {
   std::uint32_t attempt = 0;
   /// So long ago began the first attempt of which nobody knows whether it did anything.
   std::optional<std::chrono::milliseconds> unknown_for;
+  /// So long ago began the last attempt before this one; nullopt: that is not known.
+  std::optional<std::chrono::milliseconds> last_ago;
   Response response;
   std::string holder;                ///< kPending: who; kConflict: of which message
   std::chrono::milliseconds wait{};  ///< kPending: for how long yet, if it is not extended

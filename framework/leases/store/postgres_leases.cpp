@@ -87,7 +87,12 @@ LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& re
   answer.response = bytes(rows, 0, 3);
   if (!is_null(rows, 0, 4))
     answer.holder = text(rows, 0, 4);
-  answer.wait = std::chrono::milliseconds(optional_integer(rows, 0, 5).value_or(0));
+  const auto time = optional_integer(rows, 0, 5);
+  if (answer.how == LeaseAnswer::How::kPending) {
+    answer.wait = std::chrono::milliseconds(time.value_or(0));
+  } else if (time) {
+    answer.last_ago = std::chrono::milliseconds(*time);
+  }
   return answer;
 }
 
