@@ -28,7 +28,8 @@ std::string together(const Options& options, const handlers::Router& router) {
   for (const auto& binding : router.bindings()) {
     if (binding->batch != nullptr)
       batches.push_back(handlers::handler_text(binding->label));
-    if (binding->handler->planner() != nullptr)
+    // Side by side each goes by itself.
+    if (binding->concurrency == 1 && binding->handler->planner() != nullptr)
       pipelines.push_back(handlers::handler_text(binding->label));
   }
   std::string text;
