@@ -323,6 +323,9 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
                     R"(write { url = "https://HOST/PATH", json = { id = "{/id}" } })");
     return;
   }
+  // As `config show` has it.
+  if (node->members.empty())
+    return;
   out.where = node->where();
   const Reader reader{*node, option, findings};
   reader.text("method", out.method);

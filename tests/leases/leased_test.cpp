@@ -211,6 +211,7 @@ TEST_CASE("what a process did that woke up behind its lease is not recorded, and
   world.wait_until_all_processed();
   CHECK(api.call_count() == 2);
   api.release();
+  wait_until([&] { return api.in_hand() == 0; }, 60s, "the answer");
   frozen->kill(SIGCONT);
   frozen->wait_for_output("EVENT warning", 60s);
   frozen->wait_for_output("the lease of a call was another's before its outcome could be recorded",
