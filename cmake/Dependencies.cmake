@@ -2,9 +2,10 @@
 # configuration, so that both see the same libraries.
 #
 # Targets that are there afterwards:
-#   Threads::Threads  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
+#   Threads::Threads  CURL::libcurl  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
 #   RdKafka::rdkafka (the C library)  fmt::fmt  spdlog::spdlog  simdjson::simdjson
 #   tomlplusplus::tomlplusplus  CLI11::CLI11  nlohmann_json::nlohmann_json
+#   hiredis::hiredis  hiredis::hiredis_ssl (only with PAWL_REDIS)
 #   Catch2::Catch2  Catch2::Catch2WithMain (only with PAWL_BUILD_TESTS)
 # All are imported targets, whose include folders the compiler treats as SYSTEM.
 #
@@ -43,7 +44,7 @@ macro(pawl_find_package package)
   endif()
 endmacro()
 
-foreach(pawl_library IN ITEMS libpqxx librdkafka catch2)
+foreach(pawl_library IN ITEMS libpqxx librdkafka hiredis catch2)
   pawl_newest_dependency(${pawl_library} pawl_folder)
   if(pawl_folder)
     list(APPEND CMAKE_PREFIX_PATH "${pawl_folder}")
@@ -57,6 +58,7 @@ endforeach()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 pawl_find_package(Threads)
 pawl_find_package(OpenSSL)
+pawl_find_package(CURL 7.85)
 pawl_find_package(PostgreSQL)
 pawl_find_package(libpqxx 7.10)
 pawl_find_package(RdKafka 2.12)
@@ -66,6 +68,11 @@ pawl_find_package(simdjson)
 pawl_find_package(tomlplusplus)
 pawl_find_package(CLI11)
 pawl_find_package(nlohmann_json)
+if(PAWL_REDIS)
+  pawl_find_package(hiredis 1.2)
+  # Has no version of its own, and comes with that one.
+  pawl_find_package(hiredis_ssl)
+endif()
 if(PAWL_BUILD_TESTS)
   pawl_find_package(Catch2 3.7)
 endif()

@@ -42,11 +42,11 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/pawlConfig.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/Dependencies.cmake"
         DESTINATION "${pawl_package_dir}")
 
-# libpqxx and librdkafka travel along when this build links against those that scripts/setup made:
-# whoever uses the package has no others. Libraries of the system stay the system's.
-foreach(library IN ITEMS libpqxx librdkafka)
+# These travel along when this build links against those that scripts/setup made: whoever uses the
+# package has no others. Libraries of the system stay the system's.
+foreach(library IN ITEMS libpqxx librdkafka hiredis)
   pawl_newest_dependency(${library} folder)
-  set(config_dir "${libpqxx_DIR}")
+  set(config_dir "${${library}_DIR}")
   if(library STREQUAL "librdkafka")
     set(config_dir "${RdKafka_DIR}")
   endif()

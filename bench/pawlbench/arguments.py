@@ -87,6 +87,12 @@ def parse(arguments: list[str]) -> Options:
     )
     add("--bin", type=Path, metavar="DIR", help="use the programs in DIR; neither set up nor build")
     add(
+        "--migrations",
+        type=Path,
+        metavar="DIR",
+        help="pawl's, which the programs of --bin come with; default those here",
+    )
+    add(
         "--quick",
         action="store_true",
         help="a small run of about a minute: 2000 payments, 1 run, 1 second",
@@ -116,6 +122,8 @@ def parse(arguments: list[str]) -> Options:
     wanted = known if "all" in given.experiments else given.experiments or ["throughput"]
     if given.bin is not None and not given.bin.is_dir():
         parser.error(f"there is no folder {given.bin}")
+    if given.migrations is not None and not given.migrations.is_dir():
+        parser.error(f"there is no folder {given.migrations}")
     return Options(
         experiments=[name for name in known if name in wanted],
         payments=given.payments or (2000 if given.quick else 200_000),
@@ -127,6 +135,7 @@ def parse(arguments: list[str]) -> Options:
         outbox_rows=given.outbox_rows,
         modes=given.modes,
         programs=given.bin.resolve() if given.bin is not None else None,
+        migrations=(given.migrations or ROOT / "migrations").resolve(),
         output=WRITTEN if given.write else given.output.resolve(),
         quick=given.quick,
         report=given.report,

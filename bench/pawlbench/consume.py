@@ -31,6 +31,7 @@ class Work:
     one_hot: bool = False  # the first partition has everything, the others wait for something
     steady: bool = False  # measured once every process has partitions, and only then
     seconds: float = 0.0  # ends after so many, counted from the first payment; 0: all of them
+    middle: bool = False  # the rate is that of the middle, where every partition has messages yet
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,9 @@ class Consume:
             if last <= begun.at:
                 raise Failure("all payments were applied before every process had partitions")
             rate = (messages - begun.messages) / (last - begun.at)
+        if self.work.middle:
+            (payments,) = database.numbers(middle_rate("ledger", "entered_at"))
+            rate = payments * messages / topic.payments
         return {
             "rate": rate,
             "messages": messages,
@@ -147,6 +151,16 @@ class Consume:
             "memory_mib": sum(child.peak_kib for child in children) / 1024,
             "start_s": first - children[0].began,
         }
+
+
+def middle_rate(table: str, at: str) -> str:
+    """A query: rows a second, without the end, where some partitions are through. What begins together ends
+    together, so the rate is the slope of a line through all of these rows."""
+    return (
+        f"WITH n AS (SELECT row_number() OVER (ORDER BY {at}) AS n, count(*) OVER () AS total,"
+        f" extract(epoch FROM {at} - min({at}) OVER ())::float8 AS at FROM {table})"
+        " SELECT regr_slope(n, at) FROM n WHERE n BETWEEN 0.1 * total AND 0.75 * total"
+    )
 
 
 def sample(database: Database) -> Sample:

@@ -7,6 +7,7 @@ from .consume import RoundTrip
 from .dimension import Dimension
 from .experiment import Experiment
 from .instructions import PerMessage
+from .leasing import Concurrency, LeasedCalls, Leases
 from .publishing import Outbox, OutboxTable, PublishCost
 from .throughput import Cpu, Throughput
 from .times import Latency, Memory, Pauses, Starts
@@ -78,4 +79,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Outbox(),
     PublishCost(),
     OutboxTable(),
+    LeasedCalls(),
+    Leases(),
+    Concurrency(),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import records as store
 from .arguments import parse
+from .calls import CONNECTIONS, POSTGRESQL
 from .experiment import Experiment, Task
 from .experiments import EXPERIMENTS
 from .modes import MODES, find_known
@@ -29,8 +30,11 @@ OWN_PROGRAMS = (
     "pawl-bench-naive-relay",
     "pawl-bench-outbox-latency",
 )
+# Not asked of builds from before there were leases, unless these experiments are.
+OF_LEASES = ("pawl-bench-naive-calls", "pawl-bench-calls", "pawl-bench-api")
+LEASES = ("calls", "leases")
 PROGRAMS = ("pawl", *OWN_PROGRAMS)
-TARGETS = ("pawl-cli", *OWN_PROGRAMS)
+TARGETS = ("pawl-cli", *OWN_PROGRAMS, *OF_LEASES)
 # Needs a PostgreSQL that records commit times; measured last, since the others must not pay for that.
 TIMED = (EndToEnd, Flush, Handover)
 
@@ -48,8 +52,8 @@ def main(arguments: list[str]) -> int:
             show(outcomes, options.output)
             return 0
         programs = options.programs or build()
-        require_programs(programs)
-        with Site(programs) as site:
+        require_programs(programs, options)
+        with Site(programs, options.migrations) as site:
             site.start()
             failed = measure(site, options)
         if failed:
@@ -70,8 +74,9 @@ def build() -> Path:
     return ROOT / "build/release/bin"
 
 
-def require_programs(folder: Path) -> None:
-    missing = [name for name in PROGRAMS if not (folder / name).is_file()]
+def require_programs(folder: Path, options: Options) -> None:
+    needed = [*PROGRAMS, *(OF_LEASES if set(LEASES) & set(options.experiments) else ())]
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
         raise Failure(f"{folder} lacks {', '.join(missing)}; without --bin they are built")
 
@@ -132,6 +137,8 @@ def described(task: Task) -> str:
         "batch_size": 0,
         "value_bytes": VALUE_BYTES,
         "one_hot": 0,
+        "connections": CONNECTIONS,
+        "store": POSTGRESQL,
     }
     return " ".join(
         str(of) if name in ("mode", "commit") else f"{name}={of}"

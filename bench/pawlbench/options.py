@@ -16,6 +16,7 @@ class Options:
     outbox_rows: int
     modes: list[str]  # none: all of them
     programs: Path | None
+    migrations: Path
     output: Path
     quick: bool
     report: bool

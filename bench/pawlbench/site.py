@@ -51,8 +51,9 @@ class Database:
 class Site:
     """Everything that is started for the bench. Its `with` stops and removes all of it."""
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, migrations: Path) -> None:
         self.programs = programs
+        self.migrations = migrations
         self.work = Path(tempfile.mkdtemp(prefix="pawl-bench."))
         self.work.chmod(0o755)  # PostgreSQL may run as another user
         self._topics: dict[Topic, Topic] = {}
@@ -153,7 +154,7 @@ class Site:
         self.server.query(f"CREATE DATABASE {name}")
         database = Database(name, self._server)
         migrate: list[str | Path] = [SCRIPTS / "migrate", "up", "--database", database.url]
-        run(migrate)
+        run([*migrate, "--name", "pawl", "--dir", self.migrations])
         run([*migrate, "--name", "payments", "--dir", ROOT / "apps/payments/migrations"])
         database.query(
             "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0')"

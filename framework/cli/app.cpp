@@ -13,6 +13,7 @@
 #include "console/bad_call.hpp"
 #include "dead_letters/commands.hpp"
 #include "kafka/handles.hpp"
+#include "leases/leases_command.hpp"
 #include "outbox/outbox_command.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -114,6 +115,7 @@ int App::main(int argc, char** argv) {
     cli::add_partitions(program, commands);
     cli::add_skipped(program, commands);
     cli::add_dlq(program, commands);
+    cli::add_leases(program, commands);
     cli::add_outbox(program, commands);
     cli::add_audit(program, commands);
     cli::add_keys(program, commands);

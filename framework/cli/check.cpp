@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/rights_text.hpp"
 #include "config/redact.hpp"
+#include "config/redis_settings.hpp"
 #include "config/validate.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -19,6 +20,7 @@
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
 #include "kafka/producer.hpp"
+#include "leases/store/redis_lease_scripts.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
@@ -27,6 +29,8 @@
 #include "outbox/task.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
+#include "redis/connector.hpp"
+#include "redis/error.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -53,8 +57,11 @@ class Findings {
 
 class Check {
  public:
-  Check(const Options& options, const Registry& registry)
-      : options_(options), registry_(registry), relays_only_(config::only_relays(options)) {}
+  Check(const Options& options, const Registry& registry, bool probe)
+      : options_(options),
+        registry_(registry),
+        relays_only_(config::only_relays(options)),
+        probe_(probe) {}
 
   int run() {
     findings_.good("configuration");
@@ -65,8 +72,10 @@ class Check {
           "at what `run` does");
     } else {
       make_router();
+      check_remotes();
     }
     check_database();
+    check_redis();
     check_kafka();
     if (findings_.count() == 0) {
       std::cout << "Everything is in place.\n";
@@ -83,7 +92,9 @@ class Check {
     return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
   }
   void check_alerts();
+  void check_redis();
   void make_router();
+  void check_remotes();
   void check_database();
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
@@ -104,6 +115,7 @@ class Check {
   const Options& options_;
   const Registry& registry_;
   const bool relays_only_;  ///< they are for `relay`
+  const bool probe_;        ///< whom the handlers call is connected to
   Findings findings_;
   bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
   std::unique_ptr<handlers::Router> router_;
@@ -136,6 +148,49 @@ void Check::make_router() {
   }
   for (const auto& warning : handlers::key_warnings(*router_))
     findings_.note(warning);
+}
+
+/// Whom the handlers call.
+void Check::check_remotes() {
+  if (!router_)
+    return;
+  for (const auto& binding : router_->bindings()) {
+    if (binding->leased == nullptr || binding->leased->remote().empty())
+      continue;
+    const auto what = fmt::format("{} calls {}", handlers::handler_text(binding->label),
+                                  binding->leased->remote());
+    if (!probe_) {
+      findings_.note(what + ", which was not asked; check --probe connects to it");
+      continue;
+    }
+    const auto problem = binding->leased->probe();
+    if (problem && problem->empty()) {
+      findings_.good(what);
+    } else {
+      findings_.wrong(fmt::format("{}: {}", what, problem.value_or("it cannot be tried")));
+    }
+  }
+}
+
+void Check::check_redis() {
+  if (options_.leases.store != LeaseStore::kRedis)
+    return;
+  try {
+    const auto connection = redis::Connector(config::redis_settings(options_.redis)).connect();
+    // A lease that no message can have.
+    const ledger::RedisLeaseScripts scripts(options_.redis.prefix, "check");
+    ledger::RedisLeaseRequest request;
+    request.lease = {ledger::ScopeId{0}, "", "check", 1};
+    request.time = std::chrono::seconds(1);
+    (void)scripts.acquire(*connection, request, request.time);
+    (void)scripts.give_back(*connection, request.lease, ledger::GivenBack::kNotBegun, false,
+                            request.time);
+    findings_.good(
+        fmt::format("{}: a master that evicts nothing; a lease was taken there and given back",
+                    connection->server()));
+  } catch (const redis::Error& error) {
+    findings_.wrong(error.what());
+  }
 }
 
 void Check::check_database() {
@@ -231,7 +286,7 @@ void Check::check_statements(postgres::Session& session) {
     return;
   for (const auto& binding : router_->bindings()) {
     const auto statements = binding->handler->statements();
-    if (statements.empty()) {
+    if (statements.empty() && binding->leased == nullptr) {
       findings_.note(fmt::format("{} is code: its SQL shows when it runs",
                                  handlers::handler_text(binding->label)));
     }
@@ -478,8 +533,8 @@ void Check::tell_first_positions(const kafka::Client& client,
   }
 }
 
-int check(const Options& options, const Registry& registry) {
-  return Check(options, registry).run();
+int check(const Options& options, const Registry& registry, bool probe) {
+  return Check(options, registry, probe).run();
 }
 
 }  // namespace
@@ -488,9 +543,12 @@ void add_check(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
       "check", "Look at the configuration, the database and Kafka; change nothing");
   const auto config = add_config_arguments(*command);
-  commands.set_action(command, [&commands, config] {
+  const auto probe = std::make_shared<bool>(false);
+  command->add_flag("--probe", *probe,
+                    "Also connect to the hosts that http handlers call; nothing is requested");
+  commands.set_action(command, [&commands, config, probe] {
     try {
-      return check(config->load_to_relay(), commands.program().registry);
+      return check(config->load_to_relay(), commands.program().registry, *probe);
     } catch (const ConfigErrors& errors) {
       for (const auto& problem : errors.problems())
         std::cout << "WRONG   " << problem << '\n';

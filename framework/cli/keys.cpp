@@ -18,6 +18,8 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/view.hpp"
 #include "engine/key_retention.hpp"
+#include "leases/leases_command.hpp"
+#include "leases/store/view.hpp"
 #include "ledger/key_view.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
@@ -41,6 +43,7 @@ struct Found {
   std::vector<ledger::KeyRow> keys;
   std::vector<ledger::KeyRow> elsewhere;  ///< in other scopes; only where `keys` is empty
   std::vector<ledger::DeadLetter> letters;
+  std::vector<ledger::LeaseRow> leases;
 };
 
 std::string hash_text(std::int64_t hash) {
@@ -68,6 +71,10 @@ Found find(const Options& options, const ShowArguments& arguments) {
   found.keys = ledger::find_key(*session, schema, found.scopes, found.key, most);
   if (found.keys.empty())
     found.elsewhere = ledger::find_key_elsewhere(*session, schema, found.scopes, found.key, most);
+  ledger::LeaseFilter open_calls;
+  open_calls.key = found.key;
+  open_calls.scope = arguments.scope;
+  found.leases = ledger::LeaseView(schema, consumer.id).list(*session, open_calls, kMostEntries);
   ledger::DeadLetterFilter filter;
   filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
   filter.statuses = {"dead", "parked", "replayed", "discarded"};
@@ -110,6 +117,15 @@ void print_json(const Found& found, std::size_t max_bytes) {
   }
   json["seen"] = describe(found.keys, max_bytes);
   json["elsewhere"] = describe(found.elsewhere, max_bytes);
+  auto& leases = json["leases"] = Json::array();
+  for (const auto& lease : found.leases) {
+    leases.push_back(
+        {{"scope", lease.scope},
+         {"state", lease_state(lease)},
+         {"owner", or_null(lease.owner)},
+         {"until", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
+         {"attempts", lease.attempts}});
+  }
   auto& letters = json["dead_letters"] = Json::array();
   for (const auto& letter : found.letters) {
     letters.push_back({{"id", letter.id},
@@ -172,6 +188,15 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
       decoded.bytes = key.response_bytes;
       std::cout << fmt::format("\nResponse in {}: {}\n", printable(key.scope), to_text(decoded));
     }
+  }
+  for (const auto& lease : found.leases) {
+    std::cout << fmt::format("\nIts call in {}: {}{}; attempt {}. `leases show` tells more.\n",
+                             printable(lease.scope), lease_state(lease),
+                             lease.state != ledger::LeaseState::kInHand
+                                 ? ""
+                                 : fmt::format(", by {} until {}", printable(lease.owner),
+                                               ledger::to_string(*lease.until)),
+                             lease.attempts);
   }
   if (found.letters.empty())
     return;

@@ -8,13 +8,13 @@
 #include <span>
 #include <string_view>
 
+#include "config/shell_word.hpp"
+
 namespace pawl::cli {
 namespace {
 
 constexpr std::size_t kMostNames = 4;
 constexpr std::string_view kOn = " on ";
-constexpr std::string_view kPlain =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,=";
 
 }  // namespace
 
@@ -35,15 +35,6 @@ std::string rights_text(std::vector<std::string> rights) {
                                     : fmt::format(" and {} more", names.size() - shown.size())));
   }
   return fmt::format("{}", fmt::join(texts, "; "));
-}
-
-std::string shell_word(const std::string& text) {
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos)
-    return text;
-  std::string word = "'";
-  for (const char c : text)
-    word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
 }
 
 std::string grants_command(const std::string& role, const std::string& schema, bool relay,

@@ -9,9 +9,6 @@ namespace pawl::cli {
 /// names. "INSERT on pawl.consumers, pawl.suspects; EXECUTE on function pawl.a and 12 more".
 [[nodiscard]] std::string rights_text(std::vector<std::string> rights);
 
-/// As a shell takes it for one word.
-[[nodiscard]] std::string shell_word(const std::string& text);
-
 /// A database, and who may grant rights there.
 struct GrantingRole {
   std::string host;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dead_letters/store/view.hpp"
+#include "leases/store/view.hpp"
 #include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
@@ -55,6 +56,7 @@ struct Status {
   std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
   ledger::ServerView server;
   std::optional<ledger::OutboxStatus> outbox;  ///< nullopt: PostgreSQL could not be asked
+  std::optional<ledger::LeaseCounts> leases;   ///< as the outbox, or the consumer is not known
 };
 
 /// What PostgreSQL alone knows.

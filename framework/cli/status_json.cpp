@@ -93,6 +93,13 @@ Json server_json(const ledger::ServerView& server) {
   return json;
 }
 
+Json leases_json(const ledger::LeaseCounts& counts) {
+  return {{"in_hand", counts.in_hand},
+          {"unknown", counts.unknown},
+          {"done", counts.done},
+          {"losses", counts.losses}};
+}
+
 }  // namespace
 
 std::string status_json(const Status& status, bool indented) {
@@ -108,6 +115,7 @@ std::string status_json(const Status& status, bool indented) {
   for (const auto& [topic, why] : status.refused_topics)
     refused.push_back({{"topic", topic}, {"reason", why}});
   root["outbox"] = status.outbox ? outbox_json(*status.outbox) : Json(nullptr);
+  root["leases"] = status.leases ? leases_json(*status.leases) : Json(nullptr);
   root["totals"] = totals_json(totals_of(status));
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)

@@ -189,6 +189,26 @@ std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
                             row.stored.last(), age_text(status, row.updated_at));
 }
 
+/// Empty where every call is recorded.
+std::string leases_text(const Status& status) {
+  if (!status.leases)
+    return "";
+  const auto& counts = *status.leases;
+  std::vector<std::string> parts;
+  if (counts.in_hand > 0)
+    parts.push_back(fmt::format("{} in hand", grouped(counts.in_hand)));
+  if (counts.done > 0)
+    parts.push_back(fmt::format("{} done and to be recorded", grouped(counts.done)));
+  if (counts.unknown > 0) {
+    parts.push_back(fmt::format("{} unknown: nobody knows what they did (`leases list --unknown`)",
+                                grouped(counts.unknown)));
+  }
+  if (counts.losses > 0)
+    parts.push_back(
+        fmt::format("{} that lost their lease (`leases list --lost`)", grouped(counts.losses)));
+  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n", fmt::join(parts, "; "));
+}
+
 std::string letters_text(const Status& status, bool all) {
   if (status.letters.empty())
     return "";
@@ -351,6 +371,7 @@ std::string status_text(const Status& status, bool all) {
   text += first_texts(status, all, "partitions ahead of their offsets",
                       [&](const auto& row) { return ahead_text(status, row); });
   text += letters_text(status, all);
+  text += leases_text(status);
   if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
     text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox));
   if (status.postgres_problem.empty())

@@ -137,6 +137,9 @@ void StatusSource::ask_postgres(Status& status) {
     status.outbox = ledger::OutboxView(schema).look(*session_, options_.outbox.alert_age);
     if (!consumer)
       return;
+    // In Redis they are not looked at, and what is not known is not none.
+    if (options_.leases.store == LeaseStore::kPostgres)
+      status.leases = ledger::LeaseView(schema, consumer->id).count(*session_);
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
     status.differing =
         ledger::differing_topics(ledger::live_processes(*session_, schema, consumer->id));
@@ -158,6 +161,7 @@ void StatusSource::ask_postgres(Status& status) {
     status.partitions.clear();
     status.letters.clear();
     status.outbox.reset();
+    status.leases.reset();
     status.differing.clear();
   }
 }

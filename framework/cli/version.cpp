@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "kafka/client.hpp"
 #include "ledger/consumers.hpp"
+#include "redis/transport.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -20,14 +21,16 @@ std::string libpq_version() {
 }
 
 int print_version(const Program& program) {
+  const auto redis_version = redis::library_version();
   std::cout << fmt::format(
       "{} (pawl {})\n"
       "libpqxx    {}\n"
       "libpq      {}\n"
       "librdkafka {}\n"
+      "hiredis    {}\n"
       "serves schema versions {} to {} of pawl's tables\n",
       program.name, pawl_version(), PQXX_VERSION, libpq_version(), kafka::library_version(),
-      ledger::kOldestSchema, ledger::kNewestSchema);
+      redis_version.empty() ? "none" : redis_version, ledger::kOldestSchema, ledger::kNewestSchema);
   return kDone;
 }
 

@@ -44,8 +44,8 @@ constexpr const char* kProperties =
 
 constexpr const char* kHandlers =
     R"(# Handlers say what a message does. Each is a table of the array [[handler]], tried from the top; at
-# least one is required. All that a handler may hold (a handler has one of sql and function, or else
-# the name under which a C++ program has registered its code):
+# least one is required. All that a handler may hold (a handler has one of sql, function and http, or
+# else the name under which a C++ program has registered its code):
 #
 )";
 
@@ -56,9 +56,16 @@ constexpr const char* kSecondHandler = R"(#
 # when = '{header:type} == "refund"'
 )";
 
+constexpr const char* kThirdHandler = R"(#
+# [[handler]]
+# name = "charge"
+# topics = ["orders"]
+)";
+
 /// What a section says of all its options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRemarks{
-    {{"batch",
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kRemarks{
+    {{"redis", "Only with leases.store = \"redis\" (docs/effects.md)."},
+     {"batch",
       "For handlers that take batches (docs/batches.md): `batch = true`, or code that was "
       "registered "
       "by `batch_handler`."},
@@ -267,12 +274,13 @@ std::string example_lines(const OptionDescriptor& option) {
 
 std::string handler_example(OptionTable table) {
   std::string out = std::string{kHandlers} + "# [[handler]]\n";
-  std::string function;
+  // Not beside sql: handlers of their own.
+  std::string second = kSecondHandler;
+  std::string third = kThirdHandler;
   for (const OptionDescriptor& option : table) {
     if (option.section != kHandler)
       continue;
-    // Not beside sql: it is the second handler's.
-    std::string& into = option.name == "function" ? function : out;
+    std::string& into = option.name == "function" ? second : option.name == "http" ? third : out;
     into += comment(option, "# # ") + example_lines(option);
   }
   std::string_view section;
@@ -284,7 +292,7 @@ std::string handler_example(OptionTable table) {
     section = option.section;
     out += example_lines(option);
   }
-  return out + kSecondHandler + function;
+  return out + second + third;
 }
 
 std::string section_head(std::string_view section, OptionTable table) {

@@ -45,6 +45,8 @@ void redact(Node& value, Shown shown) {
       !is_reference(value.value)) {
     value.value = redact_url(value.value);
   }
+  if (shown == Shown::kSecret && !value.value.empty() && !is_reference(value.value))
+    value = text_value(kHidden);
   if (shown == Shown::kProgram) {
     for (std::size_t i = 1; i < value.items.size(); ++i)
       value.items[i] = text_value(kHidden);
@@ -99,8 +101,10 @@ class Listing {
     const std::string from = where(node);
     if (node == nullptr && option.own != nullptr)
       node = node_of(option.option());
-    Node value =
-        node != nullptr && holds_reference(*node) ? as_written(*node) : value_of(option, settings);
+    // A table of the handler's own says by itself what may be shown of it.
+    Node value = node != nullptr && holds_reference(*node) && node->kind != Node::Kind::kTable
+                     ? as_written(*node)
+                     : value_of(option, settings);
     redact(value, option.shown);
     listed_.push_back({std::move(name), std::move(value), from, ""});
   }

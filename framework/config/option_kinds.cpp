@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <type_traits>
 
 #include "config/option_table.hpp"
@@ -15,6 +16,13 @@ class FieldReader {
       : key_(std::move(key)), section_(section), findings_(findings), out_(out) {}
 
   void operator()(const TextField& field) const { section_.text(key_, field.of(out_)); }
+  void operator()(const PathField& field) const {
+    std::string& out = field.of(out_);
+    section_.text(key_, out);
+    const Node* const node = section_.node(key_);
+    if (node != nullptr && !out.empty())
+      out = (std::filesystem::path(node->source->folder) / out).string();
+  }
   void operator()(const WordField& field) const { section_.text(key_, field.of(out_)); }
   void operator()(const TextsField& field) const { section_.texts(key_, field.of(out_)); }
   void operator()(const FlagField& field) const { section_.flag(key_, field.of(out_)); }
@@ -43,6 +51,7 @@ class FieldValue {
   explicit FieldValue(Settings& settings) : settings_(settings) {}
 
   Node operator()(const TextField& field) const { return text_value(field.of(settings_)); }
+  Node operator()(const PathField& field) const { return text_value(field.of(settings_)); }
   Node operator()(const WordField& field) const { return text_value(field.of(settings_)); }
   Node operator()(const TextsField& field) const { return texts_value(field.of(settings_)); }
   Node operator()(const FlagField& field) const { return flag_value(field.of(settings_)); }

@@ -54,6 +54,15 @@ constexpr std::array<Word, 3> kOutboxRelays{
       "publishes, or as soon as messages wait that nobody publishes"},
      {"on", "always"},
      {"off", "never"}}};
+constexpr std::array<Word, 2> kLeaseStores{
+    {{"postgres", "rows of `pawl.leases`"},
+     {"redis",
+      "keys of a [Redis](effects.md#leases-in-redis), which takes them off PostgreSQL and promises "
+      "less; only with `on_unknown = \"call\"`"}}};
+constexpr std::array<Word, 3> kOnUnknown{
+    {{"call", "called again, under the same key: the other side knows repetitions by it"},
+     {"reconcile", "the other side is asked first, by the handler's `reconcile`"},
+     {"halt", "its partition stops at it, until `pawl leases resolve` says whether it was done"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",
@@ -83,6 +92,17 @@ constexpr ChoiceField choice(std::span<const Word> words) {
       [](Settings& settings) { return static_cast<std::size_t>(field<Section, Field>(settings)); },
       [](Settings& settings, std::size_t index) {
         auto& out = field<Section, Field>(settings);
+        out = static_cast<std::remove_reference_t<decltype(out)>>(index);
+      }};
+}
+
+template <auto Field>
+constexpr ChoiceField handler_choice(std::span<const Word> words) {
+  return {
+      words,
+      [](Settings& settings) { return static_cast<std::size_t>(handler_field<Field>(settings)); },
+      [](Settings& settings, std::size_t index) {
+        auto& out = handler_field<Field>(settings);
         out = static_cast<std::remove_reference_t<decltype(out)>>(index);
       }};
 }
@@ -463,6 +483,118 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "are stored, [at least "
                 "once](failures.md#a-kafka-topic-of-dead-letters). Empty: none."},
 
+    // [leases]
+    {.section = "leases",
+     .name = "store",
+     .field = choice<&Options::leases, &LeaseOptions::store>(kLeaseStores),
+     .meaning = "Where leases are kept. All processes of a group need the same."},
+
+    {.section = "leases",
+     .name = "time",
+     .field = DurationField{field<&Options::leases, &LeaseOptions::time>, seconds{2}, hours{1}},
+     .meaning = "How long the lease of a process that died or stands still keeps others from "
+                "[calling for its key](effects.md). One that lives extends its leases."},
+
+    {.section = "leases",
+     .name = "calls",
+     .field = CountField{field<&Options::leases, &LeaseOptions::calls>, 1, 4096},
+     .meaning = "Calls of leased handlers that this process makes at a time, each on a thread."},
+
+    // [redis]
+    {.section = "redis",
+     .name = "address",
+     .field = TextField{field<&Options::redis, &RedisOptions::address>},
+     .values = "`host:port`",
+     .meaning = "The server, a master. Required, or else `sentinels` and `master`."},
+
+    {.section = "redis",
+     .name = "sentinels",
+     .field = TextsField{field<&Options::redis, &RedisOptions::sentinels>},
+     .values = "`host:port` of each",
+     .meaning = "Sentinels, asked one after the other where the master is."},
+
+    {.section = "redis",
+     .name = "master",
+     .field = TextField{field<&Options::redis, &RedisOptions::master>, kLabelBytes},
+     .values = "up to 255 bytes",
+     .meaning = "What Sentinel calls the master."},
+
+    {.section = "redis",
+     .name = "user",
+     .field = TextField{field<&Options::redis, &RedisOptions::user>},
+     .values = "a name",
+     .meaning = "The ACL user. Empty: `default`."},
+
+    {.section = "redis",
+     .name = "password",
+     .field = TextField{field<&Options::redis, &RedisOptions::password>},
+     .values = "a text",
+     .meaning = "Its password, as `${file:PATH}` or `${NAME}` best. Empty: none is asked for.",
+     .shown = Shown::kSecret},
+
+    {.section = "redis",
+     .name = "sentinel_user",
+     .field = TextField{field<&Options::redis, &RedisOptions::sentinel_user>},
+     .values = "a name",
+     .meaning = "The ACL user for Sentinel. Empty: `default`."},
+
+    {.section = "redis",
+     .name = "sentinel_password",
+     .field = TextField{field<&Options::redis, &RedisOptions::sentinel_password>},
+     .values = "a text",
+     .meaning = "Its password. Empty: none is asked for.",
+     .shown = Shown::kSecret},
+
+    {.section = "redis",
+     .name = "database",
+     .field = CountField{field<&Options::redis, &RedisOptions::database>, 0, 9999},
+     .meaning = "The number of the database (SELECT)."},
+
+    {.section = "redis",
+     .name = "tls",
+     .field = FlagField{field<&Options::redis, &RedisOptions::tls>},
+     .meaning = "Connects by TLS, also to Sentinel. The certificate is verified, with the name "
+                "that it is for."},
+
+    {.section = "redis",
+     .name = "server_name",
+     .field = TextField{field<&Options::redis, &RedisOptions::server_name>},
+     .values = "a host",
+     .meaning = "Whom the certificate is for. Empty: the host that is connected to, which with "
+                "Sentinel is the one that it names."},
+
+    {.section = "redis",
+     .name = "ca_file",
+     .field = PathField{field<&Options::redis, &RedisOptions::ca_file>},
+     .values = "a PEM file",
+     .meaning = "Authorities to trust. Empty: the system's. A relative path begins at the config "
+                "file's folder, here and below."},
+
+    {.section = "redis",
+     .name = "certificate",
+     .field = PathField{field<&Options::redis, &RedisOptions::certificate>},
+     .values = "a PEM file",
+     .meaning = "The client's own certificate, with its chain."},
+
+    {.section = "redis",
+     .name = "private_key",
+     .field = PathField{field<&Options::redis, &RedisOptions::private_key>},
+     .values = "a PEM file",
+     .meaning = "Its key, without a passphrase."},
+
+    {.section = "redis",
+     .name = "timeout",
+     .field = DurationField{field<&Options::redis, &RedisOptions::timeout>, milliseconds{10},
+                            minutes{1}},
+     .meaning = "Of one attempt to connect, and of one answer; at most a third of `leases.time`, "
+                "so that an extension that fails is tried again in time."},
+
+    {.section = "redis",
+     .name = "prefix",
+     .field = TextField{field<&Options::redis, &RedisOptions::prefix>, kLabelBytes},
+     .values = "up to 255 bytes, without `{` and `}`",
+     .meaning = "Begins the name of every key; the ACL user needs the keys behind it."},
+
     // [audit]
     {.section = "audit",
      .name = "sql",
@@ -721,6 +853,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .example = R"("app.apply_refund")"},
 
     {.section = "handler",
+     .name = "http",
+     .field = OtherField{read_http, http_value},
+     .values = "a table",
+     .meaning = "An HTTP request for each message, [under a lease](effects.md#http), instead of "
+                "`sql`.",
+     .example =
+         R"({ url = "https://api.example/charges/{/account}", json = { amount = "{/amount}" } })"},
+
+    {.section = "handler",
      .name = "retention",
      .field = OtherField{read_retention, retention_value},
      .values = R"(`"0s"`, `"1s"` to `"3650d"`)",
@@ -748,6 +889,20 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = CountField{handler_field<&HandlerOptions::max_ahead>, 1, 100000},
      .meaning = "With `concurrency`: messages of a partition that are begun at most while an "
                 "earlier one is not finished."},
+
+    {.section = "handler",
+     .name = "on_unknown",
+     .field = handler_choice<&HandlerOptions::on_unknown>(kOnUnknown),
+     .meaning = "Of [leased handlers](effects.md): what is done about a message of which an "
+                "earlier call may have had its effect."},
+
+    {.section = "handler",
+     .name = "remote_memory",
+     .field = DurationField{handler_field<&HandlerOptions::remote_memory>, seconds{1},
+                            kLongestRetention, true},
+     .meaning = "With `on_unknown = \"call\"`: for how long the other side knows repetitions by "
+                "their key. An earlier call that is unknown for longer is treated as with "
+                "`\"halt\"`. `\"0s\"`: for ever."},
 
     {.section = "handler",
      .name = "batch",

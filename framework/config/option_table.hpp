@@ -38,6 +38,11 @@ struct TextField {
   std::size_t most_bytes = 0;
 };
 
+/// A file; a relative path begins at the folder of the config file, as in ${file:PATH}.
+struct PathField {
+  FieldOf<std::string> of;
+};
+
 struct TextsField {
   FieldOf<std::vector<std::string>> of;
 };
@@ -92,8 +97,9 @@ struct OtherField {
   Node (*value)(Settings&);
 };
 
-using OptionField = std::variant<TextField, TextsField, WordField, FlagField, DurationField,
-                                 DurationsField, SizeField, CountField, ChoiceField, OtherField>;
+using OptionField =
+    std::variant<TextField, PathField, TextsField, WordField, FlagField, DurationField,
+                 DurationsField, SizeField, CountField, ChoiceField, OtherField>;
 
 /// How a [[handler]] has an option of a section for itself.
 struct HandlersOwn {
@@ -106,6 +112,7 @@ enum class Shown {
   kAll,
   kConnection,  ///< redact_url() says
   kProgram,     ///< the first text; the others are arguments, which may be secret
+  kSecret,      ///< nothing
 };
 
 /// Everything that is known of an option but its default, which is that of the field in

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -233,6 +235,181 @@ void read_response(const Reader& handler, Findings& findings, Settings& settings
                     R"(write "SELECT ...", or { statement = "NAME" })");
   reader.text("statement", out.statement);
   report_unknown_keys(*node, option, "a response", kKeys, findings);
+}
+
+namespace {
+
+/// A text whose ${...} is looked up when it is needed.
+void read_http_text(const Reader& reader, const std::string& key, HttpText& out) {
+  const Node* const node = reader.node(key);
+  std::string value;
+  if (node == nullptr || !reader.is_text(*node, reader.option(key), value))
+    return;
+  out = {node->written, node->source->folder};
+}
+
+/// A TOML value as JSON; strings as they were written.
+std::optional<nlohmann::json> json_of(const Node& node, const std::string& option,
+                                      Findings& findings) {
+  switch (node.kind) {
+    case Node::Kind::kString:
+      return node.written;
+    case Node::Kind::kInteger:
+      return node.integer;
+    case Node::Kind::kBoolean:
+      return node.boolean;
+    case Node::Kind::kFloat: {
+      // TOML has signs and underscores that JSON has not.
+      auto written = node.written;
+      std::erase(written, '_');
+      if (written.starts_with('+'))
+        written.erase(0, 1);
+      auto number = nlohmann::json::parse(written, nullptr, false);
+      if (number.is_number())
+        return number;
+      break;
+    }
+    case Node::Kind::kArray: {
+      auto array = nlohmann::json::array();
+      for (std::size_t i = 0; i < node.items.size(); ++i) {
+        auto item = json_of(node.items[i], fmt::format("{}[{}]", option, i), findings);
+        if (!item)
+          return std::nullopt;
+        array.push_back(*std::move(item));
+      }
+      return array;
+    }
+    case Node::Kind::kTable: {
+      auto object = nlohmann::json::object();
+      for (const auto& [name, member] : node.members) {
+        auto value = json_of(member, dotted(option, name), findings);
+        if (!value)
+          return std::nullopt;
+        object[name] = *std::move(value);
+      }
+      return object;
+    }
+    default:
+      break;
+  }
+  findings.report(node, option, "JSON has no such value: " + node.describe(),
+                  "write a string, number, boolean, array or table");
+  return std::nullopt;
+}
+
+/// A relative one begins at the folder of the file in which it stands, as in ${file:PATH}.
+void read_path(const Reader& reader, const std::string& key, std::string& out) {
+  reader.text(key, out);
+  const Node* const node = reader.node(key);
+  if (node != nullptr && !out.empty())
+    out = (std::filesystem::path(node->source->folder) / out).string();
+}
+
+constexpr std::array<std::string_view, 15> kHttpKeys{
+    "method",     "url",       "headers", "json",        "body",
+    "key_header", "success",   "retry",   "permanent",   "not_done",
+    "timeout",    "max_calls", "ca_file", "certificate", "private_key"};
+
+}  // namespace
+
+void read_http(const Reader& handler, Findings& findings, Settings& settings) {
+  const Node* const node = handler.node("http");
+  if (node == nullptr)
+    return;
+  auto& out = settings.handler.http;
+  const std::string option = handler.option("http");
+  if (node->kind != Node::Kind::kTable) {
+    findings.report(*node, option, "expected a table, found " + node->describe(),
+                    R"(write { url = "https://HOST/PATH", json = { id = "{/id}" } })");
+    return;
+  }
+  // As `config show` has it.
+  if (node->members.empty())
+    return;
+  out.where = node->where();
+  const Reader reader{*node, option, findings};
+  reader.text("method", out.method);
+  read_http_text(reader, "url", out.url);
+  if (reader.node("url") == nullptr)
+    findings.report(*node, option, "has no url", R"(write url = "https://HOST/PATH")");
+  if (const Node* const headers = reader.node("headers")) {
+    const Reader each{*headers, reader.option("headers"), findings};
+    if (headers->kind != Node::Kind::kTable) {
+      findings.report(*headers, reader.option("headers"),
+                      "expected a table, found " + headers->describe(),
+                      R"(write headers = { Authorization = "Bearer ${file:PATH}" })");
+    }
+    for (const auto& [name, value] : headers->members)
+      read_http_text(each, name, out.headers[name]);
+  }
+  if (const Node* const json = reader.node("json")) {
+    if (const auto value = json_of(*json, reader.option("json"), findings))
+      out.json = {value->dump(), json->source->folder};
+  }
+  read_http_text(reader, "body", out.body);
+  reader.text("key_header", out.key_header);
+  reader.text("success", out.success);
+  reader.text("retry", out.retry);
+  reader.text("permanent", out.permanent);
+  reader.text("not_done", out.not_done);
+  if (const Node* const timeout = reader.node("timeout");
+      timeout != nullptr && handler.node("timeout") != nullptr) {
+    findings.report(*timeout, reader.option("timeout"), "stands beside the handler's timeout",
+                    "leave one of the two out: both bound the whole call");
+  }
+  reader.duration("timeout", settings.handler.timeout);
+  reader.count("max_calls", out.max_calls);
+  read_path(reader, "ca_file", out.ca_file);
+  read_path(reader, "certificate", out.certificate);
+  read_path(reader, "private_key", out.private_key);
+  report_unknown_keys(*node, option, "http", kHttpKeys, findings);
+}
+
+namespace {
+
+/// Whoever writes a secret out, instead of ${...}, does not want it shown.
+std::string shown_header(const std::string& written) {
+  return written.find('{') != std::string::npos ? written : "***";
+}
+
+std::string shown_url(const std::string& written) {
+  const auto query = written.find('?');
+  if (query == std::string::npos || written.find('{', query) != std::string::npos)
+    return written;
+  return written.substr(0, query) + "?***";
+}
+
+}  // namespace
+
+Node http_value(Settings& settings) {
+  const HttpOptions& http = settings.handler.http;
+  Node table;
+  if (http.empty())
+    return table;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (!value.empty())
+      table.members.emplace(name, text_value(value));
+  };
+  add("method", http.method);
+  add("url", shown_url(http.url.written));
+  Node headers;
+  for (const auto& [name, value] : http.headers)
+    headers.members.emplace(name, text_value(shown_header(value.written)));
+  if (!headers.members.empty())
+    table.members.emplace("headers", std::move(headers));
+  add("json", http.json.written);
+  add("body", http.body.written);
+  add("key_header", http.key_header);
+  add("success", http.success);
+  add("retry", http.retry);
+  add("permanent", http.permanent);
+  add("not_done", http.not_done);
+  if (http.max_calls > 0)
+    table.members.emplace("max_calls", integer_value(http.max_calls));
+  add("ca_file", http.ca_file);
+  add("certificate", http.certificate);
+  add("private_key", http.private_key);
+  return table;
 }
 
 void read_retention(const Reader& handler, Findings& /*findings*/, Settings& settings) {

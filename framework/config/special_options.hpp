@@ -13,6 +13,7 @@ void read_audit_sql(const Reader& audit, Findings& findings, Settings& out);
 void read_statements(const Reader& handler, Findings& findings, Settings& out);
 void read_retention(const Reader& handler, Findings& findings, Settings& out);
 void read_response(const Reader& handler, Findings& findings, Settings& out);
+void read_http(const Reader& handler, Findings& findings, Settings& out);
 
 [[nodiscard]] Node start_value(Settings& settings);
 [[nodiscard]] Node partitions_value(Settings& settings);
@@ -22,5 +23,7 @@ void read_response(const Reader& handler, Findings& findings, Settings& out);
 /// That of retention.keys where the handler has none.
 [[nodiscard]] Node retention_value(Settings& settings);
 [[nodiscard]] Node response_value(Settings& settings);
+/// As it was written: what ${...} stands for is not shown.
+[[nodiscard]] Node http_value(Settings& settings);
 
 }  // namespace pawl::config

@@ -21,6 +21,7 @@ std::vector<Problem> validate(const Options& options, bool may_only_relay) {
   Validation validation;
   validate_kafka(options.kafka, consumes, validation);
   validate_postgres(options.postgres, validation);
+  validate_redis(options, validation);
   validate_behaviour(options, validation);
   validate_plain(common_settings(options), validation);
   if (consumes)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "config/validation.hpp"
+#include "handlers/http/request_template.hpp"
 
 namespace pawl::config {
 
@@ -63,15 +64,36 @@ void validate_topics(const HandlerOptions& handler, const std::string& option,
   }
 }
 
+void validate_sql(const HandlerOptions& handler, const std::string& option, Validation& validation);
+
 void validate_action(const HandlerOptions& handler, const std::string& option,
                      Validation& validation) {
-  if (!handler.sql.empty() && !handler.function.empty()) {
+  if (!handler.http.empty() && !(handler.sql.empty() && handler.function.empty())) {
+    validation.add(option, "", "has both http and sql or function",
+                   "keep one: a request is no part of a transaction");
+  } else if (!handler.sql.empty() && !handler.function.empty()) {
     validation.add(option, "", "has both sql and function",
                    "keep one; a statement can call functions too");
-  } else if (handler.sql.empty() && handler.function.empty() && handler.name.empty()) {
+  } else if (handler.sql.empty() && handler.function.empty() && handler.http.empty() &&
+             handler.name.empty()) {
     validation.add(option, "", "does nothing",
-                   "give it sql, function, or the name of a C++ handler");
+                   "give it sql, function, http, or the name of a C++ handler");
   }
+  if (handler.http.empty())
+    return validate_sql(handler, option, validation);
+  for (const auto& problem : handlers::problems_of(handler.http))
+    validation.add(fmt::format("{}.http.{}", option, problem.option), "", problem.what,
+                   problem.fix);
+  if (handler.batch)
+    validation.add(option + ".batch", "", "a request is for one message", "remove it");
+  if (handler.on_unknown == OnUnknown::kReconcile) {
+    validation.add(option + ".on_unknown", "\"reconcile\"", "only code can ask the other side",
+                   "choose \"call\" or \"halt\"");
+  }
+}
+
+void validate_sql(const HandlerOptions& handler, const std::string& option,
+                  Validation& validation) {
   for (std::size_t i = 0; i < handler.sql.size(); ++i) {
     const std::string item = fmt::format("{}.sql[{}]", option, i);
     const std::string& text = handler.sql[i].text;
@@ -115,8 +137,9 @@ void validate_response(const HandlerOptions& handler, const std::string& option,
     return;
   if (handler.sql.empty()) {
     validation.add(item, "", "only SQL handlers have one",
-                   handler.function.empty() ? "return it from the handler's code"
-                                            : "call the function in sql: sql = [\"SELECT ...\"]");
+                   !handler.http.empty()      ? "take it out: the answer's body is stored by itself"
+                   : handler.function.empty() ? "return it from the handler's code"
+                                              : "call the function in sql: sql = [\"SELECT ...\"]");
   } else if (!response.text.empty() && !response.statement.empty()) {
     validation.add(item, "", "has both text and statement", "keep one");
   } else if (!response.text.empty()) {
@@ -151,7 +174,7 @@ void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defau
     validation.key_template(option + ".key", *handler.key);
   if (handler.scope)
     validation.scope(option + ".scope", *handler.scope);
-  const bool code = handler.sql.empty() && handler.function.empty();
+  const bool code = handler.sql.empty() && handler.function.empty() && handler.http.empty();
   const std::string& key = handler.key ? *handler.key : defaults.key;
   const MissingKey missing = handler.missing_key.value_or(defaults.missing_key);
   if (!code && key.empty() && missing != MissingKey::kProcess) {
@@ -174,6 +197,23 @@ void validate_concurrency(const HandlerOptions& handler, const std::string& opti
   }
 }
 
+/// Redis may forget an attempt: after one that is unknown, only a side that knows repetitions by
+/// their key may be called.
+void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
+                      const std::string& option, Validation& validation) {
+  if (leases.store != LeaseStore::kRedis)
+    return;
+  const auto refuse = [&](const std::string& name, const std::string& fix) {
+    validation.add(fmt::format("{}.{}", option, name), "",
+                   "leases in Redis may be forgotten, and with them that an attempt is unknown",
+                   fmt::format("{}, or leases.store = \"postgres\"", fix), "leases.store");
+  };
+  if (handler.on_unknown != OnUnknown::kCall)
+    refuse("on_unknown", "write on_unknown = \"call\"");
+  if (handler.remote_memory != milliseconds{0})
+    refuse("remote_memory", "remove it");
+}
+
 void validate_handler(const HandlerOptions& handler, const Settings& common,
                       const std::string& option, Validation& validation) {
   validate_topics(handler, option, validation);
@@ -185,6 +225,7 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
     validation.range(option + ".retention", *handler.retention, std::chrono::seconds{1},
                      kLongestRetention);
   validate_concurrency(handler, option, validation);
+  validate_unknown(handler, common.options.leases, option, validation);
   validate_own(common, handler, option, validation);
 }
 

@@ -54,6 +54,7 @@ class FieldCheck {
     validation_.range(option_, field.of(settings_), field.least, field.most);
   }
   // Whatever these hold is in order, or validate() has a check of its own.
+  void operator()(const PathField&) const {}
   void operator()(const TextsField&) const {}
   void operator()(const FlagField&) const {}
   void operator()(const ChoiceField&) const {}

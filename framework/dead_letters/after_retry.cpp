@@ -19,6 +19,7 @@ AfterRetry after_retry(const ReplayResult& result, bool last) {
     case Kind::kResolved:
       return AfterRetry::kResolved;
     case Kind::kWaits:
+    case Kind::kPending:
     case Kind::kNotRead:
       return AfterRetry::kGivenBack;
     case Kind::kUnreadable:

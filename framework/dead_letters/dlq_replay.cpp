@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
@@ -15,6 +16,7 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/letter_source.hpp"
 #include "dead_letters/replay.hpp"
+#include "engine/backoff.hpp"
 #include "engine/message_key.hpp"
 #include "retention/store/retention.hpp"
 
@@ -28,6 +30,9 @@ struct Arguments {
   bool dry_run = false;
   bool force = false;
 };
+
+/// For so long a replay waits for PostgreSQL once its call has ended.
+constexpr std::chrono::minutes kStoringTime{1};
 
 class Pace {
  public:
@@ -151,7 +156,7 @@ class ReplayRun {
       return false;
     }
     pace_.wait();
-    const auto result = replay_.one(letter);
+    const auto result = replay(letter);
     switch (result.kind) {
       case Kind::kApplied:
       case Kind::kDuplicate:
@@ -169,6 +174,7 @@ class ReplayRun {
       case Kind::kBreaks:
         throw FatalError(result.why);
       case Kind::kFailed:
+      case Kind::kPending:
       case Kind::kUnreadable:
       case Kind::kNotRead:
         ++tried_;
@@ -179,6 +185,25 @@ class ReplayRun {
         return false;
     }
     return false;
+  }
+
+  /// What a call has brought is not to be lost with a connection.
+  engine::ReplayResult replay(const ledger::DeadLetter& letter) {
+    const auto until = std::chrono::steady_clock::now() + kStoringTime;
+    engine::Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
+    bool told = false;
+    while (true) {
+      try {
+        return replay_.one(letter);
+      } catch (const FatalError& error) {
+        if (!replay_.has_call() || std::chrono::steady_clock::now() >= until)
+          throw;
+        if (!std::exchange(told, true))
+          std::cerr << fmt::format("{}: {}: the call has ended, and waits to be recorded: {}\n",
+                                   letter.id, place_of(letter), error.what());
+        std::this_thread::sleep_for(backoff.next());
+      }
+    }
   }
 
   void report() {
@@ -193,6 +218,7 @@ class ReplayRun {
     };
     add(counts_[Kind::kDuplicate], "had been processed already");
     add(counts_[Kind::kFailed], "failed again");
+    add(counts_[Kind::kPending], "whose key is in hand elsewhere");
     add(counts_[Kind::kUnreadable], "whose bytes are gone");
     add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");

@@ -177,6 +177,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         return {Kind::kResolved, failure.text};
       if (failure.sqlstate == postgres::kParkedBehindState)
         return {Kind::kWaits, failure.text};
+      if (failure.pending)
+        return {Kind::kPending, failure.text};
       switch (failure.kind) {
         case FailureClass::kConnection:
           // In doubt or not: the next try finds it resolved, or resolves it.

@@ -26,6 +26,7 @@ struct ReplayResult {
     kApplied,     ///< its effects are stored, once
     kDuplicate,   ///< its idempotency key was processed meanwhile; nothing to do any more
     kWaits,       ///< an earlier letter of its record key is unresolved
+    kPending,     ///< another attempt has its idempotency key just now
     kResolved,    ///< somebody else has resolved it
     kFailed,      ///< as before; it stays dead
     kBreaks,      ///< its handler breaks the connection, again and again
@@ -51,6 +52,9 @@ class Replay {
 
   /// Throws FatalError when PostgreSQL cannot be used.
   ReplayResult one(const ledger::DeadLetter& letter);
+
+  /// It has called, and could not store the outcome yet: the same letter goes on with that.
+  [[nodiscard]] bool has_call() const { return processor_.has_call(); }
 
   /// Who would get it; nullptr: none of the handlers, or its message cannot be had.
   const handlers::Binding* handler_of(const ledger::DeadLetter& letter);

@@ -66,9 +66,9 @@ RetryTask::~RetryTask() {
 
 FrameContext RetryTask::quiet_frame() const {
   const auto& frame = context_.frame;
-  return {frame.options,    frame.router,        nobody_,
-          frame.keys,       frame.skips,         frame.dead_letters,
-          frame.batch_keys, frame.letter_stored, frame.outbox_written};
+  return {frame.options,        frame.router,       nobody_,           frame.keys,
+          frame.skips,          frame.dead_letters, frame.batch_keys,  frame.letter_stored,
+          frame.outbox_written, frame.leases,       frame.lease_keeper};
 }
 
 void RetryTask::emit(Step step, const ledger::DueLetter& due, const std::string& text) const {
@@ -121,7 +121,9 @@ bool RetryTask::try_to(const std::function<bool()>& what) {
     warn(error.what());
   }
   session_.reset();
-  replay_.reset();
+  // A call that it made is not to be made again.
+  if (!replay_ || !replay_->has_call())
+    replay_.reset();
   return false;
 }
 

@@ -54,7 +54,8 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kCount:
       return count_and_decide(partition, attempt);
     case What::kRetry:
-      return partition.rest(wait_before_retry(options_of(attempt), partition.head().attempts));
+      return partition.rest(std::max(
+          failure.retry_after, wait_before_retry(options_of(attempt), partition.head().attempts)));
     case What::kSetAside:
       return set_aside(partition, attempt);
     case What::kHaltAtMessage:
@@ -64,6 +65,9 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
           partition, halt_of({context_.options, partition.name()}, options_of(attempt), attempt,
                              action.what, partition.head().attempts));
     case What::kTryAgain:
+      if (failure.pending)
+        partition.rest(*failure.pending);
+      return;
     case What::kGoOn:
       return;
   }

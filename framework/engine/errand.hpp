@@ -46,11 +46,12 @@ struct Landing {
   bool suspect = false;  ///< kLost: its handler may be what breaks connections
 };
 
-/// A message on its way to a hand. `landed` is called on the hand's thread, once.
+/// A message on its way to a hand. `landed` is called once, on the thread that ran it.
 struct Errand {
   std::shared_ptr<HeldPartition> partition;
   Window::Entry entry;
   std::function<void(const Errand&, const Landing&)> landed;
+  std::chrono::steady_clock::time_point given = std::chrono::steady_clock::now();
 };
 
 }  // namespace pawl::engine

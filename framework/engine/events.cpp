@@ -30,6 +30,8 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kAcquired, "acquired"},
     {Step::kPositioned, "positioned"},
     {Step::kFetched, "fetched"},
+    {Step::kLeased, "leased"},
+    {Step::kCalled, "called"},
     {Step::kClaimed, "claimed"},
     {Step::kDuplicate, "duplicate"},
     {Step::kHandled, "handled"},
@@ -58,6 +60,8 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kDatabaseBack, "database_back"},
     {Step::kKafkaLost, "kafka_lost"},
     {Step::kKafkaBack, "kafka_back"},
+    {Step::kRedisLost, "redis_lost"},
+    {Step::kRedisBack, "redis_back"},
     {Step::kGroupAwaited, "group_awaited"},
     {Step::kTopicRefused, "topic_refused"},
     {Step::kTopicServed, "topic_served"},
@@ -107,6 +111,8 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kRetentionUncertain, "retention_uncertain"},
     {Warning::kRetryLater, "retry_later"},
     {Warning::kOutbox, "outbox"},
+    {Warning::kLeaseLost, "lease_lost"},
+    {Warning::kLeasesNotExtended, "leases_not_extended"},
     {Warning::kKeysHeld, "keys_held"},
 });
 static_assert(is_in_order(kWarnings) && kWarnings.back().first == Warning::kKeysHeld);

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <pqxx/except>
 
 #include "dead_letters/store/dead_letters.hpp"
+#include "engine/leased_call.hpp"
+#include "handlers/leased_handler.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -65,7 +68,8 @@ std::string one_line(const char* what) {
 }  // namespace
 
 bool may_pass_later(const Failure& failure) {
-  return !failure.permanent && failure.kind != FailureClass::kTransactionEnded;
+  return !failure.permanent && !failure.only_operator &&
+         failure.kind != FailureClass::kTransactionEnded;
 }
 
 bool is_stale_statement(const Failure& failure) {
@@ -96,12 +100,28 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure =
         from_sqlstate(postgres::classify(e.sqlstate()), e.sqlstate(), primary_message(e.what()));
     failure.detail = rest_of_report(e.what());
+  } catch (const LeasePending& e) {
+    failure.text = e.what();
+    failure.pending = e.wait();
+  } catch (const UnknownOutcome& e) {
+    failure.text = e.what();
+    failure.reason = ledger::dead_reason::kError;
+    failure.only_operator = true;
   } catch (const Unfit& e) {
     failure = permanent(e.what(), e.reason());
   } catch (const message::MessageError& e) {
     failure = permanent(e.what(), ledger::dead_reason::kUndecodable);
   } catch (const PermanentError& e) {
     failure = permanent(e.what(), ledger::dead_reason::kPermanent);
+  } catch (const NotDone& e) {
+    failure.text = one_line(e.what());
+    failure.reason = ledger::dead_reason::kError;
+    failure.retry_after =
+        std::min<std::chrono::milliseconds>(e.retry_after(), std::chrono::hours(1));
+  } catch (const handlers::UnknownAnswer& e) {
+    failure.text = one_line(e.what());
+    failure.reason = ledger::dead_reason::kError;
+    failure.retry_after = e.retry_after();
   } catch (const std::exception& e) {
     failure.text = one_line(e.what());
     failure.reason = ledger::dead_reason::kError;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "pawl/errors.hpp"
@@ -28,6 +30,11 @@ struct Failure {
   std::string text;         ///< for people; holds no row values of PostgreSQL's DETAIL
   std::string detail = {};  ///< what else PostgreSQL said; may hold row values, see told()
   std::string reason = {};  ///< ledger::dead_reason, for counts and filters
+  /// The key is another attempt's for now, which is no failure; after that it is asked for again.
+  std::optional<std::chrono::milliseconds> pending = {};
+  /// Not before that it is worth another attempt.
+  std::chrono::milliseconds retry_after{0};
+  bool only_operator = false;  ///< what was done an operator must say
 
   /// What failures in a row must share to open the breaker.
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }

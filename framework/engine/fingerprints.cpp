@@ -36,11 +36,35 @@ struct Collected {
   Fields policies;
 };
 
-void add_work(Fields& fields, const HandlerOptions& handler) {
+/// What another process would send, or take from the answer, otherwise.
+void add_request(Fields& fields, const HttpOptions& http) {
+  fields.add(http.method);
+  fields.add(http.url.written);
+  for (const auto& [name, value] : http.headers) {
+    fields.add(name);
+    fields.add(value.written);
+  }
+  for (const auto& text : {http.body.written, http.json.written, http.key_header, http.success,
+                           http.not_done, http.retry, http.permanent})
+    fields.add(text);
+}
+
+void add_work(Fields& fields, const HandlerOptions& handler, const Options& options) {
   fields.add_flag(handler.batch);
   fields.add(handler.function);
   // For SQL and functions the name is only a label.
-  fields.add(handler.sql.empty() && handler.function.empty() ? handler.name : "");
+  const bool code = handler.sql.empty() && handler.function.empty() && handler.http.empty();
+  fields.add(code ? handler.name : "");
+  if (!handler.http.empty())
+    add_request(fields, handler.http);
+  fields.add(fmt::format("{}", static_cast<int>(handler.on_unknown)));
+  // Two that keep their leases apart would call side by side.
+  if (options.leases.store == LeaseStore::kRedis) {
+    const auto& redis = options.redis;
+    for (const auto& text : {std::string("redis"), redis.prefix, redis.address, redis.master,
+                             std::to_string(redis.database)})
+      fields.add(text);
+  }
   for (const auto& statement : handler.sql) {
     fields.add(statement.text);
     fields.add(statement.expect_rows ? fmt::format("{}", *statement.expect_rows) : "any");
@@ -72,7 +96,7 @@ std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
   for (const auto& handler : options.handlers) {
     for (const auto& topic : handler.topics) {
       auto& of = collected[topic];
-      add_work(of.handlers, handler);
+      add_work(of.handlers, handler, options);
       of.conditions.add(handler.when);
       add_key(of.keys, handler, options, registry);
       of.policies.add(handler.failures.value_or(options.failures).then);

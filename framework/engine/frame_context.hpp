@@ -4,8 +4,11 @@
 
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/bell.hpp"
+#include "engine/lease_keeper.hpp"
+#include "engine/make_leases.hpp"
 #include "engine/observers.hpp"
 #include "handlers/router.hpp"
+#include "leases/store/key_leases.hpp"
 #include "ledger/batch_keys.hpp"
 #include "ledger/idempotency_keys.hpp"
 #include "ledger/skipped_messages.hpp"
@@ -26,6 +29,10 @@ struct FrameContext {
   std::shared_ptr<Bell> letter_stored = std::make_shared<Bell>();
   /// Rung when a transaction that publishes was committed, for whoever brings it into Kafka.
   std::shared_ptr<Bell> outbox_written = std::make_shared<Bell>();
+  /// Of the calls that leased handlers make in this process.
+  std::shared_ptr<const ledger::KeyLeases> leases = make_leases(options);
+  std::shared_ptr<LeaseKeeper> lease_keeper =
+      std::make_shared<LeaseKeeper>(options, observers, leases);
 };
 
 }  // namespace pawl::engine

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/halt_texts.hpp"
@@ -74,43 +75,140 @@ Landing Hand::run(const Errand& errand) {
 }
 
 Landing Hand::try_once(const Errand& errand) {
+  if (auto landing = refused(errand))
+    return *std::move(landing);
+  const auto pass = context_.gate.among_others();
+  if (!pass)
+    return later(kGateRetry);
+  return apply(errand, false);
+}
+
+/// Nullopt: its message may run.
+std::optional<Landing> Hand::refused(const Errand& errand) {
   if (const auto next_try = make_ready())
     return later(*next_try - WorkerSession::Clock::now());
   // The server may have lost commits with the session. Who acquired since has asked the register.
   if (lost_after_ && errand.partition->acquired_at <= *lost_after_)
     return away(How::kAskAgain, "the connection was made anew");
-  const auto pass = context_.gate.among_others();
-  if (!pass)
-    return later(kGateRetry);
-  return apply(errand);
+  return std::nullopt;
 }
 
-Landing Hand::apply(const Errand& errand) {
+Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
   const auto& partition = *errand.partition;
   Subject subject;
   try {
     const auto message = view_of(errand);
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
+    step.nothing_to_call = nothing_to_call;
+    step.is_first_try = errand.entry->head.attempts == 0;
     Landing landing;
     {
       const auto watched =
           session_.watch(partition.name, partition.previous_owner, context_.longest_handler);
-      landing.outcome = processor_.process(
-          *session_, {message, partition.source, errand.entry->item.leader_epoch, finish}, subject);
+      landing.outcome = processor_.process(*session_, step, subject);
     }
-    if (landing.outcome == ledger::Outcome::kApplied ||
-        landing.outcome == ledger::Outcome::kUnchecked)
-      context_.breaker.applied(subject.binding->label);
-    backoff_.reset();
-    last_used_ = WorkerSession::Clock::now();
-    if (session_->take_published())
-      context_.frame.outbox_written->ring();
+    applied(landing, subject);
     return landing;
   } catch (...) {
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
     attempt.offset = errand.entry->offset();
     attempt.subject = std::move(subject);
     return follow(errand, attempt);
+  }
+}
+
+void Hand::applied(const Landing& landing, const Subject& subject) {
+  if (landing.outcome == ledger::Outcome::kApplied ||
+      landing.outcome == ledger::Outcome::kUnchecked)
+    context_.breaker.applied(subject.binding->label);
+  backoff_.reset();
+  last_used_ = WorkerSession::Clock::now();
+  if (session_->take_published())
+    context_.frame.outbox_written->ring();
+}
+
+std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand& errand) {
+  if (errand.partition->winding_up)
+    return later({});
+  if (auto landing = refused(errand))
+    return *std::move(landing);
+  const auto& partition = *errand.partition;
+  Subject subject;
+  try {
+    const auto message = view_of(errand);
+    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    std::unique_ptr<LeasedCall> call;
+    {
+      const auto watched =
+          session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
+      MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
+      step.asked = &errand.entry->asked;
+      call = processor_.prepare_call(*session_, step, subject);
+    }
+    backoff_.reset();
+    last_used_ = WorkerSession::Clock::now();
+    if (call)
+      return call;
+  } catch (...) {
+    Attempt attempt{Undertaking::kMessage, session_.why_failed()};
+    attempt.offset = errand.entry->offset();
+    attempt.subject = std::move(subject);
+    return follow(errand, attempt);
+  }
+  return apply(errand, true);
+}
+
+void Hand::make_call(const Context& context, const Errand& errand, LeasedCall& call) {
+  const auto message = view_of(errand);
+  call.run(message);
+  if (!context.observers.every_step())
+    return;
+  auto event = event_of(Step::kCalled, message);
+  event.key = call.lease().key;
+  event.handler = call.binding().label;
+  context.observers.emit(event);
+}
+
+std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
+                                      std::chrono::steady_clock::duration& wait) {
+  if (const auto next_try = make_ready()) {
+    wait = *next_try - WorkerSession::Clock::now();
+    return std::nullopt;
+  }
+  const auto& partition = *errand.partition;
+  Subject subject;
+  try {
+    const auto message = view_of(errand);
+    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
+    step.call = &call;
+    Landing landing;
+    {
+      const auto watched =
+          session_.watch(partition.name, partition.previous_owner, context_.longest_handler);
+      landing.outcome = processor_.process(*session_, step, subject);
+    }
+    applied(landing, subject);
+    return landing;
+  } catch (...) {
+    Attempt attempt{Undertaking::kMessage, session_.why_failed()};
+    attempt.offset = errand.entry->offset();
+    attempt.subject = std::move(subject);
+    if (call.ended() || call.is_given_up())
+      return follow(errand, attempt);
+    // What the call brought is not to be lost with the connection.
+    if (attempt.failure.kind == postgres::FailureClass::kConnection) {
+      session_.lose(attempt.failure.text);
+    } else {
+      if (is_stale_statement(attempt.failure))
+        session_.renew();
+      const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
+                                    attempt.failure.text, sqlstate_text(attempt.failure));
+      emit(errand, warning_event(Warning::kFailureNotStored, text));
+    }
+    wait = backoff_.next();
+    return std::nullopt;
   }
 }
 
@@ -157,6 +255,8 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kGoOn:
       return later(backoff_.next());
     case What::kTryAgain: {
+      if (attempt.failure.pending)
+        return later(*attempt.failure.pending);
       const auto initial = context_.options.postgres.retry_initial;
       return later(action.wait == Action::Wait::kJitter ? Backoff(initial, initial).next()
                                                         : backoff_.next());
@@ -164,8 +264,9 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kCount:
       return count_and_decide(errand, attempt);
     case What::kRetry:
-      return later(wait_before_retry(failure_options(context_.options, attempt),
-                                     errand.entry->head.attempts));
+      return later(std::max(failure.retry_after,
+                            wait_before_retry(failure_options(context_.options, attempt),
+                                              errand.entry->head.attempts)));
     case What::kSetAside:
       return set_aside(errand, attempt);
     case What::kHaltAtMessage:

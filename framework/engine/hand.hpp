@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <variant>
 
 #include "engine/backoff.hpp"
 #include "engine/context.hpp"
@@ -24,6 +26,15 @@ class Hand {
   [[nodiscard]] std::optional<WorkerSession::Clock::time_point> make_ready();
   [[nodiscard]] Landing run(const Errand& errand);
 
+  /// Of a leased handler's message: what is to be called without this hand, or how it landed.
+  [[nodiscard]] std::variant<Landing, std::unique_ptr<LeasedCall>> begin_call(const Errand& errand);
+  /// On any thread.
+  static void make_call(const Context& context, const Errand& errand, LeasedCall& call);
+  /// Stores what became of the call. Nullopt: that failed, and is to be tried again after `wait`,
+  /// by any hand.
+  [[nodiscard]] std::optional<Landing> end_call(const Errand& errand, LeasedCall& call,
+                                                std::chrono::steady_clock::duration& wait);
+
   // From any thread:
   [[nodiscard]] WorkerCall current_call() const { return session_.current_call(); }
   void interrupt() { session_.interrupt(); }
@@ -31,7 +42,9 @@ class Hand {
 
  private:
   Landing try_once(const Errand& errand);
-  Landing apply(const Errand& errand);
+  std::optional<Landing> refused(const Errand& errand);
+  Landing apply(const Errand& errand, bool nothing_to_call);
+  void applied(const Landing& landing, const Subject& subject);
   Landing follow(const Errand& errand, const Attempt& attempt);
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);

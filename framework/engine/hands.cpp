@@ -6,90 +6,232 @@
 #include <utility>
 
 namespace pawl::engine {
+namespace {
+
+/// How long to wait before asking again whether a message may run.
+constexpr std::chrono::milliseconds kGateRetry{20};
+
+bool is_leased(const Errand& errand) {
+  const auto* binding = errand.entry->binding;
+  return binding != nullptr && binding->leased != nullptr;
+}
+
+}  // namespace
 
 Hands::~Hands() {
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
     waiting_.clear();
+    leased_.clear();
   }
-  changed_.notify_all();
   stop();
   interrupt();
   for (auto& thread : threads_)
     thread.join();
 }
 
+std::size_t Hands::most_threads() const {
+  const auto& options = context_.options;
+  return std::size_t{options.consumer.concurrency} + options.leases.calls;
+}
+
 void Hands::give(Errand errand) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (ending_)
-      return;
-    waiting_.push_back(std::move(errand));
-    if (waiting_.size() > idle_ && hands_.size() < context_.options.consumer.concurrency) {
-      auto hand = std::make_shared<Hand>(context_);
-      if (stopped_)
-        hand->stop();
-      try {
-        threads_.emplace_back([this, hand] { run(*hand); });
-        hands_.push_back(hand);
-      } catch (const std::system_error&) {
-        // The system has no thread to spare: those that are there do it.
-        if (hands_.empty())
-          throw;
-      }
+  const std::scoped_lock lock(mutex_);
+  if (ending_)
+    return;
+  (is_leased(errand) ? leased_ : waiting_).push_back(std::move(errand));
+  if (waiting_.size() + leased_.size() > idle_ && threads_.size() < most_threads()) {
+    try {
+      threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      // The system has no thread to spare: those that are there do it.
+      if (threads_.empty())
+        throw;
     }
   }
-  changed_.notify_one();
+  wake();
 }
 
 void Hands::take_back(const HeldPartition* partition) {
   std::vector<Errand> taken;
   {
     const std::scoped_lock lock(mutex_);
-    const auto first = std::stable_partition(
-        waiting_.begin(), waiting_.end(),
-        [&](const Errand& errand) { return errand.partition.get() != partition; });
-    std::move(first, waiting_.end(), std::back_inserter(taken));
-    waiting_.erase(first, waiting_.end());
+    for (auto* errands : {&waiting_, &leased_}) {
+      const auto first = std::stable_partition(
+          errands->begin(), errands->end(),
+          [&](const Errand& errand) { return errand.partition.get() != partition; });
+      std::move(first, errands->end(), std::back_inserter(taken));
+      errands->erase(first, errands->end());
+    }
   }
   for (const auto& errand : taken)
     errand.landed(errand, {.how = Landing::How::kLater});
 }
 
-void Hands::run(Hand& hand) {
+bool Hands::may_call(const Errand& errand) const {
+  const auto& leased = *errand.entry->binding->leased;
+  if (leased.max_calls() == 0)
+    return true;
+  const auto found = calls_to_.find(leased.remote());
+  return found == calls_to_.end() || found->second < leased.max_calls();
+}
+
+/// A lease is taken only where its call can begin at once.
+Hands::Errands::const_iterator Hands::next_call() const {
+  if (calls_ >= context_.options.leases.calls)
+    return leased_.end();
+  return std::ranges::find_if(leased_, [this](const Errand& errand) { return may_call(errand); });
+}
+
+bool Hands::may_begin() const {
+  const bool has_work = !waiting_.empty() || next_call() != leased_.end();
+  // Who has called goes first: its lease may end, and its order key waits.
+  return has_work &&
+         free_.size() + (context_.options.consumer.concurrency - hands_.size()) > ending_calls_;
+}
+
+bool Hands::has_hand() const {
+  return !free_.empty() || hands_.size() < context_.options.consumer.concurrency;
+}
+
+/// After every change, under mutex_: one of each kind, which wakes the next.
+void Hands::wake() {
+  if (ending_calls_ > 0 && has_hand())
+    hand_free_.notify_one();
+  if (may_begin())
+    work_.notify_one();
+}
+
+void Hands::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    work_.wait(lock, [this] { return ending_ || may_begin(); });
     --idle_;
     if (ending_)
       return;
+    begin_one(lock);
+  }
+}
+
+/// Under mutex_; there is one to spare.
+std::shared_ptr<Hand> Hands::take_hand() {
+  if (!free_.empty()) {
+    auto hand = std::move(free_.back());
+    free_.pop_back();
+    return hand;
+  }
+  auto hand = std::make_shared<Hand>(context_);
+  if (stopped_)
+    hand->stop();
+  hands_.push_back(hand);
+  return hand;
+}
+
+/// Under mutex_.
+void Hands::put_down(std::shared_ptr<Hand> hand) {
+  free_.push_back(std::move(hand));
+  wake();
+}
+
+void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
+  auto hand = take_hand();
+  lock.unlock();
+  // Who has no session leaves the work to those that have one.
+  const auto next_try = hand->make_ready();
+  lock.lock();
+  if (next_try) {
+    stopping_.wait_until(lock, *next_try, [this] { return ending_; });
+    return put_down(std::move(hand));
+  }
+  const auto call = next_call();
+  const bool calls = call != leased_.end();
+  if (waiting_.empty() && !calls)
+    return put_down(std::move(hand));
+  // Both take their turns: neither kind holds up the other.
+  if (calls && (waiting_.empty() || call->given < waiting_.front().given)) {
+    // Erases nothing, and gives a place that may be moved from.
+    const auto place = leased_.erase(call, call);
+    const auto errand = std::move(*place);
+    leased_.erase(place);
+    auto& calls_to = calls_to_[errand.entry->binding->leased->remote()];
+    ++calls_;
+    ++calls_to;
+    wake();
     lock.unlock();
-    // Who has no session leaves the work to those that have one.
-    const auto next_try = hand.make_ready();
+    run_leased(errand, std::move(hand));
     lock.lock();
-    if (next_try) {
-      changed_.wait_until(lock, *next_try, [this] { return ending_; });
-      continue;
-    }
-    if (waiting_.empty())
-      continue;
-    {
-      const auto errand = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      errand.landed(errand, hand.run(errand));
-    }
+    --calls_;
+    --calls_to;
+    wake();
+    return;
+  }
+  {
+    const auto errand = std::move(waiting_.front());
+    waiting_.pop_front();
+    wake();
+    lock.unlock();
+    const auto landing = hand->run(errand);
     lock.lock();
+    put_down(std::move(hand));
+    lock.unlock();
+    errand.landed(errand, landing);
+  }
+  lock.lock();
+}
+
+void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
+  // Of a message that runs alone others' calls may not be in hand: which of them ended the process
+  // nobody could say.
+  const auto pass = context_.gate.among_others();
+  auto begun = pass ? hand->begin_call(errand)
+                    : std::variant<Landing, std::unique_ptr<LeasedCall>>(
+                          Landing{.how = Landing::How::kLater, .wait = kGateRetry});
+  {
+    const std::scoped_lock lock(mutex_);
+    put_down(std::move(hand));
+  }
+  if (const auto* landing = std::get_if<Landing>(&begun))
+    return errand.landed(errand, *landing);
+  auto& call = *std::get<std::unique_ptr<LeasedCall>>(begun);
+  Hand::make_call(context_, errand, call);
+  errand.landed(errand, end_call(errand, call));
+}
+
+Landing Hands::end_call(const Errand& errand, LeasedCall& call) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++ending_calls_;
+    hand_free_.wait(lock, [this] { return ending_ || has_hand(); });
+    --ending_calls_;
+    if (!has_hand())
+      return {.how = Landing::How::kLater};
+    auto hand = take_hand();
+    wake();
+    lock.unlock();
+    Clock::duration wait{};
+    auto landing = hand->end_call(errand, call, wait);
+    lock.lock();
+    put_down(std::move(hand));
+    if (landing)
+      return *landing;
+    if (stopped_)
+      return {.how = Landing::How::kLater};
+    stopping_.wait_for(lock, wait, [this] { return stopped_; });
   }
 }
 
 void Hands::stop() {
-  const std::scoped_lock lock(mutex_);
-  stopped_ = true;
-  for (const auto& hand : hands_)
-    hand->stop();
+  {
+    const std::scoped_lock lock(mutex_);
+    stopped_ = true;
+    for (const auto& hand : hands_)
+      hand->stop();
+  }
+  work_.notify_all();
+  hand_free_.notify_all();
+  stopping_.notify_all();
 }
 
 void Hands::interrupt() {

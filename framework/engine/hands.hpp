@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,9 +15,10 @@
 
 namespace pawl::engine {
 
-/// Threads that run messages side by side, each with a PostgreSQL session: as many as there is work
-/// for, up to consumer.concurrency. Messages begin in the order in which they were given. Any
-/// thread.
+/// Runs messages side by side, on threads that are made when there is work for them. Each message
+/// takes a hand, a PostgreSQL session, of which there are up to consumer.concurrency; a leased
+/// handler's lets go of it while its call runs, of which there are up to leases.calls. Messages
+/// begin in the order in which they were given, those with calls by themselves. Any thread.
 class Hands {
  public:
   explicit Hands(Context& context) : context_(context) {}
@@ -27,7 +31,7 @@ class Hands {
   /// What no hand has begun of this partition lands at once, to be run later. On the caller's
   /// thread.
   void take_back(const HeldPartition* partition);
-  /// Nothing is connected any more.
+  /// Nothing is connected any more; calls whose outcome cannot be stored are let go of.
   void stop();
   /// Breaks the PostgreSQL calls in progress.
   void interrupt();
@@ -36,17 +40,39 @@ class Hands {
   [[nodiscard]] std::vector<std::shared_ptr<Hand>> all() const;
 
  private:
-  void run(Hand& hand);
+  using Clock = std::chrono::steady_clock;
+  using Errands = std::deque<Errand>;
+
+  void run();
+  [[nodiscard]] bool may_call(const Errand& errand) const;
+  [[nodiscard]] Errands::const_iterator next_call() const;
+  [[nodiscard]] bool may_begin() const;
+  [[nodiscard]] std::size_t most_threads() const;
+  void begin_one(std::unique_lock<std::mutex>& lock);
+  void run_leased(const Errand& errand, std::shared_ptr<Hand> hand);
+  Landing end_call(const Errand& errand, LeasedCall& call);
+  std::shared_ptr<Hand> take_hand();
+  void put_down(std::shared_ptr<Hand> hand);
+  [[nodiscard]] bool has_hand() const;
+  void wake();
 
   Context& context_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Errand> waiting_;                // guarded by mutex_
-  std::size_t idle_ = 0;                      // guarded by mutex_
-  bool ending_ = false;                       // guarded by mutex_
-  bool stopped_ = false;                      // guarded by mutex_
-  std::vector<std::shared_ptr<Hand>> hands_;  // guarded by mutex_
-  std::vector<std::thread> threads_;          // guarded by mutex_
+  std::condition_variable work_;       ///< threads without a message wait for may_begin()
+  std::condition_variable hand_free_;  ///< those with a call that has run, for has_hand()
+  std::condition_variable stopping_;   ///< whoever waits for a connection
+  // All of it guarded by mutex_:
+  Errands waiting_;
+  Errands leased_;                               ///< those that wait for a call
+  std::size_t calls_ = 0;                        ///< messages with calls that are begun
+  std::map<std::string, std::size_t> calls_to_;  ///< of them, by LeasedHandler::remote()
+  std::size_t ending_calls_ = 0;                 ///< calls that have run and wait for a hand
+  std::size_t idle_ = 0;                         ///< threads
+  bool ending_ = false;
+  bool stopped_ = false;
+  std::vector<std::shared_ptr<Hand>> hands_;
+  std::vector<std::shared_ptr<Hand>> free_;  ///< of them; the one used last is taken first
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace pawl::engine

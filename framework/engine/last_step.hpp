@@ -25,6 +25,10 @@ class LastStep {
   /// Statements that go right before the last one. `one_snapshot`: the transaction sees what there
   /// was at its first statement.
   virtual void defer_before(postgres::Frame& /*frame*/, bool /*one_snapshot*/) const {}
+  /// Whoever may begin the message now, where the partition has a fence.
+  [[nodiscard]] virtual std::optional<ledger::Fence> fence() const { return std::nullopt; }
+  /// Whether request() must have the transaction's id, and so an answer before COMMIT is sent.
+  [[nodiscard]] virtual bool names_transaction() const { return true; }
   /// Whether messages of a parked record key must be held back. A replay is what they wait for.
   [[nodiscard]] virtual bool respects_parking() const = 0;
   /// Whether a message that nobody handles, or that has no key, may be left out where the options
@@ -35,9 +39,10 @@ class LastStep {
 /// Moves the register past a message that came from Kafka.
 class AdvanceStep final : public LastStep {
  public:
+  /// `fence`: the partition's, as it was acquired.
   AdvanceStep(const ledger::OffsetRegister& offsets, const TopicPartition& partition,
-              ledger::Advance advance)
-      : offsets_(offsets), partition_(partition), advance_(std::move(advance)) {}
+              ledger::Advance advance, std::optional<ledger::Fence> fence = std::nullopt)
+      : offsets_(offsets), partition_(partition), advance_(std::move(advance)), fence_(fence) {}
 
   void request(postgres::Request& request, const std::string& transaction,
                ledger::Outcome outcome) const override {
@@ -46,6 +51,7 @@ class AdvanceStep final : public LastStep {
     advance.outcome = outcome;
     offsets_.advance(request, partition_, advance);
   }
+  [[nodiscard]] std::optional<ledger::Fence> fence() const override { return fence_; }
   [[nodiscard]] bool respects_parking() const override { return true; }
   [[nodiscard]] bool may_leave_out() const override { return true; }
 
@@ -53,6 +59,7 @@ class AdvanceStep final : public LastStep {
   const ledger::OffsetRegister& offsets_;
   const TopicPartition& partition_;
   ledger::Advance advance_;
+  std::optional<ledger::Fence> fence_;
 };
 
 /// Finishes a message ahead of the stored offset, which follows.
@@ -71,6 +78,8 @@ class FinishStep final : public LastStep {
                ledger::Outcome outcome) const override {
     ahead_.finish(request, fence_, record_, transaction, outcome);
   }
+  [[nodiscard]] bool names_transaction() const override { return false; }
+  [[nodiscard]] std::optional<ledger::Fence> fence() const override { return fence_; }
   [[nodiscard]] bool respects_parking() const override { return true; }
   [[nodiscard]] bool may_leave_out() const override { return true; }
 

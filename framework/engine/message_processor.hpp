@@ -3,15 +3,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "engine/frame_context.hpp"
 #include "engine/last_step.hpp"
+#include "engine/leased_call.hpp"
 #include "engine/message_key.hpp"
 #include "engine/scope_cache.hpp"
 #include "engine/subject.hpp"
+#include "handlers/statement_plan.hpp"
 #include "ledger/types.hpp"
 #include "message/json.hpp"
 #include "postgres/frame.hpp"
@@ -24,6 +27,14 @@ struct MessageStep {
   ledger::SourceId source{};
   std::optional<std::int32_t> leader_epoch;
   const LastStep& last;
+  /// It has not failed before.
+  bool is_first_try = false;
+  /// Of a leased handler: its call, which has run. Null: all of it happens in process().
+  LeasedCall* call = nullptr;
+  /// Of a leased handler: prepare_call() has found that there is nothing to call.
+  bool nothing_to_call = false;
+  /// Of a leased handler: the lease that was asked for, while it is unknown whether it was given.
+  std::optional<ledger::AskedLease>* asked = nullptr;
 };
 
 /// The message that is processed right after the one in hand. What it views stays where it is.
@@ -44,6 +55,12 @@ class MessageProcessor {
   ledger::Outcome process(postgres::Session& session, const MessageStep& step, Subject& subject,
                           std::optional<Upcoming> next = std::nullopt);
 
+  /// Takes the lease of a leased handler's message, for a call that is to run without this session
+  /// (LeasedCall::run), and then to be given to process(). Null: there is nothing to call;
+  /// process() deals with the message. Throws as process() does, and LeasePending.
+  std::unique_ptr<LeasedCall> prepare_call(postgres::Session& session, const MessageStep& step,
+                                           Subject& subject);
+
   /// Ends a message that cannot be applied, in one transaction with its last step: as a dead
   /// letter, or left out. Runs nothing of the handler's.
   void set_aside(postgres::Session& session, const MessageStep& step, const Subject& subject,
@@ -51,6 +68,12 @@ class MessageProcessor {
 
   /// Forgets what was read from the database: the connection is a new one.
   void forget() { scopes_.forget(); }
+
+  /// A call was made by process(), and its outcome is not stored yet.
+  [[nodiscard]] bool has_call() const { return call_ != nullptr; }
+  /// Stores for others what is known of it, if that can be: its message is not ours any more. `of`:
+  /// only where the message is of that partition.
+  void let_go_of_call(postgres::Session& session, const TopicPartition* of = nullptr) noexcept;
 
   [[nodiscard]] ScopeCache& scopes() { return scopes_; }
 
@@ -77,14 +100,34 @@ class MessageProcessor {
   InHand& take_in_hand(const postgres::Session& session, const MessageStep& step);
   void study(InHand& hand) const;
   ledger::Outcome process_without_key(postgres::Session& session, InHand& hand, Subject& subject);
+  [[nodiscard]] ledger::Claim claim_of(ledger::ScopeId scope, ledger::SourceId source,
+                                       const InHand& hand, bool parks) const;
   void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
                      const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();
   bool begin_with_lock(postgres::Frame& frame, const InHand& hand);
+  bool apply_in_one_flight(postgres::Session& session, InHand& hand, Subject& subject);
   ledger::Outcome apply_claimed(postgres::Session& session, InHand& hand, Subject& subject);
   Response run_handler(postgres::Session& session, postgres::Frame& frame, InHand& hand,
                        Subject& subject);
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
+  void find_handler(InHand& hand, Subject& subject) const;
+  ledger::LeaseAnswer ask_for_lease(postgres::Session& session, ledger::LeaseRequest& request,
+                                    std::optional<ledger::AskedLease>& asked) const;
+  void forget_asked(postgres::Session& session, const ledger::AskedLease& asked) const noexcept;
+  void record_alone(postgres::Session& session, const LeasedCall& call);
+  std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
+  ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);
+  ledger::Outcome finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
+                              Subject& subject);
+  void give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
+                 ledger::GivenBack how, const Response& response);
+  void record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
+                   Subject& subject);
+  void record_unplaced(postgres::Session& session, InHand& hand, LeasedCall& call,
+                       Subject& subject);
+  void tell_loss(postgres::Session& session, const LeasedCall& call, Event event) const;
+  [[noreturn]] void lose_lease(postgres::Session& session, const InHand& hand, LeasedCall& call);
   ledger::Outcome pass_duplicate(postgres::Frame& frame, const InHand& hand, ledger::ScopeId scope,
                                  const std::string& key);
   /// Behind a claim that claimed nothing: parks the message if its record key is parked.
@@ -100,6 +143,10 @@ class MessageProcessor {
 
   const FrameContext& context_;
   ScopeCache scopes_;
+  handlers::StatementPlan plan_;
+  /// Made and run by process(), and not recorded yet: the connection broke.
+  std::unique_ptr<LeasedCall> call_;
+  std::optional<ledger::AskedLease> asked_;  ///< by process(), as MessageStep::asked
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

@@ -292,7 +292,8 @@ std::optional<Attempt> Runner::run_one(Partition& partition, const Work& work, b
   Subject subject;
   try {
     const auto message = partition.view(item);
-    const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
+    const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item),
+                              partition.ahead().held()->fence);
     auto outcome = ledger::Outcome::kApplied;
     {
       const auto watched = session_.watch(partition.name(), partition.held().previous_owner,

@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll{100};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
+/// For calls to end that were told to, and for what they say to be stored.
+constexpr milliseconds kCallsEnd{2000};
 /// For what background tasks have in hand; what they do not finish, the next process does again.
 constexpr milliseconds kTasksEnd{2000};
 
@@ -35,6 +37,8 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
 /// As leave() does it, where an exception came before that.
 Supervisor::~Supervisor() {
   monitor_.reset();
+  if (context_)
+    context_->frame.lease_keeper->stop_calls();
   tasks_.clear();
   for (const auto& worker : workers_) {
     worker->stop();
@@ -390,9 +394,19 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
                        [](const auto& w) { return w->finished(); });
   };
   bool interrupted = false;
-  while (!all_finished()) {
+  const auto stop_calls_at = interrupt_at - kCallsEnd;
+  bool calls_asked = false;
+  bool calls_cut = false;
+  // Calls whose partition is gone already, and those of retries, get their time as well.
+  const auto& keeper = context_->frame.lease_keeper;
+  const auto calls_run = [&] { return keeper->holds() && Clock::now() < interrupt_at + kCallsEnd; };
+  while (!all_finished() || calls_run()) {
     membership_->poll(milliseconds(20));
     finish_revocation();
+    if (!calls_asked && Clock::now() > stop_calls_at) {
+      calls_asked = true;
+      calls_cut = keeper->stop_calls();
+    }
     if (!interrupted && Clock::now() > interrupt_at) {
       interrupted = true;
       for (const auto& worker : workers_)
@@ -401,7 +415,7 @@ bool Supervisor::finish_workers(Clock::time_point interrupt_at) {
       hands_->interrupt();
     }
   }
-  return !interrupted;
+  return !interrupted && !calls_cut;
 }
 
 void Supervisor::leave_group() {
@@ -441,6 +455,7 @@ RunResult Supervisor::leave(RunResult result) {
   tasks_.clear();
   for (const auto& worker : workers_)
     worker->join();
+  context_->frame.lease_keeper->stop_calls();
   // Their mail goes to workers.
   hands_.reset();
   // Its intake wakes workers.

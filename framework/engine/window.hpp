@@ -17,6 +17,7 @@
 #include "engine/inbox.hpp"
 #include "handlers/router.hpp"
 #include "kafka/partition_stream.hpp"
+#include "leases/store/key_leases.hpp"
 #include "ledger/types.hpp"
 
 namespace pawl::engine {
@@ -26,9 +27,11 @@ namespace pawl::engine {
 struct InWindow {
   std::shared_ptr<kafka::PartitionStream> stream;  ///< the record counts in its account
   Inbox::Item item;
-  const handlers::Binding* binding = nullptr;   ///< nullptr: no handler's condition matches
-  std::optional<std::string> order_key = {};    ///< nullopt: in any order
-  Head head = {};                               ///< what is known from its attempts
+  const handlers::Binding* binding = nullptr;  ///< nullptr: no handler's condition matches
+  std::optional<std::string> order_key = {};   ///< nullopt: in any order
+  Head head = {};                              ///< what is known from its attempts
+  /// The lease that was asked for, while it is unknown whether it was given.
+  std::optional<ledger::AskedLease> asked = {};
   std::optional<ledger::Outcome> outcome = {};  ///< it is finished
   /// Its window has let go of it: what comes of it is not asked for any more.
   bool dropped = false;

@@ -325,6 +325,8 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
     return;
   auto& partition = *found->second;
   partition.let_go();
+  if (session_)
+    processor_.let_go_of_call(*session_, &name);
   if (release_it)
     release(partition);
   partitions_.erase(found);

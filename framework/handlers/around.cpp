@@ -67,4 +67,17 @@ StatementFunction inside(const Arounds& arounds, const std::string& handler,
   };
 }
 
+pawl::LeasedHandler inside(const Arounds& arounds, const std::string& handler,
+                           pawl::LeasedHandler functions) {
+  if (arounds.empty())
+    return functions;
+  functions.call = [&arounds, handler, function = std::move(functions.call)](
+                       Lease& lease, const Message& message) {
+    Response response;
+    call_inside(arounds, {handler, {&message, 1}}, [&] { response = function(lease, message); });
+    return response;
+  };
+  return functions;
+}
+
 }  // namespace pawl::handlers

@@ -15,5 +15,8 @@ namespace pawl::handlers {
                                    const std::string& handler, BatchFunction function);
 [[nodiscard]] StatementFunction inside(const std::vector<AroundFunction>& arounds,
                                        const std::string& handler, StatementFunction function);
+/// Around `call`.
+[[nodiscard]] pawl::LeasedHandler inside(const std::vector<AroundFunction>& arounds,
+                                         const std::string& handler, pawl::LeasedHandler functions);
 
 }  // namespace pawl::handlers

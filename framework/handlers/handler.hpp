@@ -37,6 +37,7 @@ class StatementPlanner {
 };
 
 class BatchHandler;
+class LeasedHandler;
 
 /// What runs between the claim and the advance. Immutable after construction; called by all
 /// workers.
@@ -54,6 +55,9 @@ class Handler {
 
   /// Empty for code.
   [[nodiscard]] virtual std::vector<DescribedStatement> statements() const { return {}; }
+
+  /// This handler, if its effect is outside of the database; else nullptr.
+  [[nodiscard]] virtual const LeasedHandler* as_leased_handler() const { return nullptr; }
 
   /// This handler, if it can take many messages in one transaction; else nullptr.
   [[nodiscard]] virtual const BatchHandler* as_batch_handler() const { return nullptr; }

@@ -9,6 +9,8 @@
 #include "handlers/batch_sql_handler.hpp"
 #include "handlers/code_handler.hpp"
 #include "handlers/function_handler.hpp"
+#include "handlers/http/http_handler.hpp"
+#include "handlers/leased_code_handler.hpp"
 #include "handlers/sql_handler.hpp"
 #include "handlers/statement_handler.hpp"
 #include "message/entity_key.hpp"
@@ -23,6 +25,8 @@ std::vector<std::string> Registry::handler_names() const {
   for (const auto& [name, function] : statement_handlers_)
     names.push_back(name);
   for (const auto& [name, function] : batch_handlers_)
+    names.push_back(name);
+  for (const auto& [name, handler] : leased_handlers_)
     names.push_back(name);
   return names;
 }
@@ -48,6 +52,26 @@ std::string label_of(const HandlerOptions& options, std::size_t position) {
   return handler_option(position);
 }
 
+std::unique_ptr<Handler> make_leased_handler(const HandlerOptions& options,
+                                             const std::string& label,
+                                             const pawl::LeasedHandler& functions,
+                                             const std::vector<AroundFunction>& arounds) {
+  const auto refuse = [&](const std::string& why) {
+    throw ConfigErrors(
+        {fmt::format("{}: the leased handler \"{}\" {}", options.where, options.name, why)});
+  };
+  if (!functions.call)
+    refuse("was registered without `call`");
+  if (options.batch)
+    refuse("takes one message at a time; remove batch");
+  if (options.on_unknown == OnUnknown::kReconcile && !functions.reconcile) {
+    refuse(
+        "was registered without `reconcile`, which on_unknown = \"reconcile\" asks; register "
+        "one, or choose \"call\" or \"halt\"");
+  }
+  return std::make_unique<LeasedCodeHandler>(inside(arounds, label, functions));
+}
+
 std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::string& label,
                                       std::size_t position, std::size_t max_response,
                                       const Registry& registry, const std::string& schema) {
@@ -60,9 +84,13 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   if (!options.function.empty())
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
+  if (!options.http.empty())
+    return std::make_unique<HttpHandler>(label, options.http, max_response);
   const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(label, inside(arounds, label, *function));
+  if (const auto* leased = registry.find_leased_handler(options.name))
+    return make_leased_handler(options, label, *leased, arounds);
   const auto* function = registry.find_handler(options.name);
   const auto* gives_statements = registry.find_statement_handler(options.name);
   if (function == nullptr && gives_statements == nullptr) {
@@ -84,7 +112,41 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 
+/// Without a key there is nothing to lease.
+void require_keys(const HandlerOptions& options, const Binding& binding) {
+  if (binding.missing_key != MissingKey::kProcess)
+    return;
+  throw ConfigErrors(
+      {fmt::format("{}: missing_key = \"process\" of the leased handler \"{}\": a call needs an "
+                   "idempotency key; "
+                   "choose \"fail\" or \"skip\"",
+                   options.where, binding.label)});
+}
+
 }  // namespace
+
+/// A key of a leased handler's must not be claimed beside its lease.
+void Router::require_own_scopes(const Options& options) const {
+  for (std::size_t i = 0; i < bindings_.size(); ++i) {
+    for (std::size_t other = 0; other < bindings_.size(); ++other) {
+      const auto& leased = *bindings_[i];
+      const auto& plain = *bindings_[other];
+      if (leased.leased == nullptr || plain.leased != nullptr || leased.scope != plain.scope)
+        continue;
+      const auto& topics = options.handlers[other].topics;
+      const auto shared =
+          leased.scope.empty()
+              ? std::ranges::find_first_of(topics, options.handlers[i].topics) != topics.end()
+              : true;
+      if (!shared)
+        continue;
+      throw ConfigErrors({fmt::format(
+          "{}: {} has its keys in the scope of the leased {}, and would claim them beside its "
+          "leases; give one of them a scope of its own: scope = \"NAME\"",
+          options.handlers[other].where, handler_text(plain.label), handler_text(leased.label))});
+    }
+  }
+}
 
 Router::Router(const Options& options, const Registry& registry) {
   for (std::size_t i = 0; i < options.handlers.size(); ++i) {
@@ -110,10 +172,16 @@ Router::Router(const Options& options, const Registry& registry) {
     if (!parks(binding->failures.then) && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
     binding->concurrency = from.concurrency;
+    binding->leased = binding->handler->as_leased_handler();
+    binding->on_unknown = from.on_unknown;
+    binding->remote_memory = from.remote_memory;
+    if (binding->leased != nullptr)
+      require_keys(from, *binding);
     if (!from.order_by.empty())
       binding->order_by = message::Template::parse_key(from.order_by);
     for (const auto& topic : from.topics) {
-      if (from.concurrency > 1)
+      // A call takes a thread, and nothing waits for it that need not.
+      if (from.concurrency > 1 || binding->leased != nullptr)
         ahead_[topic] = std::max(ahead_[topic], from.max_ahead);
       if (binding->batch != nullptr)
         batched_.insert(topic);
@@ -126,6 +194,7 @@ Router::Router(const Options& options, const Registry& registry) {
     }
     bindings_.push_back(std::move(binding));
   }
+  require_own_scopes(options);
   // There each message goes by itself.
   for (const auto& [topic, most] : ahead_) {
     batched_.erase(topic);

@@ -10,6 +10,7 @@
 
 #include "handlers/batch_handler.hpp"
 #include "handlers/handler.hpp"
+#include "handlers/leased_handler.hpp"
 #include "message/condition.hpp"
 #include "message/template.hpp"
 #include "pawl/handler.hpp"
@@ -41,6 +42,10 @@ struct Binding {
   std::uint32_t concurrency = 1;
   /// Messages with the same text run in the log's order.
   std::optional<message::Template> order_by;
+  /// `handler`, where its effect is outside of the database; else nullptr.
+  const LeasedHandler* leased = nullptr;
+  OnUnknown on_unknown = OnUnknown::kCall;
+  std::chrono::milliseconds remote_memory{0};  ///< zero: for ever
   /// `handler`, where its messages go in batches; nullptr: each has a transaction of its own.
   const BatchHandler* batch = nullptr;
 
@@ -82,6 +87,8 @@ class Router {
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 
  private:
+  void require_own_scopes(const Options& options) const;
+
   std::vector<std::unique_ptr<Binding>> bindings_;
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;

@@ -1,5 +1,7 @@
 #include "message/idempotency_key.hpp"
 
+#include <fmt/format.h>
+
 #include <simdjson.h>
 
 #include <bit>
@@ -25,6 +27,11 @@ std::optional<std::string> make_idempotency_key(std::string raw) {
   if (can_be_stored(raw))
     return raw;
   return std::string{kHashPrefix} + sha256_hex(raw);
+}
+
+std::string remote_key(std::string_view scope, std::string_view key) {
+  // The scope's length keeps two pairs apart that read the same one after the other.
+  return sha256_hex(fmt::format("{}:{}{}", scope.size(), scope, key));
 }
 
 std::int64_t payload_hash(std::optional<std::string_view> value) {

@@ -20,6 +20,10 @@ inline constexpr std::size_t kMaxIdempotencyKeyBytes = 255;
 /// nullopt: the key is empty, which is no key at all (`idempotency.missing_key`).
 [[nodiscard]] std::optional<std::string> make_idempotency_key(std::string raw);
 
+/// What the other side of a call sees of a key: nothing that could be read, and as long for every
+/// one; the SHA-256 of both, in hexadecimal digits. The same for every attempt and process.
+[[nodiscard]] std::string remote_key(std::string_view scope, std::string_view key);
+
 /// payload_hash of a tombstone.
 inline constexpr std::int64_t kTombstoneHash = 0;
 

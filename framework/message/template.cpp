@@ -189,6 +189,35 @@ std::variant<KeyText, Missing> Template::render_key(const Message& message, Json
   return missing(*left_out);
 }
 
+void Template::render_text(const Message& message, JsonView& json, const Escape& escape,
+                           std::string& out) const {
+  std::string scratch;
+  for (const Piece& piece : pieces_) {
+    if (const auto* literal = std::get_if<std::string>(&piece)) {
+      out += *literal;
+      continue;
+    }
+    const auto& placeholder = std::get<Placeholder>(piece);
+    const Resolved resolved = placeholder.resolve(message, json, scratch);
+    if (resolved.presence == Presence::kValue) {
+      escape(resolved.text, placeholder, out);
+    } else if (!placeholder.is_optional()) {
+      throw RenderError(
+          placeholder.text(),
+          fmt::format("the message has no {{{0}}}; write {{{0}?}} where it may be absent, correct "
+                      "the producer, or skip the message",
+                      placeholder.text()));
+    }
+  }
+}
+
+std::string_view Template::leading_text() const {
+  if (pieces_.empty())
+    return {};
+  const auto* literal = std::get_if<std::string>(&pieces_.front());
+  return literal == nullptr ? std::string_view{} : *literal;
+}
+
 std::optional<std::string> Template::render_parameter(const Message& message,
                                                       JsonView& json) const {
   std::string scratch;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,16 @@ class Template {
   /// Of a template made by parse_key(). Throws MessageError when the value is not JSON.
   [[nodiscard]] std::variant<KeyText, Missing> render_key(const Message& message,
                                                           JsonView& json) const;
+
+  /// How a value is put into a text: appends it to `out`.
+  using Escape =
+      std::function<void(std::string_view value, const Placeholder& placeholder, std::string& out)>;
+  /// Appends the text to `out`, each value by `escape`. What is null counts as missing; with a
+  /// trailing `?` nothing stands in its place. Throws JsonError, RenderError.
+  void render_text(const Message& message, JsonView& json, const Escape& escape,
+                   std::string& out) const;
+  /// What stands before the first placeholder.
+  [[nodiscard]] std::string_view leading_text() const;
 
   /// The text of an SQL parameter; nullopt is SQL NULL. Of a template that is a single placeholder.
   /// Throws JsonError; RenderError when nothing is there and the placeholder has no `?`, or when

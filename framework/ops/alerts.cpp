@@ -33,8 +33,10 @@ Alert alert_of(std::string_view kind, const Event& event) {
 }
 
 /// Most events are messages that went well; for them an observer must cost nothing.
-bool concerns_alerts(Step step) {
-  switch (step) {
+bool concerns_alerts(const Event& event) {
+  switch (event.step) {
+    case Step::kWarning:
+      return event.warning == Warning::kLeaseLost;
     case Step::kHalted:
     case Step::kAcquired:
     case Step::kDeadLettered:
@@ -49,6 +51,8 @@ bool concerns_alerts(Step step) {
     case Step::kDatabaseBack:
     case Step::kKafkaLost:
     case Step::kKafkaBack:
+    case Step::kRedisLost:
+    case Step::kRedisBack:
       return true;
     default:
       return false;
@@ -78,7 +82,7 @@ bool AlertObserver::wanted(const AlertOptions& options) {
 }
 
 void AlertObserver::on_event(const Event& event) noexcept {
-  if (!concerns_alerts(event.step))
+  if (!concerns_alerts(event))
     return;
   try {
     const std::scoped_lock lock(mutex_);
@@ -109,6 +113,9 @@ void AlertObserver::note(const Event& event) {
     case Step::kProbation:
       limit_.add(alert_of(alert_kind::kProbation, event), now);
       break;
+    case Step::kWarning:
+      limit_.add(alert_of(alert_kind::kLeaseLost, event), now);
+      break;
     case Step::kHandlersDiffer:
       limit_.add(alert_of(alert_kind::kHandlersDiffer, event), now);
       break;
@@ -135,6 +142,12 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kKafkaBack:
       limit_.back(Server::kKafka, wall_clock_ms(), now);
+      break;
+    case Step::kRedisLost:
+      limit_.lost(Server::kRedis, std::string(event.detail), now);
+      break;
+    case Step::kRedisBack:
+      limit_.back(Server::kRedis, wall_clock_ms(), now);
       break;
     default:
       break;

@@ -13,13 +13,27 @@ constexpr std::size_t kMostPlaces = 10000;
 constexpr std::size_t kMostAtOnce = 10;
 
 std::string_view away_kind(AlertLimit::Server server) {
-  return server == AlertLimit::Server::kDatabase ? alert_kind::kDatabaseUnreachable
-                                                 : alert_kind::kKafkaUnreachable;
+  switch (server) {
+    case AlertLimit::Server::kDatabase:
+      return alert_kind::kDatabaseUnreachable;
+    case AlertLimit::Server::kKafka:
+      return alert_kind::kKafkaUnreachable;
+    case AlertLimit::Server::kRedis:
+      break;
+  }
+  return alert_kind::kRedisUnreachable;
 }
 
 std::string_view back_kind(AlertLimit::Server server) {
-  return server == AlertLimit::Server::kDatabase ? alert_kind::kDatabaseBack
-                                                 : alert_kind::kKafkaBack;
+  switch (server) {
+    case AlertLimit::Server::kDatabase:
+      return alert_kind::kDatabaseBack;
+    case AlertLimit::Server::kKafka:
+      return alert_kind::kKafkaBack;
+    case AlertLimit::Server::kRedis:
+      break;
+  }
+  return alert_kind::kRedisBack;
 }
 
 std::int64_t seconds(AlertLimit::Clock::duration duration) {

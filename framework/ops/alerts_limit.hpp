@@ -34,8 +34,8 @@ class AlertLimit {
   /// was.
   void add_end(Alert alert, std::string_view began, Clock::time_point now);
 
-  /// Two servers that may be away. An outage of which nobody was told ends without a word.
-  enum class Server { kDatabase, kKafka };
+  /// Servers that may be away. An outage of which nobody was told ends without a word.
+  enum class Server { kDatabase, kKafka, kRedis };
   void lost(Server server, std::string why, Clock::time_point now);
   void back(Server server, std::int64_t now_ms, Clock::time_point now);
 

@@ -19,6 +19,7 @@ inline constexpr std::string_view kDeadLetter = "dead-letter";
 inline constexpr std::string_view kBreaker = "breaker";
 inline constexpr std::string_view kProbation = "probation";
 inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
+inline constexpr std::string_view kLeaseLost = "lease-lost";
 inline constexpr std::string_view kTopicRefused = "topic-refused";
 inline constexpr std::string_view kOutboxRefused = "outbox-refused";
 inline constexpr std::string_view kOutboxLate = "outbox-late";
@@ -27,6 +28,8 @@ inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
 inline constexpr std::string_view kDatabaseBack = "database-back";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
 inline constexpr std::string_view kKafkaBack = "kafka-back";
+inline constexpr std::string_view kRedisUnreachable = "redis-unreachable";
+inline constexpr std::string_view kRedisBack = "redis-back";
 }  // namespace alert_kind
 
 /// One matter that somebody is told about. What is empty or negative is left out.

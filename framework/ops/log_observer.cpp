@@ -28,7 +28,8 @@ std::string together(const Options& options, const handlers::Router& router) {
   for (const auto& binding : router.bindings()) {
     if (binding->batch != nullptr)
       batches.push_back(handlers::handler_text(binding->label));
-    if (binding->handler->planner() != nullptr)
+    // Side by side each goes by itself.
+    if (binding->concurrency == 1 && binding->handler->planner() != nullptr)
       pipelines.push_back(handlers::handler_text(binding->label));
   }
   std::string text;
@@ -49,8 +50,13 @@ std::string guarantee_of(const Options& options) {
         return handler.missing_key.value_or(options.idempotency.missing_key) ==
                MissingKey::kProcess;
       });
+  const bool calls =
+      std::any_of(options.handlers.begin(), options.handlers.end(),
+                  [](const HandlerOptions& handler) { return !handler.http.empty(); });
   return fmt::format(
-      "each message is one transaction of key, effects and offset: one effect per key{}{}",
+      "each message is one transaction of key, effects and offset: one effect per key{}{}{}",
+      calls ? " in this database (calls to the outside are made under a lease, and recorded once)"
+            : "",
       unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "",
       options.consumer.durability == Durability::kReplayable
           ? fmt::format(

@@ -25,6 +25,11 @@ std::string text_of(const Event& event) {
       return fmt::format("Kafka does not answer: {}; goes on by itself", event.detail);
     case Step::kKafkaBack:
       return "Kafka answers again";
+    case Step::kRedisLost:
+      return fmt::format("no lease can be had: {}; calls wait for that, and go on by themselves",
+                         event.detail);
+    case Step::kRedisBack:
+      return "Redis gives leases again";
     case Step::kAcquired:
       return acquired_text(event);
     case Step::kRevoked:
@@ -75,6 +80,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kProbation:
     case Step::kFailed:
     case Step::kKafkaLost:
+    case Step::kRedisLost:
     case Step::kWarning:
     case Step::kFenced:
     case Step::kInDoubt:
@@ -84,6 +90,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kRevoked:
     case Step::kPaused:
     case Step::kKafkaBack:
+    case Step::kRedisBack:
     case Step::kTopicServed:
     case Step::kPruned:
     case Step::kGroupAwaited:

@@ -49,16 +49,26 @@ Result Frame::begin(Request& first) {
   session_.require_statement_timeout(settings_.statement_timeout);
   register_transaction();
   Flight flight(session_, Cargo::kHandler);
-  flight.add(begin_statement(settings_.isolation, session_.pooled()));
-  if (session_.pooled()) {
-    auto local = local_settings(session_.settings(), settings_);
-    flight.add(kLocalSettings, local);
-  }
+  add_begin(flight);
   flight.add(first);
   auto answers = flight.run_each();
   if (answers.failure)
     throw answers.failure->as_own();
   return std::move(answers.results.back());
+}
+
+void Frame::add_begin(Flight& flight) const {
+  flight.add(begin_statement(settings_.isolation, session_.pooled()));
+  if (session_.pooled()) {
+    auto local = local_settings(session_.settings(), settings_);
+    flight.add(kLocalSettings, local);
+  }
+}
+
+void Frame::begin_later(Request first) {
+  session_.require_statement_timeout(settings_.statement_timeout);
+  register_transaction();
+  first_ = std::move(first);
 }
 
 Result Frame::proceed(Ahead answer) {
@@ -183,6 +193,11 @@ void Frame::do_commit() {
   bool moved = false;
   try {
     Flight flight(session_, Cargo::kHandler);
+    if (first_) {
+      add_begin(flight);
+      flight.add(*first_);
+    }
+    const auto begun = flight.size();
     for (auto& deferred : deferred_)
       flight.add(deferred.request);
     flight.add(*last_);
@@ -204,8 +219,10 @@ void Frame::do_commit() {
     auto answers = flight.run_each();
     auto& results = answers.results;
     const auto commit_at = results.size() - (start_next ? 3 : 1);
+    if (answers.failure && answers.failed_at < begun)
+      throw answers.failure->as_own();
     if (answers.failure && answers.failed_at <= commit_at)
-      throw blame(*answers.failure, answers.failed_at);
+      throw blame(*answers.failure, answers.failed_at - begun);
     if (!has_committed(results[commit_at].get())) {
       throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
     }

@@ -38,6 +38,8 @@ struct NextStart {
   FrameSettings settings;
 };
 
+class Flight;
+
 /// The one transaction of one message. A pqxx::dbtransaction, so that handlers use libpqxx as they
 /// know it; but BEGIN travels with the first statement and COMMIT with the last, and every answer
 /// is checked, including COMMIT's tag (a COMMIT of an aborted transaction answers ROLLBACK).
@@ -51,6 +53,10 @@ class Frame final : public pqxx::dbtransaction {
 
   /// BEGIN and `first` in one flight; returns the answer to `first`. Call once, before all else.
   Result begin(Request& first);
+
+  /// Instead of begin(), where nothing needs an answer before COMMIT: BEGIN and `first` travel with
+  /// finish(). Nothing may be executed before that.
+  void begin_later(Request first);
 
   /// Instead of begin(): the transaction is open already, see Session::go_on(). Throws Error when
   /// its first statement failed.
@@ -98,10 +104,12 @@ class Frame final : public pqxx::dbtransaction {
   [[nodiscard]] static Error explained(const Error& error, const Deferred& deferred);
   [[nodiscard]] Error blame(const Error& error, std::size_t failed_at) const;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
+  void add_begin(Flight& flight) const;
   [[nodiscard]] bool can_start_next() const;
 
   Session& session_;
   FrameSettings settings_;
+  std::optional<Request> first_;  ///< of begin_later()
   std::vector<Deferred> deferred_;
   Request* last_ = nullptr;
   const FinishHooks* hooks_ = nullptr;

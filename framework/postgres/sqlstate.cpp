@@ -15,7 +15,7 @@ FailureClass classify(std::string_view state, Circumstances met) {
     return FailureClass::kTransactionEnded;
   if (state == kRowMissingState)
     return FailureClass::kRowMissing;
-  if (state == kKeyVanishedState)
+  if (state == kKeyVanishedState || state == kLeaseLostState)
     return FailureClass::kContention;
 
   // A wrong number of parameters, for one; the session goes on. What a pooler says so before it

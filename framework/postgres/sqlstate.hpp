@@ -19,12 +19,12 @@ enum class FailureClass {
   kRowMissing,        ///< the register row is gone
 };
 
-/// SQLSTATEs of pawl's own: raised by its functions (migrations/*.sql), the last two also
+/// SQLSTATEs of pawl's own: raised by its functions (migrations/*.sql), some also
 /// by the engine. No code looks for the others: PW007 refuses to remove an owned register row,
 /// PW008 ends a pipelined message that is a duplicate or must wait (processed alone then), PW009 a
 /// statement that touched other than expect_rows, PW010 a command beside which keys were removed,
 /// PW012 an outbox that may not be published as it is, PW013 a handler whose statement returned
-/// other rows than a response has.
+/// other rows than a response has, PW016 a lease that an operator cannot resolve.
 inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
@@ -47,6 +47,8 @@ struct Circumstances {
   /// message's that could be wrong, and when it runs into a limit of time it waited for a lock.
   bool own_statement = false;
 };
+/// The lease under which a call was made is another's.
+inline constexpr std::string_view kLeaseLostState = "PW015";
 
 /// Classifies a five-character SQLSTATE.
 [[nodiscard]] FailureClass classify(std::string_view sqlstate, Circumstances met = {});

@@ -58,6 +58,8 @@ std::string removed_text(const RetentionReport& report) {
   // Of most databases none.
   if (report.discarded > 0)
     text += fmt::format(", {} discarded messages of the outbox", report.discarded);
+  if (report.losses > 0)
+    text += fmt::format(", {} records of calls that lost their lease", report.losses);
   return text;
 }
 
@@ -72,7 +74,9 @@ RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer
                {options.retention.skipped, &RetentionReport::skipped,
                 ledger::OldRecords::skipped(options.postgres.schema, consumer)},
                {options.retention.outbox, &RetentionReport::discarded,
-                ledger::OldRecords::discarded(options.postgres.schema)}},
+                ledger::OldRecords::discarded(options.postgres.schema)},
+               {options.retention.dead_letters, &RetentionReport::losses,
+                ledger::OldRecords::losses(options.postgres.schema)}},
       holder_(std::move(holder)),
       pause_(std::move(pause)),
       older_than_(older_than),

@@ -37,6 +37,7 @@ struct RetentionReport {
   std::int64_t letters = 0;
   std::int64_t skipped = 0;
   std::int64_t discarded = 0;  ///< messages of the outbox that were given up
+  std::int64_t losses = 0;     ///< records of calls that lost their lease
 };
 
 /// How thoroughly a pass works.

@@ -58,6 +58,7 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   json["dead_letters"] = report.letters;
   json["skipped_messages"] = report.skipped;
   json["outbox_discarded"] = report.discarded;
+  json["lease_losses"] = report.losses;
   json["kafka_problem"] = or_null(report.kafka_problem);
   auto& scopes = json["scopes"] = Json::array();
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {

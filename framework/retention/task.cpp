@@ -90,7 +90,7 @@ void RetentionTask::pass() {
 }
 
 void RetentionTask::tell(const RetentionReport& report) {
-  if (report.keys + report.letters + report.skipped + report.discarded > 0) {
+  if (report.keys + report.letters + report.skipped + report.discarded + report.losses > 0) {
     emit(Step::kPruned, fmt::format("retention removed {}{}", removed_text(report),
                                     report.interrupted ? ", and goes on later" : ""));
   }

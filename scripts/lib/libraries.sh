@@ -12,6 +12,7 @@ libraries=(
     "libpqxx 7.10.0 7.10 8 d588bca36357eda8bcafd5bc1f95df1afe613fdc70c80e426fc89eecb828fc3e"
     "catch2 3.7.1 3.7 4 c991b247a1a0d7bb9c39aa35faf0fe9e19764213f28ffba3109388e62ee0269c"
     "librdkafka 2.14.2 2.12 3 4d53568c13717b167d12c7b2a0fe12aeb5d6bfe02de53df5b68f86d870a81b33"
+    "hiredis 1.2.0 1.2 2 82ad632d31ee05da13b537c124f819eb88e18851d9cb0c30ae0552084811588c"
 )
 
 # Debug lines keep a backtrace readable. librdkafka's asserts stay on, as in its own build.
@@ -31,6 +32,9 @@ recipe_libpqxx=(
 recipe_catch2=(
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1 -DNDEBUG" -DCMAKE_CXX_STANDARD=20
     -DBUILD_TESTING=OFF -DCATCH_INSTALL_DOCS=OFF
+)
+recipe_hiredis=(
+    -DCMAKE_C_FLAGS_RELEASE="-O2 -g1" -DENABLE_SSL=ON -DDISABLE_TESTS=ON
 )
 recipe_common=(
     -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF

@@ -34,6 +34,9 @@ missing_packages() {
     fi
     if [[ $with_dev == yes ]]; then
         command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] || echo pgbouncer
+        command -v redis-server >/dev/null || echo redis-server
+        command -v redis-sentinel >/dev/null || echo redis-sentinel
+        command -v openssl >/dev/null || echo openssl
         command -v python3 >/dev/null || echo python3
         command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
         command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"

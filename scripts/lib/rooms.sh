@@ -7,6 +7,7 @@ declare -A room_may_include=(
     [include]=''
     [message]=''
     [postgres]=''
+    [redis]=''
     [kafka]=''
     [testing]='kafka' # headers only: pawl::testing is a library of its own
     [ledger]='message postgres'
@@ -14,19 +15,21 @@ declare -A room_may_include=(
     [retention/store]='ledger message postgres'
     [audit/store]='ledger message postgres'
     [outbox/store]='ledger message postgres'
+    [leases/store]='ledger message postgres redis'
     [handlers]='message postgres'
-    [config]='handlers message postgres'
-    [engine]='config dead_letters/store handlers kafka ledger message postgres'
+    [config]='handlers message postgres redis'
+    [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis'
     [ops]='config handlers postgres'
     [console]='config kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
     [retention]='config console engine kafka ledger message postgres retention/store'
     [audit]='audit/store config console engine handlers kafka ledger message postgres'
+    [leases]='config console leases/store ledger message postgres'
     [outbox]='config console engine kafka ledger message ops outbox/store postgres'
     [consumer]='config dead_letters engine kafka outbox retention'
-    [cli]='audit config console dead_letters dead_letters/store engine handlers kafka ledger message
-           ops outbox outbox/store postgres retention retention/store'
+    [cli]='audit config console dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
+           message ops outbox outbox/store postgres redis retention retention/store'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.
@@ -56,6 +59,10 @@ check_rooms() {
     if grep -rnE '\<(RD_KAFKA_|rd_kafka_)|rdkafka\.h' --include='*.[ch]pp' "$root/framework" \
         --exclude-dir=kafka --exclude-dir=testing >&2; then
         fail "librdkafka is named outside of framework/kafka; let kafka/error.hpp or its neighbours say what is meant"
+    fi
+    if grep -rnE '\<redis(Context|Reply|Command)|hiredis/' --include='*.[ch]pp' "$root/framework" \
+        --exclude-dir=redis >&2; then
+        fail "hiredis is named outside of framework/redis; let redis/connection.hpp or its neighbours say what is meant"
     fi
     ((found == 0)) ||
         fail "rooms include what they must not; move the code, or change docs/design.md and scripts/lib/rooms.sh"

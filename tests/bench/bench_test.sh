@@ -34,6 +34,7 @@ refuse nonsense
 refuse --payments 0
 refuse --runs two
 refuse --bin "$TMPDIR/nowhere"
+refuse --migrations "$TMPDIR/nowhere"
 refuse --write --output "$TMPDIR/results"
 
 results=$TMPDIR/results
@@ -70,6 +71,27 @@ for row in 'pawl, [14] lanes?  +[0-9.,]+ +[0-9.]+' 'by hand, 1000? at once  +[0-
     'pawl, 4 lanes, at 500/s .*[0-9] +[0-9.]+$' 'sql +[0-9.,]+ +[0-9.,]+ +[0-9.]+' '50,000 +[0-9.]+ +[0-9.]+'; do
     grep -qE "^$row" "$TMPDIR/table" || fail "the tables of the outbox lack '$row'"
 done
+
+"$root/scripts/bench" calls leases --quick --bin "$programs" --output "$TMPDIR/leases" >"$TMPDIR/table"
+cat "$TMPDIR/table"
+require_clean "the bench of leases"
+# Those with HTTP know how many calls were in hand, and what the API costs.
+for row in 'pawl, C\+\+' 'pawl, http' 'by hand, HTTP'; do
+    heard='-'
+    [[ $row == 'pawl, C\+\+' ]] || heard='[0-9.]+'
+    for partitions in '1 partition' '8 partitions'; do
+        grep -qE "^$row, $partitions +[0-9.,]+ +[0-9]+ % +[0-9.]+ +$heard +$heard +[0-9.,]+ +[0-9.,]+ +$heard +[0-9.,]+$" \
+            "$TMPDIR/table" || fail "the table lacks a complete row of $row, $partitions"
+    done
+done
+for row in 'pawl, C\+\+, postgresql' 'by hand, no leases'; do
+    grep -qE "^$row, 8 partitions( +[0-9.,]+){6}$" "$TMPDIR/table" || fail "the table lacks a complete row of $row"
+done
+
+"$root/scripts/bench" concurrency --quick --modes sql --bin "$programs" --output "$TMPDIR/side" >"$TMPDIR/table"
+cat "$TMPDIR/table"
+require_clean "the bench of messages side by side"
+grep -qE '^sql( +[0-9.,]+){3} +[0-9]+ %$' "$TMPDIR/table" || fail "the table lacks a complete row of sql"
 
 # Ctrl-C in the middle of a measurement.
 interrupt_at ' messages/s$' "$TMPDIR/screen" \

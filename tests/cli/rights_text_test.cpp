@@ -1,5 +1,7 @@
 #include "cli/rights_text.hpp"
 
+#include "config/shell_word.hpp"
+
 #include "prelude.hpp"
 
 using namespace pawl::cli;

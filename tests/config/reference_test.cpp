@@ -86,7 +86,7 @@ group = "g"
 [idempotency]
 key = "{key}"
 )" + example));
-  CHECK(options.handlers.size() == 2);
+  CHECK(options.handlers.size() == 3);
   for (const std::string& key : handler_keys()) {
     CAPTURE(key);
     CHECK(std::regex_search(example, std::regex{"(^|\n)" + key + " = "}));

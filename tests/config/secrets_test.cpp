@@ -41,7 +41,8 @@ TEST_CASE("no error text shows a password that stands in the file") {
                "[postgres]\nurl = \"\\hunter2\"", "[postgres]\nurl = 'a'hunter2",
                "[postgres]\nurl = 7hunter2", "[kafka.librdkafka]\n\"sasl.password\" = hunter2",
                "[kafka.librdkafka]\n\"sasl.password\" = [\"hunter2\"]",
-               "[kafka.librdkafka]\n\"opaque\" = \"hunter2\"");
+               "[kafka.librdkafka]\n\"opaque\" = \"hunter2\"", "[redis]\npassword = \"hunter2\"",
+               "[redis]\npassword = [\"hunter2\"]", "[redis]\nsentinel_password = hunter2");
   CAPTURE(lines);
   const std::string errors = messages_of(request(kRequired + lines + "\n"));
   CHECK_FALSE(errors.empty());
@@ -51,7 +52,7 @@ TEST_CASE("no error text shows a password that stands in the file") {
 TEST_CASE("no error text shows a value that was given with --set") {
   const auto* set = GENERATE("postgres.url=mysql://app:hunter2@db/p", "postgres.urll=hunter2",
                              "postgres.url=[\"hunter2\"]", "kafka.librdkafka.opaque=hunter2",
-                             "handler.0.key=hunter2", "=hunter2");
+                             "handler.0.key=hunter2", "redis.password=hunter2", "=hunter2");
   CAPTURE(set);
   const std::string errors = messages_of(request(kRequired, {set}));
   CHECK_FALSE(errors.empty());

@@ -105,6 +105,24 @@ check_handler() { # MARKDOWN BLOCK
 check_handler docs/batches.md handler.toml
 for block in response.toml statement.toml batch.toml; do check_handler docs/responses.md "$block"; done
 
+echo secret >"$work/token"
+check_handler docs/effects.md http.toml
+
+# Leases in Redis, with the right that docs/effects.md gives.
+if "$programs/pawl" version | grep -q hiredis; then
+    redis=$("$root/scripts/services" redis start "$work/redis" --mode server)
+    read -ra user < <(sed -n 's/^user pawl /pawl /p' "$root/docs/effects.md")
+    redis-cli -p "${redis##*:}" ACL SETUSER "${user[@]}" >/dev/null
+    echo secret >"$work/redis-password"
+    {
+        cat conf/payments.toml
+        "$root/tests/docs/blocks" "$root/docs/effects.md" redis.toml | sed "s/redis.example:6379/$redis/"
+    } >"$work/redis.toml"
+    pawl check --config "$work/redis.toml" >"$work/output" 2>&1 ||
+        { cat "$work/output" >&2; fail "check refuses redis.toml of docs/effects.md"; }
+    grep -q 'a lease was taken there' "$work/output" || fail "check did not look at Redis"
+fi
+
 # The config of docs/outbox.md that only relays.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
 pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||
@@ -131,6 +149,15 @@ code=0
 wait "$consumer" || code=$?
 consumer=''
 require "exit code after SIGTERM" 0 "$code"
+
+# A call whose process died.
+query "INSERT INTO pawl.leases (scope_id, key, owner, token, lease_until, payload_hash, source_id, partition, kafka_offset)
+       SELECT scope_id, 'payment-4711', 'a process that is gone', 1, now() - interval '1 minute', 0, source_id, 0, 17
+         FROM pawl.scope_sources LIMIT 1"
+run_blocks "$root/docs/effects.md"
+require "the call that was resolved" 't|ch_123' \
+    "$(query "SELECT done, convert_from(response, 'UTF8') FROM pawl.leases WHERE key = 'payment-4711'")"
+query "DELETE FROM pawl.leases"
 
 run_blocks "$root/docs/outbox.md"
 grep -q 'does not exist in Kafka' "$work/output" || fail "docs/outbox.md: no message was set apart"

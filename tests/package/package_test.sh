@@ -58,11 +58,15 @@ block service.cpp >"$work/outside/service.cpp"
     block around.cpp
     printf '}\n'
 } >"$work/outside/around.cpp"
+{
+    printf '#include <optional>\n#include <stop_token>\n#include <string>\n#include <string_view>\n'
+    block leased.cpp docs/effects.md
+} >"$work/outside/leased.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
 # Not in the README: what other pages show, and fixtures for tests, with the installed scripts.
-add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp service.cpp)
+add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp leased.cpp service.cpp)
 target_compile_features(shown PRIVATE cxx_std_20)
 target_link_libraries(shown PRIVATE pawl::pawl)
 add_executable(fixtures fixtures.cpp)

@@ -75,6 +75,39 @@ TEST_CASE("BEGIN travels with the first statement, and COMMIT with the last") {
   CHECK_FALSE(world.session.in_transaction());
 }
 
+TEST_CASE("a frame that begins later is one flight, from BEGIN to COMMIT") {
+  World world;
+  Frame frame(world.session, {});
+  frame.begin_later(Request{&kClaim});
+  CHECK(world.executed().empty());
+  CHECK_FALSE(world.finish(frame));
+  CHECK(world.executed() == Steps{"BEGIN", "SELECT claim", "UPDATE register", "COMMIT", "Sync"});
+  CHECK_FALSE(world.session.in_transaction());
+}
+
+TEST_CASE("what fails in a frame that begins later is an error, and nothing is in doubt") {
+  const std::string failing = GENERATE("SELECT claim", "UPDATE register");
+  CAPTURE(failing);
+  World world;
+  world.server.script(failing, {.bytes = wire::error("23505", "no")});
+  {
+    Frame frame(world.session, {});
+    frame.begin_later(Request{&kClaim});
+    CHECK(error_of([&] { world.finish(frame); }).sqlstate() == "23505");
+  }
+  CHECK(world.session.alive());
+  CHECK_FALSE(world.session.in_transaction());
+}
+
+TEST_CASE("where the answer to COMMIT is torn off, a frame that begins later is in doubt") {
+  World world;
+  world.server.cut_after("UPDATE register", 0);
+  Frame frame(world.session, {});
+  frame.begin_later(Request{&kClaim});
+  CHECK_THROWS_AS(world.finish(frame), InDoubt);
+  CHECK_FALSE(world.session.alive());
+}
+
 TEST_CASE("the hooks of a frame are called when what they wait for is on its way") {
   World world;
   const auto frame = world.begun();

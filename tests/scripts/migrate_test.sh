@@ -156,7 +156,7 @@ case_the_printed_plan_gives_the_same_database() {
     "$migrate" plan --sql --database "$url" >"$work/plan.sql"
     run psql -X -q -o /dev/null -v ON_ERROR_STOP=1 -d "$url" -f "$work/plan.sql" && exits 0
     is "$(describe "$url")" "$(describe "$first")"
-    is "$(describe "$url" | grep -c 'FUNCTION public.one\|pawl.acquire\|^CREATE INDEX b ')" 3
+    is "$(describe "$url" | grep -c 'FUNCTION public.one\|pawl.acquire(\|^CREATE INDEX b ')" 3
     is "$(sql 'SELECT n FROM a')" 1
     run app status --exit-code && exits 0
     run "$migrate" status --exit-code --database "$url" && exits 0

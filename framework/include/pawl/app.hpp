@@ -33,6 +33,12 @@ class App {
     registry_.statement_handler(std::move(name), std::move(function));
     return *this;
   }
+  /// The same for a handler whose effect is outside of this database: a call under a lease of the
+  /// message's idempotency key (docs/effects.md).
+  App& leased_handler(std::string name, LeasedHandler handler) {
+    registry_.leased_handler(std::move(name), std::move(handler));
+    return *this;
+  }
   /// Replaces the key template for that handler.
   App& key(std::string name, KeyFunction function) {
     registry_.key(std::move(name), std::move(function));

@@ -12,14 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/lease.hpp"
 #include "pawl/message.hpp"
+#include "pawl/response.hpp"
 #include "pawl/statements.hpp"
 
 namespace pawl {
-
-/// What a handler answers: bytes to store with the idempotency key, at most
-/// `idempotency.max_response`, or nothing (docs/responses.md).
-using Response = std::optional<std::string>;
 
 /// Applies one message inside pawl's transaction. Returning commits effects, key and offset
 /// together; throwing rolls all of them back. Called on a worker thread, at most once at a time per
@@ -43,6 +41,22 @@ using BatchFunction =
 /// whether the message is a duplicate, and again when the message is tried alone. Throwing fails
 /// the message, as in HandlerFunction; threads are the same too.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
+
+/// A handler whose effect is outside of this database (docs/effects.md): one process at a time
+/// calls for a message's idempotency key, and the outcome is recorded once.
+struct LeasedHandler {
+  /// Makes the call, outside of any transaction, on a thread of its own: concurrently for different
+  /// messages, also of one partition. What it returns is the response. Throwing NotDone or
+  /// PermanentError says that nothing was done; anything else, that nobody knows.
+  std::function<Response(Lease&, const Message&)> call;
+  /// Optional: runs in the transaction that records the outcome, under the rules of
+  /// HandlerFunction. When it throws, the call is not repeated: the next attempt records the same
+  /// response.
+  std::function<void(pqxx::dbtransaction&, const Message&, const Response&)> record = nullptr;
+  /// Optional, for `on_unknown = "reconcile"`: asks the other side about an earlier attempt that is
+  /// unknown. Called as `call` is.
+  std::function<Found(Lease&, const Message&)> reconcile = nullptr;
+};
 
 /// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
@@ -110,6 +124,10 @@ class Registry {
     forget(name);
     statement_handlers_[std::move(name)] = std::move(function);
   }
+  void leased_handler(std::string name, LeasedHandler handler) {
+    forget(name);
+    leased_handlers_[std::move(name)] = std::move(handler);
+  }
   void key(std::string name, KeyFunction function) { keys_[std::move(name)] = std::move(function); }
   void on_duplicate(std::string name, DuplicateFunction function) {
     duplicates_[std::move(name)] = std::move(function);
@@ -125,6 +143,9 @@ class Registry {
   }
   [[nodiscard]] const StatementFunction* find_statement_handler(std::string_view name) const {
     return find(statement_handlers_, name);
+  }
+  [[nodiscard]] const LeasedHandler* find_leased_handler(std::string_view name) const {
+    return find(leased_handlers_, name);
   }
   [[nodiscard]] const KeyFunction* find_key(std::string_view name) const {
     return find(keys_, name);
@@ -151,11 +172,13 @@ class Registry {
     handlers_.erase(name);
     batch_handlers_.erase(name);
     statement_handlers_.erase(name);
+    leased_handlers_.erase(name);
   }
 
   Map<HandlerFunction> handlers_;
   Map<BatchFunction> batch_handlers_;
   Map<StatementFunction> statement_handlers_;
+  Map<LeasedHandler> leased_handlers_;
   Map<KeyFunction> keys_;
   Map<DuplicateFunction> duplicates_;
   std::vector<ConnectFunction> connects_;

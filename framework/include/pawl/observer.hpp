@@ -14,6 +14,8 @@ enum class Step {
   kAcquired,      ///< the register gave it to this process; offset = stored offset
   kPositioned,    ///< Kafka delivers from the stored offset on
   kFetched,       ///< a message is taken in hand
+  kLeased,        ///< the lease of its key is taken
+  kCalled,        ///< the call has ended, or none was made
   kClaimed,       ///< BEGIN and the key's insert are done
   kDuplicate,     ///< the key was there already
   kHandled,       ///< the handler returned
@@ -42,6 +44,8 @@ enum class Step {
   kDatabaseBack,  ///< after that, one could
   kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
   kKafkaBack,     ///< after that, one did
+  kRedisLost,     ///< no lease can be had from Redis; detail says why (topic empty)
+  kRedisBack,     ///< after that, one was
   kGroupAwaited,  ///< Kafka has assigned nothing for seconds; detail says what may hold it up
   kTopicRefused,  ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
   kTopicServed,   ///< after that, it serves it
@@ -96,6 +100,8 @@ enum class Warning {
   kRetentionUncertain,  ///< retention cannot ask Kafka, or read a time, and keeps more than it must
   kRetryLater,          ///< dead letters cannot be tried again by themselves now
   kOutbox,              ///< messages wait in the outbox, and the text says why
+  kLeaseLost,           ///< a call's lease was another's before its outcome could be recorded
+  kLeasesNotExtended,   ///< leases cannot be extended now; the calls under them are told to end
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -171,6 +172,59 @@ enum class RelayOutbox {
   kOff,
 };
 
+/// Where leases are kept. Outcomes are recorded in PostgreSQL in either case.
+enum class LeaseStore { kPostgres, kRedis };
+
+/// Leases of idempotency keys, for handlers whose effect is outside of the database
+/// (docs/effects.md).
+struct LeaseOptions {
+  /// With kRedis, RedisOptions say where it is.
+  LeaseStore store = LeaseStore::kPostgres;
+  /// How long the lease of a process that died, or stands still, keeps others from calling,
+  /// 2 s..1 h. One that lives extends it.
+  milliseconds time{30000};
+  /// Calls of this process at a time, each with a thread; 1..4096.
+  std::uint32_t calls = 256;
+
+  friend bool operator==(const LeaseOptions&, const LeaseOptions&) = default;
+};
+
+/// The Redis of LeaseStore::kRedis.
+struct RedisOptions {
+  /// "host:port". Empty: `sentinels` say where the master called `master` is.
+  std::string address;
+  std::vector<std::string> sentinels;
+  std::string master;
+  /// An ACL user; empty: "default", of whom an empty password means that none is asked for.
+  std::string user;
+  std::string password;
+  // The same for Sentinel.
+  std::string sentinel_user;
+  std::string sentinel_password;
+  std::uint32_t database = 0;
+  /// Also to Sentinel. Certificates are verified, with the name that they are for.
+  bool tls = false;
+  /// Whom the certificates are for; empty: the host that was connected to.
+  std::string server_name;
+  /// PEM files; empty: the system's authorities, no client certificate.
+  std::string ca_file;
+  std::string certificate;
+  std::string private_key;
+  /// Of connecting, and of an answer, 10 ms..1 min.
+  milliseconds timeout{1000};
+  /// Begins the name of every key.
+  std::string prefix = "pawl:";
+
+  friend bool operator==(const RedisOptions&, const RedisOptions&) = default;
+};
+
+/// What is done about a message of which an earlier call may have had its effect.
+enum class OnUnknown {
+  kCall,       ///< the other side knows repetitions by the lease's key
+  kReconcile,  ///< it is asked
+  kHalt,       ///< until an operator says
+};
+
 /// Messages that pawl.publish() has written (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
@@ -268,6 +322,55 @@ struct SqlResponse {
   }
 };
 
+/// A text with placeholders for a message's parts, and ${NAME} or ${file:PATH} as they were
+/// written: what they stand for is looked up when it is needed.
+struct HttpText {
+  std::string written;
+  std::string folder;  ///< where a relative PATH begins
+
+  [[nodiscard]] bool empty() const { return written.empty(); }
+  friend bool operator==(const HttpText&, const HttpText&) = default;
+};
+
+/// A leased handler without code: one HTTP request for each message (docs/effects.md).
+struct HttpOptions {
+  std::string method = "POST";
+  HttpText url;                             ///< empty: the handler has no request
+  std::map<std::string, HttpText> headers;  ///< by name
+  HttpText body;
+  /// JSON whose strings are templates; empty: `body` counts.
+  HttpText json;
+  /// The header that carries Lease::key(); empty: none does.
+  std::string key_header = "Idempotency-Key";
+  /// Statuses, as "200,201" or "2xx". The first list that names one counts, in the order success,
+  /// not_done, retry, permanent; else the first that has its class. What is in none is permanent.
+  std::string success = "2xx";
+  std::string retry = "408,409,425,429,5xx";
+  std::string permanent;
+  /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
+  /// proxies say of requests that they have passed on.
+  std::string not_done = "425,429";
+  /// Requests of this process to the host at a time; 0: as many as there are calls.
+  std::uint32_t max_calls = 0;
+  /// PEM files; empty: the system's authorities, no client certificate.
+  std::string ca_file;
+  std::string certificate;
+  std::string private_key;
+  SourceLocation where = {};
+
+  [[nodiscard]] bool empty() const { return url.empty(); }
+
+  /// Wherever they were written.
+  friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
+    const auto all = [](const HttpOptions& of) {
+      return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
+                      of.retry, of.permanent, of.not_done, of.max_calls, of.ca_file, of.certificate,
+                      of.private_key);
+    };
+    return all(one) == all(other);
+  }
+};
+
 struct HandlerOptions {
   /// Name under which C++ code registered the handler; for SQL and function handlers a label.
   std::string name;
@@ -278,6 +381,7 @@ struct HandlerOptions {
   SqlResponse response;
   /// A database function to call with the message, e.g. "app.apply_payment".
   std::string function;
+  HttpOptions http;
   /// `sql` takes many messages at once: each placeholder is an array with one element a message.
   bool batch = false;
   // Set: instead of what Options::idempotency says for all handlers.
@@ -296,6 +400,11 @@ struct HandlerOptions {
   std::string order_by = "{key}";
   /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
   std::uint32_t max_ahead = 1000;
+  // Of leased handlers:
+  OnUnknown on_unknown = OnUnknown::kCall;
+  /// For how long the other side knows repetitions: a first attempt that is unknown for longer is
+  /// treated as with OnUnknown::kHalt. Zero: for ever.
+  milliseconds remote_memory{0};
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
   /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
@@ -374,6 +483,8 @@ struct Options {
   FailureOptions failures;
   DeadLetterOptions dead_letters;
   OutboxOptions outbox;
+  LeaseOptions leases;
+  RedisOptions redis;
   AuditOptions audit;
   RetentionOptions retention;
   EngineOptions consumer;

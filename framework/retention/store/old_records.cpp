@@ -51,6 +51,20 @@ constexpr const char* kCountDiscarded = R"sql(
    WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
 )sql";
 
+constexpr const char* kLosses = R"sql(
+  WITH old AS (
+         SELECT loss_id FROM pawl.lease_losses
+          WHERE lost_at < to_timestamp($1::bigint / 1000.0)
+          ORDER BY loss_id LIMIT $2::bigint),
+       gone AS (
+         DELETE FROM pawl.lease_losses WHERE loss_id IN (SELECT loss_id FROM old)
+         RETURNING 1)
+  SELECT count(*) FROM gone
+)sql";
+
+constexpr const char* kCountLosses =
+    "SELECT count(*) FROM pawl.lease_losses WHERE lost_at < to_timestamp($1::bigint / 1000.0)";
+
 constexpr const char* kCountLetters = R"sql(
   SELECT count(*) FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
@@ -78,6 +92,12 @@ OldRecords OldRecords::skipped(const std::string& schema, ConsumerId consumer) {
 OldRecords OldRecords::discarded(const std::string& schema) {
   return {{"pawl_retention_discarded", in_schema(kDiscarded, schema)},
           {"", in_schema(kCountDiscarded, schema)},
+          std::nullopt};
+}
+
+OldRecords OldRecords::losses(const std::string& schema) {
+  return {{"pawl_retention_losses", in_schema(kLosses, schema)},
+          {"", in_schema(kCountLosses, schema)},
           std::nullopt};
 }
 

@@ -21,6 +21,8 @@ class OldRecords {
   /// Messages of the outbox that were given up; also those of which other consumers' handlers
   /// published them: the outbox is no consumer's.
   [[nodiscard]] static OldRecords discarded(const std::string& schema);
+  /// Calls that lost their lease, of all consumers.
+  [[nodiscard]] static OldRecords losses(const std::string& schema);
 
   /// Removes up to `most` of before, in one transaction whose COMMIT does not wait for the disk.
   /// Throws postgres::Error or postgres::InDoubt; may be repeated.

@@ -93,7 +93,14 @@ constexpr const char* kSweep = R"sql(
 
 constexpr const char* kCountKeys = "SELECT count(*) FROM pawl.idempotency_keys k WHERE {}";
 
+// What is left of calls goes with the keys: it is there for those who may still come.
 constexpr const char* kFinishScope = R"sql(
+  WITH calls AS (
+         DELETE FROM pawl.leases l
+          WHERE l.scope_id = $1::integer AND l.changed_at < to_timestamp($2::bigint / 1000.0)
+            AND (l.owner IS NULL OR l.lease_until < to_timestamp($2::bigint / 1000.0))
+            AND NOT EXISTS (SELECT FROM pawl.dead_letters d
+                             WHERE d.idempotency_key = l.key AND d.status IN ('dead', 'parked')))
   UPDATE pawl.idempotency_scopes SET swept_to = to_timestamp($2::bigint / 1000.0)
    WHERE scope_id = $1::integer
      AND (swept_to IS NULL OR swept_to < to_timestamp($2::bigint / 1000.0))

@@ -146,6 +146,7 @@ std::unique_ptr<testing::ChildProcess> PaymentsWorld::start(const ProgramOptions
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   testing::ChildOptions child;
   child.output = folder_.path() / (name + ".log");
+  child.environment = options.environment;
   auto process = std::make_unique<testing::ChildProcess>(PAWL_TEST_CONSUMER, arguments, child);
   // Before its main() it would die of a SIGTERM.
   process->wait_for_output("STARTED", std::chrono::seconds(60));

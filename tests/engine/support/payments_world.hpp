@@ -20,6 +20,7 @@ struct ProgramOptions {
   std::vector<std::string> arguments = {};  ///< e.g. {"--drain", "--kill", "handled:17"}
   std::string extra_config = {};            ///< TOML behind the generated config
   std::string url = {};                     ///< empty: the world's own; else e.g. a proxy's
+  std::map<std::string, std::optional<std::string>> environment = {};  ///< on top of ours
 };
 
 /// A handler of SQL whose server process dies of the message 'poison'; see

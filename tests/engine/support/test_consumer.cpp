@@ -17,6 +17,7 @@
 #include <span>
 #include <thread>
 
+#include "charge_handlers.hpp"
 #include "pawl/pawl.hpp"
 
 namespace {
@@ -66,6 +67,8 @@ class TestObserver final : public pawl::Observer {
   static bool is_rare(Step step) {
     switch (step) {
       case Step::kFetched:
+      case Step::kLeased:
+      case Step::kCalled:
       case Step::kClaimed:
       case Step::kHandled:
       case Step::kAdvancing:
@@ -397,6 +400,7 @@ pawl::Registry handlers(bool prepare, bool around) {
     if (is_poison(message))
       throw pawl::PermanentError("no retry can help");
   });
+  pawl::test::add_charge_handlers(registry);
   add_batch_handlers(registry, pay);
   add_odd_functions(registry, pay);
   registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
@@ -417,7 +421,8 @@ pawl::Registry handlers(bool prepare, bool around) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // First of all: a test may ask it to stop before it has read its arguments.
+  // First of all: a test may ask it to stop before it has read its arguments. Before main() it
+  // would die of that.
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
@@ -455,6 +460,8 @@ int main(int argc, char** argv) {
       int signal = 0;
       ::sigwait(&signals, &signal);
       consumer.stop();
+      std::printf("STOPPING\n");
+      std::fflush(stdout);
     }).detach();
     const auto result = consumer.run();
     std::printf("ENDED %d\n", static_cast<int>(result));

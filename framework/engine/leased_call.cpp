@@ -1,0 +1,144 @@
+#include "engine/leased_call.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "config/shell_word.hpp"
+#include "config/units.hpp"
+#include "handlers/handler_statement.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::engine {
+namespace {
+
+/// Another lease is asked for then.
+constexpr std::chrono::milliseconds kSoon{100};
+
+}  // namespace
+
+Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::milliseconds> unknown_for,
+                       std::chrono::milliseconds remote_memory) {
+  if (!unknown_for)
+    return Beginning::kCall;
+  switch (on_unknown) {
+    case OnUnknown::kReconcile:
+      return Beginning::kReconcile;
+    case OnUnknown::kHalt:
+      return Beginning::kHalt;
+    case OnUnknown::kCall:
+      break;
+  }
+  const bool forgotten = remote_memory.count() > 0 && *unknown_for > remote_memory;
+  return forgotten ? Beginning::kHalt : Beginning::kCall;
+}
+
+LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
+                       std::string remote_key, TopicPartition partition,
+                       const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
+                       std::shared_ptr<HeldLease> held)
+    : keeper_(keeper),
+      binding_(binding),
+      remote_key_(std::move(remote_key)),
+      partition_(std::move(partition)),
+      subject_(subject),
+      attempt_(answer.attempt),
+      unknown_for_(answer.unknown_for),
+      last_ago_(answer.last_ago),
+      held_(std::move(held)) {
+  if (answer.how != ledger::LeaseAnswer::How::kDone)
+    return;
+  outcome_ = Outcome::kDone;
+  response_ = answer.response;
+}
+
+Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) const {
+  return Lease({.key = remote_key_,
+                .attempt = attempt_,
+                .earlier_attempt_unknown = unknown_for_ && !settled_,
+                .last_attempt_ago = last_ago_,
+                .deadline = deadline,
+                .stop_token = held_->stop_token()});
+}
+
+void LeasedCall::run(const Message& message) noexcept {
+  if (outcome_ != Outcome::kNone)
+    return;
+  outcome_ = Outcome::kNotBegun;
+  try {
+    call(message);
+  } catch (const NotDone&) {
+    not_done(std::current_exception());
+  } catch (const PermanentError&) {
+    not_done(std::current_exception());
+  } catch (const UnknownOutcome&) {
+    error_ = std::current_exception();
+  } catch (const LeasePending&) {
+    error_ = std::current_exception();
+  } catch (const handlers::UnknownAnswer&) {
+    error_ = std::current_exception();
+  } catch (const std::exception& error) {
+    // Whatever it says, it is not of our servers.
+    error_ = std::make_exception_ptr(handlers::UnknownAnswer(error.what()));
+  } catch (...) {  // code's may be anything
+    error_ = std::current_exception();
+  }
+  // That is no fault of the message, nor of the other side.
+  if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
+    error_ = std::make_exception_ptr(
+        LeasePending("its call was cut off, since its lease could not be kept", kSoon));
+  }
+  keeper_.ended(*held_);
+}
+
+void LeasedCall::not_done(std::exception_ptr error) {
+  if (outcome_ == Outcome::kUnknown)
+    outcome_ = Outcome::kNotDone;
+  error_ = std::move(error);
+}
+
+void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
+  if (!keeper_.begin(*held_, deadline))
+    throw LeasePending("the lease of the key ended before the call began", kSoon);
+}
+
+/// Leaves in outcome_ what an exception means.
+void LeasedCall::call(const Message& message) {
+  const auto deadline = std::chrono::steady_clock::now() + binding_.frame.statement_timeout;
+  require_lease(deadline);
+  switch (beginning_of(binding_.on_unknown, unknown_for_, binding_.remote_memory)) {
+    case Beginning::kHalt:
+      throw UnknownOutcome(fmt::format(
+          "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
+          "other side about {}, then say so before you resume: pawl leases resolve --config FILE "
+          "{} "
+          "--not-done (or --done, or --response TEXT; pawl leases list --unknown has all of them)",
+          config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
+          remote_key_, shell_word(lease().key)));
+    case Beginning::kReconcile: {
+      auto lease = lease_for(deadline);
+      const auto found = binding_.leased->reconcile(lease, message);
+      if (found.how() == Found::How::kUnknown) {
+        throw NotDone(
+            fmt::format("{}: the other side cannot say yet whether an earlier call did anything",
+                        handlers::handler_text(binding_.label)));
+      }
+      if (found.how() == Found::How::kDone) {
+        response_ = found.response();
+        outcome_ = Outcome::kDone;
+        return;
+      }
+      settled_ = true;
+      break;
+    }
+    case Beginning::kCall:
+      break;
+  }
+  require_lease(deadline);
+  auto lease = lease_for(deadline);
+  outcome_ = Outcome::kUnknown;
+  response_ = binding_.leased->call(lease, message);
+  outcome_ = Outcome::kDone;
+}
+
+}  // namespace pawl::engine

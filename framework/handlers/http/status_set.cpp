@@ -1,0 +1,54 @@
+#include "handlers/http/status_set.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace pawl::handlers {
+
+std::optional<StatusSet> StatusSet::parse(std::string_view text) {
+  StatusSet set;
+  while (!text.empty()) {
+    auto item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    while (item.starts_with(' '))
+      item.remove_prefix(1);
+    while (item.ends_with(' '))
+      item.remove_suffix(1);
+    if (item.size() != 3 || item[0] < '1' || item[0] > '5')
+      return std::nullopt;
+    const auto hundred = static_cast<std::size_t>(item[0] - '0') * 100;
+    if (item.substr(1) == "xx") {
+      for (std::size_t i = 0; i < 100; ++i)
+        set.classes_.set(hundred + i);
+      continue;
+    }
+    if (std::isdigit(static_cast<unsigned char>(item[1])) == 0 ||
+        std::isdigit(static_cast<unsigned char>(item[2])) == 0)
+      return std::nullopt;
+    set.named_.set(hundred + static_cast<std::size_t>(item[1] - '0') * 10 +
+                   static_cast<std::size_t>(item[2] - '0'));
+  }
+  return set;
+}
+
+StatusMeaning meaning_of(long status, const StatusSets& sets) {
+  if (status < 200)
+    return StatusMeaning::kUnknown;
+  const std::array all{std::pair{&sets.success, StatusMeaning::kDone},
+                       std::pair{&sets.not_done, StatusMeaning::kNotDone},
+                       std::pair{&sets.retry, StatusMeaning::kUnknown},
+                       std::pair{&sets.permanent, StatusMeaning::kPermanent}};
+  for (const auto& [set, meaning] : all) {
+    if (set->names(status))
+      return meaning;
+  }
+  for (const auto& [set, meaning] : all) {
+    if (set->contains(status))
+      return meaning;
+  }
+  return StatusMeaning::kPermanent;
+}
+
+}  // namespace pawl::handlers

@@ -1,0 +1,277 @@
+// `leases`: calls to the outside that are in hand, or of which nobody knows how they ended.
+#include "leases/leases_command.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/json.hpp"
+#include "console/operator_change.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
+#include "leases/store/view.hpp"
+#include "message/idempotency_key.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct Arguments {
+  std::string key;
+  std::string scope;
+  std::string response;
+  std::int64_t limit = 50;
+  bool unknown = false;
+  bool lost = false;
+  bool done = false;
+  bool not_done = false;
+  bool json = false;
+};
+
+struct Site {
+  std::unique_ptr<postgres::Session> session;
+  ledger::LeaseView view;
+};
+
+Site open(const Options& options) {
+  auto session = connect_database(options);
+  const auto consumer = require_consumer(*session, options);
+  if (options.leases.store == LeaseStore::kRedis) {
+    std::cerr << "leases.store is \"redis\": what is there is not looked at. Of PostgreSQL's "
+                 "leases, and of lost ones:\n";
+  }
+  return {std::move(session), ledger::LeaseView(options.postgres.schema, consumer.id)};
+}
+
+Json describe(const ledger::LeaseRow& lease) {
+  const auto time = [](const std::optional<ledger::Instant>& instant) {
+    return instant ? Json(ledger::to_string(*instant)) : Json(nullptr);
+  };
+  return {{"scope", lease.scope},
+          {"key", lease.key},
+          {"remote_key", message::remote_key(lease.scope, lease.key)},
+          {"state", lease_state(lease)},
+          {"owner", or_null(lease.owner)},
+          {"until", time(lease.until)},
+          {"attempts", lease.attempts},
+          {"begun_at", ledger::to_string(lease.begun)},
+          {"unknown_since", time(lease.unknown_since)},
+          {"response", lease.done ? readable(lease.response) : Json(nullptr)},
+          {"resolved_by", or_null(lease.resolved_by)},
+          {"topic", lease.topic},
+          {"partition", lease.partition},
+          {"offset", lease.offset}};
+}
+
+Json describe(const ledger::LeaseLoss& loss) {
+  return {{"id", loss.id},
+          {"scope", loss.scope},
+          {"key", loss.key},
+          {"remote_key", message::remote_key(loss.scope, loss.key)},
+          {"owner", loss.owner},
+          {"attempt", loss.attempt},
+          {"returned", loss.returned},
+          {"lost_at", ledger::to_string(loss.at)},
+          {"topic", loss.topic},
+          {"partition", loss.partition},
+          {"offset", loss.offset}};
+}
+
+std::string place(const std::string& topic, std::int32_t partition, std::int64_t offset) {
+  return fmt::format("{} [{}] {}", topic, partition, offset);
+}
+
+int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Arguments& arguments) {
+  const auto found = site.view.losses(*site.session, filter, arguments.limit);
+  if (arguments.json) {
+    auto json = Json::array();
+    for (const auto& loss : found)
+      json.push_back(describe(loss));
+    std::cout << indented(json) << '\n';
+    return kDone;
+  }
+  if (found.empty()) {
+    std::cout << "no call has lost its lease\n";
+    return kDone;
+  }
+  using Align = Table::Align;
+  Table table({{"ID", Align::kRight},
+               {"LOST"},
+               {"KEY"},
+               {"ATTEMPT", Align::kRight},
+               {"THE CALL"},
+               {"BY"},
+               {"MESSAGE"},
+               {"SCOPE"},
+               {"REMOTE KEY"}});
+  for (const auto& loss : found) {
+    table.add({std::to_string(loss.id), ledger::to_string(loss.at), loss.key,
+               std::to_string(loss.attempt), loss.returned ? "returned" : "unknown", loss.owner,
+               place(loss.topic, loss.partition, loss.offset), loss.scope,
+               message::remote_key(loss.scope, loss.key)});
+  }
+  std::cout << table.text();
+  return kDone;
+}
+
+int list(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  ledger::LeaseFilter filter;
+  filter.scope = arguments.scope;
+  filter.unknown = arguments.unknown;
+  if (arguments.lost)
+    return list_losses(site, filter, arguments);
+  const auto found = site.view.list(*site.session, filter, arguments.limit);
+  if (arguments.json) {
+    auto json = Json::array();
+    for (const auto& lease : found)
+      json.push_back(describe(lease));
+    std::cout << indented(json) << '\n';
+    return kDone;
+  }
+  if (found.empty()) {
+    std::cout << (arguments.unknown ? "no call is unknown\n"
+                                    : "no call is in hand, unknown, done or waiting\n");
+    return kDone;
+  }
+  using Align = Table::Align;
+  Table table({{"KEY"},
+               {"STATE"},
+               {"ATTEMPTS", Align::kRight},
+               {"BEGUN"},
+               {"UNKNOWN SINCE"},
+               {"OWNER"},
+               {"MESSAGE"},
+               {"SCOPE"}});
+  for (const auto& lease : found) {
+    table.add({lease.key, lease_state(lease), std::to_string(lease.attempts),
+               ledger::to_string(lease.begun),
+               lease.unknown_since ? ledger::to_string(*lease.unknown_since) : "-",
+               lease.owner.empty() ? "-" : lease.owner,
+               place(lease.topic, lease.partition, lease.offset), lease.scope});
+  }
+  std::cout << table.text();
+  return kDone;
+}
+
+/// The lease of the key; throws BadCall where there is none, or more than one.
+ledger::LeaseRow find(const Site& site, const Arguments& arguments) {
+  const auto key = message::make_idempotency_key(arguments.key);
+  if (!key)
+    throw BadCall("KEY is empty, and no message has an empty key");
+  ledger::LeaseFilter filter;
+  filter.scope = arguments.scope;
+  filter.key = *key;
+  auto found = site.view.list(*site.session, filter, 2);
+  if (found.empty()) {
+    throw BadCall(
+        fmt::format("{}: no call for this key is in hand or unknown; `keys show` says whether it "
+                    "is finished",
+                    printable(arguments.key)));
+  }
+  if (found.size() > 1) {
+    throw BadCall(fmt::format("{} is in several scopes; choose one: --scope {}, or --scope {}",
+                              printable(arguments.key), printable(found[0].scope),
+                              printable(found[1].scope)));
+  }
+  return std::move(found.front());
+}
+
+int show(const Options& options, const Arguments& arguments) {
+  const auto site = open(options);
+  auto json = describe(find(site, arguments));
+  ledger::LeaseFilter filter;
+  filter.scope = json["scope"].get<std::string>();
+  filter.key = json["key"].get<std::string>();
+  auto& losses = json["losses"] = Json::array();
+  for (const auto& loss : site.view.losses(*site.session, filter, kMostEntries))
+    losses.push_back(describe(loss));
+  std::cout << (arguments.json ? indented(json) : printable_lines(indented(json))) << '\n';
+  return kDone;
+}
+
+int resolve(const Options& options, const Arguments& arguments) {
+  const bool done = arguments.done || !arguments.response.empty();
+  if (done == arguments.not_done)
+    throw BadCall("give --done or --response TEXT if the call was done, --not-done if it was not");
+  const auto site = open(options);
+  const auto lease = find(site, arguments);
+  site.view.resolve(*site.session, lease, done,
+                    arguments.response.empty() ? Response{} : Response{arguments.response});
+  std::cout << fmt::format(
+      "{}: {}. If its partition is halted: pawl partitions resume --config FILE --topic {} "
+      "--partition {}\n",
+      printable(lease.key),
+      done ? "done; the message is finished with that as soon as it is tried again"
+           : "not done; it is called for as soon as its message is tried again",
+      lease.topic, lease.partition);
+  return kDone;
+}
+
+}  // namespace
+
+std::string lease_state(const ledger::LeaseRow& lease) {
+  switch (lease.state) {
+    case ledger::LeaseState::kInHand:
+      return "calling";
+    case ledger::LeaseState::kDone:
+      return "done";
+    case ledger::LeaseState::kUnknown:
+      return "unknown";
+    case ledger::LeaseState::kWaits:
+      break;
+  }
+  return "waiting";
+}
+
+void add_leases(Command& parser, Commands& commands) {
+  auto* leases = parser.add_subcommand(
+      "leases", "Calls of leased handlers: in hand, or of which nobody knows how they ended");
+  const auto add = [&](const std::string& name, const std::string& description) {
+    auto* command = leases->add_subcommand(name, description);
+    const auto arguments = std::make_shared<Arguments>();
+    auto config = add_config_arguments(*command);
+    command->add_option("--scope", arguments->scope, "Only of this scope; else all of the consumer")
+        ->type_name("NAME");
+    return std::tuple{command, config, arguments};
+  };
+  const auto act = [&](Command* command, const auto& config, const auto& arguments, auto function) {
+    commands.set_action(
+        command, [config, arguments, function] { return function(config->load(), *arguments); });
+  };
+  {
+    const auto [command, config, arguments] = add("list", "Calls that are not finished");
+    command->add_option("--limit", arguments->limit, "At most so many")
+        ->at_most_entries()
+        ->shows_default();
+    command->add_flag("--unknown", arguments->unknown,
+                      "Only those of which nobody knows whether they were done");
+    command->add_flag("--lost", arguments->lost,
+                      "Instead, calls that ended when their lease was another's: those may have "
+                      "been done twice");
+    command->add_flag("--json", arguments->json, "For machines");
+    act(command, config, arguments, list);
+  }
+  {
+    const auto [command, config, arguments] = add("show", "One of them");
+    command->add_option("KEY", arguments->key, "The idempotency key")->required();
+    command->add_flag("--json", arguments->json, "For machines");
+    act(command, config, arguments, show);
+  }
+  {
+    const auto [command, config, arguments] =
+        add("resolve", "Say whether a call was done, once the other side was asked");
+    command->add_option("KEY", arguments->key, "The idempotency key")->required();
+    command->add_flag("--done", arguments->done, "It was; there is no response to be stored");
+    command->add_option("--response", arguments->response, "It was, with this response")
+        ->type_name("TEXT");
+    command->add_flag("--not-done", arguments->not_done, "It was not: it is to be called");
+    act(command, config, arguments, resolve);
+  }
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,301 @@
+// Processes and servers that stand still, or come back, around a call.
+#include <signal.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+
+#include "charging_world.hpp"
+#include "prelude.hpp"
+#include "process_watch.hpp"
+
+namespace {
+
+std::string event_of(const ApiCall& call) {
+  return call.headers.at("event-id");
+}
+
+void wait_for_calls(const PaymentApi& api, std::size_t calls) {
+  wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
+}
+
+/// The sessions of a PostgreSQL server that is the test's own stand still, and on demand the server
+/// too, so that no new one can be made.
+class Frozen {
+ public:
+  enum class What { kSessions, kServer };
+  Frozen(const PaymentsWorld& world, What what) {
+    if (what == What::kServer) {
+      pids_.push_back(static_cast<pid_t>(
+          world.number("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)")));
+    }
+    std::istringstream sessions(
+        world.value("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity"
+                    " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"));
+    for (pid_t pid = 0; sessions >> pid;)
+      pids_.push_back(pid);
+    for (const auto pid : pids_)
+      ::kill(pid, SIGSTOP);
+  }
+  ~Frozen() {
+    for (const auto pid : pids_)
+      ::kill(pid, SIGCONT);
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
+TEST_CASE("a process that wakes up behind its lease, before its call, does not call") {
+  PaymentApi api(false);
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.produce_one("event", 1, 0);
+  const auto frozen = charging.start({"--events", "--freeze", "leased:1"});
+  const ShowOnFailure show("frozen", *frozen);
+  wait_until_stopped(*frozen, 60s);
+  CHECK(charging.leases() == 1);
+  CHECK(api.call_count() == 0);
+  const auto next = charging.start();
+  const ShowOnFailure show_next("next", *next);
+  world.wait_until_all_processed();
+  frozen->kill(SIGCONT);
+  // It has looked at its lease, and does without the call.
+  frozen->wait_for_output("EVENT called", 60s);
+  stop_cleanly(*frozen);
+  stop_cleanly(*next);
+  CHECK(api.call_count() == 1);
+  CHECK(charging.counts() == "1 0 0");
+  CHECK(charging.leases() == 0);
+  CHECK(world.number("SELECT count(*) FROM pawl.lease_losses") == 0);
+}
+
+TEST_CASE("a call is told to end before its lease does, whatever PostgreSQL is at") {
+  PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });
+  PostgresServer server;
+  ChargingWorld charging(1, api, &server);
+  auto& world = charging.world();
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  {
+    const Frozen frozen(world, Frozen::What::kServer);
+    process->wait_for_output("EVENT called", 60s);
+  }
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 2);
+  CHECK(api.charges() == 1);
+  CHECK(charging.stored() == "1 1");
+  CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("a lease is extended over a new session when the old one stands still") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  PostgresServer server;
+  ChargingWorld charging(1, api, &server);
+  auto& world = charging.world();
+  world.set("leases.time=6s");
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  const auto until = world.value("SELECT lease_until FROM pawl.leases");
+  const auto is_extended_by = [&](const std::string& time) {
+    return world.value(fmt::format("SELECT lease_until > '{}'::timestamptz + interval '{}' FROM "
+                                   "pawl.leases",
+                                   until, time)) == "t";
+  };
+  // The session for that is there.
+  wait_until([&] { return is_extended_by("1s"); }, 60s, "the lease to be extended");
+  {
+    const Frozen frozen(world, Frozen::What::kSessions);
+    wait_until([&] { return is_extended_by("9s"); }, 60s, "the lease to be extended again");
+    api.release();
+  }
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 1);
+  CHECK(charging.finished() == 1);
+}
+
+TEST_CASE("messages that were called when their process died are called one at a time") {
+  std::atomic<bool> died{false};
+  const PaymentApi* served = nullptr;
+  std::atomic<int> beside{0};
+  PaymentApi api(true, [&](const ApiCall& call) {
+    if (!died)
+      return ApiAnswer{.stall = true};
+    if (event_of(call).starts_with("first") && served->in_hand() > 1)
+      ++beside;
+    return ApiAnswer{.delay = 100ms};
+  });
+  served = &api;
+  ChargingWorld charging(1, api);
+  charging.use("charge", "concurrency = 4\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"1s\"");
+  for (int i = 0; i < 4; ++i)
+    world.produce_one(fmt::format("first-{}", i), 1, 0);
+  {
+    const auto process = charging.start();
+    const ShowOnFailure show("killed", *process);
+    wait_for_calls(api, 4);
+    process->kill(SIGKILL);
+    process->wait(20s);
+  }
+  died = true;
+  api.release();
+  wait_until([&] { return api.in_hand() == 0; }, 60s, "the answers to the dead");
+  for (int i = 0; i < 8; ++i)
+    world.produce_one(fmt::format("later-{}", i), 1, 0);
+  world.execute("UPDATE pawl.leases SET lease_until = clock_timestamp()");
+  charging.drain();
+  CHECK(api.call_count() == 16);
+  CHECK(beside == 0);
+  CHECK(api.charges() == 12);
+  CHECK(charging.counts() == "12 0 0");
+}
+
+TEST_CASE("a retry later keeps what its call brought when PostgreSQL restarts") {
+  PaymentApi api(true, [](const ApiCall& call) {
+    return call.number == 1 ? ApiAnswer{.charge = false, .status = 500} : ApiAnswer{.stall = true};
+  });
+  PostgresServer server;
+  ChargingWorld charging(1, api, &server);
+  charging.use("charge",
+               "then = \"retry-later\"\nmax_attempts = 1\nretry_later = [\"1s\", \"1s\", \"1s\"]");
+  auto& world = charging.world();
+  world.set("leases.time=60s");
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 2);
+  server.stop(StopMode::kImmediate);
+  api.release();
+  wait_until([&] { return api.in_hand() == 0; }, 60s, "the call to end");
+  server.start();
+  wait_until([&] { return charging.stored() == "1 1"; }, 120s, "the answer to be stored");
+  CHECK(api.call_count() == 2);
+  CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL restarts") {
+  PaymentApi api(true, [](const ApiCall& call) {
+    return call.number == 1 ? ApiAnswer{.charge = false, .status = 422} : ApiAnswer{.stall = true};
+  });
+  PostgresServer server;
+  ChargingWorld charging(1, api, &server);
+  auto& world = charging.world();
+  world.use_handler(fmt::format(
+      "http = {{ url = \"{}/charges\", headers = {{ Event-Id = \"{{header:event-id}}\" }} }}\n"
+      "then = \"dead-letter\"",
+      api.url()));
+  world.produce_one("event", 1, 0);
+  charging.drain();
+  REQUIRE(world.number("SELECT count(*) FROM pawl.dead_letters") == 1);
+  const TempDir folder;
+  const auto config = folder.path() / "pawl.toml";
+  std::ofstream(config) << world.config();
+  ChildProcess replay(
+      PAWL_PROGRAM,
+      {"dlq", "replay", "--all", "--config", config.string(), "--set", "leases.time=60s"},
+      {.output = folder.path() / "replay"});
+  const ShowOnFailure show("replay", replay);
+  wait_for_calls(api, 2);
+  server.stop(StopMode::kImmediate);
+  api.release();
+  replay.wait_for_output("the call has ended, and waits to be recorded", 60s);
+  server.start();
+  // Its own session is gone, so the command goes no further than this letter.
+  replay.wait(120s);
+  CHECK(world.value("SELECT status FROM pawl.dead_letters") == "replayed");
+  CHECK(api.call_count() == 2);
+  CHECK(charging.stored() == "1 1");
+  CHECK(charging.leases() == 0);
+}
+
+TEST_CASE("status says how many calls are in hand, and of how many nobody knows what they did") {
+  PaymentApi api(true, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.use_handler(
+      fmt::format("http = {{ url = \"{}/charges\" }}\nconcurrency = 3\n"
+                  "order_by = \"{{header:event-id}}\"",
+                  api.url()));
+  world.set("leases.time=60s");
+  for (int i = 0; i < 3; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const TempDir folder;
+  const auto config = folder.path() / "pawl.toml";
+  std::ofstream(config) << world.config();
+  const auto status = [&](const std::string& more) {
+    ChildProcess child(PAWL_PROGRAM, {"status", "--config", config.string(), more},
+                       {.output = folder.path() / "status"});
+    child.wait(60s);
+    return child.output();
+  };
+  const auto process = charging.start();
+  const ShowOnFailure show("killed", *process);
+  wait_for_calls(api, 3);
+  CHECK_THAT(status("--json"), ContainsSubstring("\"in_hand\": 3"));
+  CHECK_THAT(status("--all"), ContainsSubstring("Calls: 3 in hand."));
+  process->kill(SIGKILL);
+  process->wait(20s);
+  world.execute("UPDATE pawl.leases SET lease_until = clock_timestamp() WHERE key <> 'event-0'");
+  world.execute(
+      "SELECT pawl.resolve_lease(scope_id, key, true, 'ok') FROM pawl.leases"
+      " WHERE key = 'event-1'");
+  const auto text = status("--all");
+  CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
+                       ContainsSubstring("Calls: 1 in hand; 1 done and to be recorded; 1 unknown: "
+                                         "nobody knows what they did (`leases list --unknown`)."));
+  CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// A sanitizer's own library has to be the first that is loaded.
+TEST_CASE("leases do not depend on the clocks of processes, which may be hours apart") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"1s\"");
+  world.produce_one("event", 1, 0);
+  const auto with_clock = [&](const std::string& shift) {
+    return charging.start({"--events"},
+                          {{"LD_PRELOAD", PAWL_SHIFTED_CLOCK}, {"PAWL_TEST_CLOCK_SHIFT", shift}});
+  };
+  // Whose clock is behind must not take its lease for ended, nor the other one for lasting.
+  const auto behind = with_clock("-3600");
+  const ShowOnFailure show("behind", *behind);
+  wait_for_calls(api, 1);
+  const auto until = world.value("SELECT lease_until FROM pawl.leases");
+  const auto ahead = with_clock("3600");
+  const ShowOnFailure show_ahead("ahead", *ahead);
+  behind->wait_for_output("CLOCK behind", 60s);
+  ahead->wait_for_output("CLOCK ahead", 60s);
+  // For longer than a lease lasts that is not extended.
+  wait_until(
+      [&] {
+        return world.value(fmt::format("SELECT lease_until > '{}'::timestamptz + interval '4s' "
+                                       "FROM pawl.leases",
+                                       until)) == "t";
+      },
+      60s, "the lease to be extended");
+  // The next one takes the partition over, and waits for the call.
+  behind->kill(SIGSTOP);
+  wait_until([&] { return api.call_count() == 2; }, 60s, "the next call, behind the lease");
+  CHECK(world.value("SELECT lease_until < clock_timestamp() + interval '1 minute' FROM "
+                    "pawl.leases") == "t");
+  behind->kill(SIGCONT);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(charging.finished() == 1);
+  CHECK(charging.stored() == "1 1");
+}
+#endif
