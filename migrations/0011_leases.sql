@@ -191,7 +191,7 @@ END
 $$;
 
 -- For leases that are kept elsewhere, behind the lease and before the call, in a statement of its own: free, finished
--- (the key is processed), parked (the message must wait behind an earlier one of its record key) or held (an attempt
+-- (the key is processed), parked (the message must wait behind an earlier one of its record key), held (an attempt
 -- under a lease here is not finished: leases were kept here before) or busy (a transaction records a call for the key
 -- right now). p_fence and p_record_key as in acquire_lease.
 CREATE FUNCTION pawl.look_before_call(
@@ -292,8 +292,9 @@ BEGIN
 END
 $$;
 
--- An operator says what nobody knew, and from now on no attempt of before can say otherwise: done (with its response, for the next attempt to record) or not done. Raises PW016
--- where there is nothing to be said. Returns how many attempts there were.
+-- An operator says what nobody knew: done (with its response, for the next attempt to record) or not done. From then on
+-- no attempt of before can say otherwise. Raises PW016 where there is nothing to be said. Returns how many attempts
+-- there were.
 CREATE FUNCTION pawl.resolve_lease(p_scope_id integer, p_key text, p_done boolean, p_response bytea)
 RETURNS integer
 LANGUAGE plpgsql
@@ -311,7 +312,8 @@ BEGIN
     END IF;
     UPDATE pawl.leases l
        SET owner = NULL, token = -1, lease_until = NULL, unknown_since = NULL, done = p_done,
-           response = p_response, resolved_by = session_user, resolved_at = clock_timestamp(), changed_at = clock_timestamp()
+           response = p_response, resolved_by = session_user, resolved_at = clock_timestamp(),
+           changed_at = clock_timestamp()
      WHERE l.scope_id = p_scope_id AND l.key = p_key;
     RETURN held.attempt;
 END

@@ -151,34 +151,23 @@ LeaseKeeper::Held LeaseKeeper::live() {
   return held;
 }
 
+/// While nothing is held there is nothing to do. False: it ends.
+bool LeaseKeeper::wait_for_tick() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
+  return !changed_.wait_for(lock, kTick, [this] { return ending_; });
+}
+
 void LeaseKeeper::run() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      // Nothing is extended while nothing is held.
-      changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
-      if (!ending_)
-        changed_.wait_for(lock, kTick, [this] { return ending_; });
-      if (ending_)
-        return;
-    }
+  while (wait_for_tick()) {
     if (BootClock::now() >= next_try_)
       extend(live());
   }
 }
 
 void LeaseKeeper::watch() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
-      if (!ending_)
-        changed_.wait_for(lock, kTick, [this] { return ending_; });
-      if (ending_)
-        return;
-    }
+  while (wait_for_tick())
     check_deadlines(live());
-  }
 }
 
 void LeaseKeeper::check_deadlines(const Held& held) {

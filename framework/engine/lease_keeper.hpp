@@ -89,6 +89,7 @@ class LeaseKeeper {
  private:
   using Held = std::vector<std::shared_ptr<HeldLease>>;
 
+  [[nodiscard]] bool wait_for_tick();
   void run();
   void watch();
   [[nodiscard]] Held live();

@@ -67,6 +67,20 @@ class UnplacedStep final : public LastStep {
   const ledger::IdempotencyKeys& keys_;
 };
 
+/// Another step in a message's place, as long as this lives.
+class Exchanged {
+ public:
+  Exchanged(const MessageStep*& place, const MessageStep* other)
+      : place_(place), before_(std::exchange(place, other)) {}
+  ~Exchanged() { place_ = before_; }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+
+ private:
+  const MessageStep*& place_;
+  const MessageStep* const before_;
+};
+
 /// Two views of one record of Kafka's client.
 bool same_record(const Message& one, const Message& other) {
   return one.offset() == other.offset() && one.partition() == other.partition() &&
@@ -539,24 +553,20 @@ void MessageProcessor::record_unplaced(postgres::Session& session, InHand& hand,
                                        Subject& subject) {
   const UnplacedStep unplaced(context_.keys);
   const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
-  const auto* const placed = std::exchange(hand.step, &step);
+  const Exchanged exchanged(hand.step, &step);
   try {
     record_call(session, hand, call, subject);
-    hand.step = placed;
     call.end();
   } catch (const postgres::InDoubt&) {
-    hand.step = placed;
     call.note_doubt();
     throw;
   } catch (const postgres::Error& error) {
-    hand.step = placed;
     if (!session.alive())
       throw;
     if (error.sqlstate() == postgres::kLeaseLostState)
       lose_lease(session, hand, call);
     give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
   } catch (...) {  // code's may be anything
-    hand.step = placed;
     if (session.alive())
       give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
     throw;

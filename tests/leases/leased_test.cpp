@@ -7,20 +7,12 @@
 
 namespace {
 
-std::string event_of(const ApiCall& call) {
-  return call.headers.at("event-id");
-}
-
 /// How often the API was called for this event.
 int calls_for(const PaymentApi& api, const std::string& event) {
   int count = 0;
   for (const auto& call : api.calls())
-    count += event_of(call) == event ? 1 : 0;
+    count += call.event() == event ? 1 : 0;
   return count;
-}
-
-void wait_for_calls(const PaymentApi& api, std::size_t calls) {
-  wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
 }
 
 }  // namespace
@@ -96,7 +88,7 @@ TEST_CASE("what a failed call means") {
   };
   PaymentApi api(true, [&](const ApiCall& call) {
     for (const auto& row : rows) {
-      if (event_of(call) == row.event && call.number == 1)
+      if (call.event() == row.event && call.number == 1)
         return row.first;
     }
     return ApiAnswer{};
@@ -162,7 +154,7 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
 
 TEST_CASE("of two messages with one key the second waits for the first, and gets its response") {
   PaymentApi api(false,
-                 [](const ApiCall& call) { return ApiAnswer{.stall = event_of(call) == "twice"}; });
+                 [](const ApiCall& call) { return ApiAnswer{.stall = call.event() == "twice"}; });
   ChargingWorld charging(2, api);
   charging.use("charge",
                "concurrency = 4\norder_by = \"{header:event-id}\"\nscope = \"one for both\"");

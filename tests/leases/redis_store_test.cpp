@@ -8,14 +8,6 @@
 
 namespace {
 
-std::string event_of(const ApiCall& call) {
-  return call.headers.at("event-id");
-}
-
-void wait_for_calls(const PaymentApi& api, std::size_t calls) {
-  wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
-}
-
 /// `where`: of [redis], as it is set on the command line.
 void use_redis(ChargingWorld& charging, const std::vector<std::string>& where) {
   charging.world().set("leases.store=redis");
@@ -56,8 +48,8 @@ std::size_t holders(const RedisServer& redis) {
 TEST_CASE("leases in Redis: each message is called once, and its state is there for others") {
   RedisServer redis;
   PaymentApi api(false, [](const ApiCall& call) {
-    return ApiAnswer{.charge = event_of(call) != "refused",
-                     .status = event_of(call) == "refused" ? 422 : 200};
+    return ApiAnswer{.charge = call.event() != "refused",
+                     .status = call.event() == "refused" ? 422 : 200};
   });
   ChargingWorld charging(2, api);
   use_redis(charging, redis);
@@ -78,7 +70,7 @@ TEST_CASE("leases in Redis: each message is called once, and its state is there 
 TEST_CASE("leases in Redis: of two messages with one key the second waits for the first") {
   RedisServer redis;
   PaymentApi api(false,
-                 [](const ApiCall& call) { return ApiAnswer{.stall = event_of(call) == "twice"}; });
+                 [](const ApiCall& call) { return ApiAnswer{.stall = call.event() == "twice"}; });
   ChargingWorld charging(2, api);
   use_redis(charging, redis);
   charging.use("charge",

@@ -11,14 +11,6 @@
 
 namespace {
 
-std::string event_of(const ApiCall& call) {
-  return call.headers.at("event-id");
-}
-
-void wait_for_calls(const PaymentApi& api, std::size_t calls) {
-  wait_until([&] { return api.call_count() >= calls; }, 60s, fmt::format("{} calls", calls));
-}
-
 /// The sessions of a PostgreSQL server that is the test's own stand still, and on demand the server
 /// too, so that no new one can be made.
 class Frozen {
@@ -131,7 +123,7 @@ TEST_CASE("messages that were called when their process died are called one at a
   PaymentApi api(true, [&](const ApiCall& call) {
     if (!died)
       return ApiAnswer{.stall = true};
-    if (event_of(call).starts_with("first") && served->in_hand() > 1)
+    if (call.event().starts_with("first") && served->in_hand() > 1)
       ++beside;
     return ApiAnswer{.delay = 100ms};
   });

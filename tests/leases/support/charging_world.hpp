@@ -13,6 +13,12 @@
 
 namespace pawl::test {
 
+/// Until so many have come.
+inline void wait_for_calls(const PaymentApi& api, std::size_t calls) {
+  testing::wait_until([&] { return api.call_count() >= calls; }, std::chrono::seconds(60),
+                      fmt::format("{} calls", calls));
+}
+
 /// Payments in Kafka that a leased handler charges at an API.
 class ChargingWorld {
  public:

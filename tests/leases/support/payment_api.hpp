@@ -26,6 +26,7 @@ struct ApiCall {
     const auto found = headers.find("idempotency-key");
     return found == headers.end() ? "" : found->second;
   }
+  [[nodiscard]] const std::string& event() const { return headers.at("event-id"); }
 };
 
 /// What becomes of it.
