@@ -68,4 +68,8 @@ std::vector<PartitionSnapshot> Consumer::partitions() const {
   return impl_->supervisor.partitions();
 }
 
+std::chrono::milliseconds Consumer::silent_for() const {
+  return impl_->supervisor.silent_for();
+}
+
 }  // namespace pawl

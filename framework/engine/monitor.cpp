@@ -23,8 +23,10 @@ constexpr milliseconds kCallGrace{10000};
 }  // namespace
 
 Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
-                 const Hands& hands)
-    : context_(context), workers_(workers), hands_(hands), thread_([this] { run(); }) {}
+                 const Hands& hands, Pulse& pulse)
+    : context_(context), workers_(workers), hands_(hands), pulse_(pulse), thread_([this] {
+        run();
+      }) {}
 
 Monitor::~Monitor() {
   stopping_ = true;
@@ -34,17 +36,20 @@ Monitor::~Monitor() {
 }
 
 void Monitor::run() {
+  const Pulse::Beating beating(pulse_);
   Clock::time_point next_topics{};
   Clock::time_point next_ends{};
   while (true) {
     const bool in_doubt = context_.requests.wait_for_doubt(kTick);
     if (stopping_)
       return;
+    pulse_.beat();
     const auto now = Clock::now();
     try {
       if (in_doubt || now >= next_topics) {
         next_topics = now + context_.options.kafka.topic_check_interval;
         check_topics();
+        pulse_.beat();
       }
       if (now >= next_ends) {
         next_ends = now + kLogEndInterval;
@@ -54,6 +59,7 @@ void Monitor::run() {
       // The next round asks again.
       context_.kafka_reachable.failed(error.what());
     }
+    pulse_.beat();
     check_calls();
   }
 }

@@ -13,6 +13,7 @@
 
 #include "engine/context.hpp"
 #include "engine/hands.hpp"
+#include "engine/pulse.hpp"
 #include "engine/worker.hpp"
 
 namespace pawl::engine {
@@ -22,8 +23,8 @@ namespace pawl::engine {
 /// that hold locks we wait for. Owned by the supervisor; stops in its destructor.
 class Monitor {
  public:
-  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
-          const Hands& hands);
+  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers, const Hands& hands,
+          Pulse& pulse);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
@@ -45,6 +46,7 @@ class Monitor {
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
   const Hands& hands_;
+  Pulse& pulse_;
   std::set<std::string> refused_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
   /// The calls whose connection was given up, by when they began: told once each.

@@ -70,6 +70,13 @@ std::vector<PartitionSnapshot> Supervisor::partitions() const {
   return result;
 }
 
+std::chrono::milliseconds Supervisor::silent_for() const {
+  // The monitor begins earlier and ends later: what it waits for then is bounded by others.
+  if (group_pulse_.rests())
+    return milliseconds(0);
+  return std::max(group_pulse_.silent_for(), monitor_pulse_.silent_for());
+}
+
 void Supervisor::stop() {
   stop_ = true;
   const std::scoped_lock lock(stop_mutex_);
@@ -208,7 +215,7 @@ void Supervisor::start_workers() {
     workers_.push_back(std::make_unique<Worker>(*context_));
     load_[workers_.back().get()] = 0;
   }
-  monitor_ = std::make_unique<Monitor>(*context_, workers_, *hands_);
+  monitor_ = std::make_unique<Monitor>(*context_, workers_, *hands_, monitor_pulse_);
   for (const auto& make : make_tasks_) {
     if (auto task = make(*context_))
       tasks_.push_back(std::move(task));
@@ -223,9 +230,11 @@ void Supervisor::loop() {
     for (const auto partition : options_.kafka.manual_partitions)
       manual.push_back({topic, partition});
   }
+  const Pulse::Beating beating(group_pulse_);
   membership_->start(router_.topics(), manual);
   say_awaited_at_ = Clock::now() + kGroupPatience;
   while (!stop_ && !fatal_) {
+    group_pulse_.beat();
     membership_->poll(kPoll);
     finish_revocation();
     serve_requests();

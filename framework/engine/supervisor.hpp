@@ -17,6 +17,7 @@
 #include "engine/hands.hpp"
 #include "engine/monitor.hpp"
 #include "engine/observers.hpp"
+#include "engine/pulse.hpp"
 #include "engine/worker.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
@@ -39,6 +40,7 @@ class Supervisor final : private kafka::MembershipListener {
   RunResult run();
   void stop();                                                      ///< from any thread
   [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;  ///< from any thread
+  [[nodiscard]] std::chrono::milliseconds silent_for() const;       ///< from any thread
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -85,6 +87,8 @@ class Supervisor final : private kafka::MembershipListener {
   Reachability kafka_reachable_{observers_, Step::kKafkaLost, Step::kKafkaBack};
   std::unique_ptr<kafka::Client> client_;
   StatusBoard board_;
+  Pulse group_pulse_;  ///< rests before the first round and after the last
+  Pulse monitor_pulse_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<kafka::Membership> membership_;
   /// Outlives the workers' partitions; what it still runs then nobody waits for.

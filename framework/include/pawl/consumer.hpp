@@ -65,6 +65,13 @@ class Consumer {
   /// time.
   [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;
 
+  /// Since when the slower of the consumer's two watching threads has made no round: that which
+  /// talks to the group, and that which looks after handlers' calls and the logs' ends. Below a
+  /// second while all is well. Servers that do not answer make it some seconds and a halted
+  /// partition nothing, so that a minute says that the process is stuck. Zero while run() connects,
+  /// ends in order, or is not running. From any thread, at any time.
+  [[nodiscard]] std::chrono::milliseconds silent_for() const;
+
   struct Impl;
 
  private:
