@@ -5,12 +5,16 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
+#include <vector>
 
 #include "audit/audit_command.hpp"
 #include "cli/commands.hpp"
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
+#include "console/command_tree.hpp"
 #include "dead_letters/commands.hpp"
 #include "kafka/handles.hpp"
 #include "leases/leases_command.hpp"
@@ -78,11 +82,31 @@ int parse_and_run(CLI::App& root, const cli::Commands& commands, int argc, char*
   return (*action)();
 }
 
+/// Texts that are made of the command line itself. Added last: they speak of all the others.
+void add_texts(CLI::App& root, cli::Command& program, cli::Commands& commands) {
+  auto* completion =
+      program.add_subcommand("completion", "Print what completes commands in a shell");
+  const auto add = [&](const char* shell, const char* description, auto text_of) {
+    auto* command = completion->add_subcommand(shell, description);
+    commands.set_action(command, [&root, text_of] {
+      std::cout << text_of(cli::tree_of(root));
+      return cli::kDone;
+    });
+  };
+  add("bash", "For bash: source <(pawl completion bash)", cli::bash_completion);
+  add("zsh", "For zsh: source <(pawl completion zsh)", cli::zsh_completion);
+  auto* manual = program.add_subcommand("manual", "Print the manual page: pawl manual | man -l -");
+  commands.set_action(manual, [&root] {
+    std::cout << cli::manual_page(cli::tree_of(root), fmt::format("pawl {}", cli::pawl_version()));
+    return cli::kDone;
+  });
+}
+
 std::string explain(const postgres::Error& error) {
   if (error.failure() == postgres::FailureClass::kProgram) {
     return fmt::format(
         "PostgreSQL: {} (SQLSTATE {}); `check` names missing tables and rights, "
-        "`scripts/migrate grants` prints the rights that a role needs",
+        "`pawl migrate grants` prints the rights that a role needs",
         error.what(), error.sqlstate());
   }
   return fmt::format(
@@ -102,12 +126,16 @@ int App::main(int argc, char** argv) {
     return code;
   };
   try {
-    cli::Commands commands({name_, registry_});
+    std::error_code unknown;
+    const auto path = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    cli::Commands commands({name_, registry_, unknown ? argv[0] : path.string(),
+                            std::vector<std::string>(argv, argv + argc)});
     CLI::App root{"Applies each Kafka message to PostgreSQL exactly once in effect.", name_};
     root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()));
     cli::Command program(root);
     cli::add_run(program, commands);
     cli::add_relay(program, commands);
+    cli::add_migrate(program, commands);
     cli::add_check(program, commands);
     cli::add_config(program, commands);
     cli::add_status(program, commands);
@@ -124,6 +152,7 @@ int App::main(int argc, char** argv) {
     // Set last: subcommands would inherit it.
     root.footer(fmt::format(kBegin, name_) + '\n' + kExitCodes);
     root.get_subcommand("run")->footer(kExitCodes);
+    add_texts(root, program, commands);
     return parse_and_run(root, commands, argc, argv);
   } catch (const ConfigErrors& errors) {
     for (const auto& problem : errors.problems())

@@ -272,7 +272,7 @@ bool Check::check_schema(postgres::Session& session) {
     if (missing.empty() || error.failure() != postgres::FailureClass::kProgram)
       findings_.wrong(
           fmt::format("the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
-                      "scripts/migrate grants",
+                      "pawl migrate grants",
                       schema, error.what(), error.sqlstate()));
     return false;
   }

@@ -3,12 +3,15 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/reload.hpp"
+#include "cli/service.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/config_arguments.hpp"
@@ -38,7 +41,13 @@ void refuse_other_schema(const Options& options) {
   ledger::require_schema(*session, options.postgres.schema);
 }
 
-int relay(const Program& program, const Options& options, bool drain) {
+struct Ended {
+  int code = kDone;
+  bool anew = false;  ///< by a reload
+};
+
+Ended relay_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
+                 const std::function<Options()>& read, bool drain) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);
@@ -49,12 +58,32 @@ int relay(const Program& program, const Options& options, bool drain) {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
-  const StopSignals signals([&](int signal) {
-    log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
+  bool anew = false;  // guarded by mutex, as stopped
+  const auto stop = [&](bool and_begin_anew) {
     const std::scoped_lock lock(mutex);
     stopped = true;
+    anew = and_begin_anew;
     changed.notify_all();
-  });
+  };
+  // The relay's threads end the process when they hang; this one only waits.
+  Service service(manager, {[] { return std::chrono::milliseconds{0}; },
+                            [] { return std::string("publishing the outbox"); }});
+  const StopSignals signals(
+      [&](int signal) {
+        log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
+        service.stopping();
+        stop(false);
+      },
+      [&] {
+        if (const auto problem = reload_problem([&] { (void)read(); })) {
+          log->not_reloaded(*problem);
+          return false;
+        }
+        log->reloading();
+        service.reloading();
+        stop(true);
+        return true;
+      });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)
@@ -82,7 +111,17 @@ int relay(const Program& program, const Options& options, bool drain) {
     }
   }
   log->relayed(drained);
-  return end_with(kDone, alerts);
+  const std::scoped_lock lock(mutex);
+  return {end_with(kDone, alerts), anew && !drained};
+}
+
+int relay(const Program& program, const std::function<Options()>& read, bool drain) {
+  const auto options = read();
+  const auto manager = ops::ServiceManager::of_environment();
+  const auto ended = relay_once(program, manager, options, read, drain);
+  if (!ended.anew)
+    return ended.code;
+  throw FatalError(begin_anew(program, manager));
 }
 
 }  // namespace
@@ -94,7 +133,7 @@ void add_relay(Command& parser, Commands& commands) {
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain, "End once nothing waits");
   commands.set_action(command, [&commands, config, drain] {
-    return relay(commands.program(), config->load_to_relay(), *drain);
+    return relay(commands.program(), [config] { return config->load_to_relay(); }, *drain);
   });
 }
 

@@ -39,7 +39,7 @@ std::string rights_text(std::vector<std::string> rights) {
 
 std::string grants_command(const std::string& role, const std::string& schema, bool relay,
                            const GrantingRole& by) {
-  std::string command = "scripts/migrate grants";
+  std::string command = "pawl migrate grants";
   if (relay)
     command += " --relay";
   command += " --role " + shell_word(role);

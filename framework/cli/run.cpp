@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <functional>
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/reload.hpp"
+#include "cli/service.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
@@ -26,7 +31,28 @@ std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& 
   }
 }
 
-int run(const Program& program, const Options& options) {
+/// What `systemctl status` shows.
+std::string line_of(const std::vector<PartitionSnapshot>& partitions) {
+  const auto count = [&](auto what) {
+    return std::count_if(partitions.begin(), partitions.end(), what);
+  };
+  const auto halted = count([](const PartitionSnapshot& p) { return p.halted; });
+  const auto paused = count([](const PartitionSnapshot& p) { return p.paused; });
+  auto line = fmt::format("{} partitions", partitions.size());
+  if (halted > 0)
+    line += fmt::format(", {} HALTED", halted);
+  if (paused > 0)
+    line += fmt::format(", {} paused", paused);
+  return line;
+}
+
+struct Ended {
+  int code = kDone;
+  bool anew = false;  ///< by a reload
+};
+
+Ended run_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
+               const std::function<Options()>& read) {
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);
@@ -34,25 +60,53 @@ int run(const Program& program, const Options& options) {
   if (alerts)
     observers.push_back(alerts);
   const auto consumer = make_consumer(options, program.registry, std::move(observers));
-  const StopSignals signals([&](int signal) {
-    log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
-    consumer->stop();
-  });
+  std::atomic<bool> anew{false};
+  Service service(manager, {[&] { return consumer->silent_for(); },
+                            [&] { return line_of(consumer->partitions()); }});
+  const StopSignals signals(
+      [&](int signal) {
+        anew = false;
+        log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
+        service.stopping();
+        consumer->stop();
+      },
+      [&] {
+        const auto problem =
+            reload_problem([&] { (void)make_consumer(read(), program.registry, {}); });
+        if (problem) {
+          log->not_reloaded(*problem);
+          return false;
+        }
+        anew = true;
+        log->reloading();
+        service.reloading();
+        consumer->stop();
+        return true;
+      });
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
                 program.registry, *consumer);
   try {
     const auto result = consumer->run();
     log->ended(result);
-    return end_with(static_cast<int>(result), alerts);
+    return {end_with(static_cast<int>(result), alerts), anew};
   } catch (const FatalError& error) {
     log->failed(error.what());
-    return end_with(static_cast<int>(RunResult::kFatal), alerts);
+    return {end_with(static_cast<int>(RunResult::kFatal), alerts)};
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.
     log->failed(fmt::format("unexpected: {}; ending now, please report this", error.what()));
     ::_exit(kFailed);
   }
+}
+
+int run(const Program& program, const std::function<Options()>& read) {
+  const auto options = read();
+  const auto manager = ops::ServiceManager::of_environment();
+  const auto ended = run_once(program, manager, options, read);
+  if (!ended.anew)
+    return ended.code;
+  throw FatalError(begin_anew(program, manager));
 }
 
 }  // namespace
@@ -64,9 +118,11 @@ void add_run(Command& parser, Commands& commands) {
   command->add_flag("--drain", *drain,
                     "End once every partition has reached the end it had at start");
   commands.set_action(command, [&commands, config, drain] {
-    auto options = config->load();
-    options.consumer.drain = options.consumer.drain || *drain;
-    return run(commands.program(), options);
+    return run(commands.program(), [config, drain] {
+      auto options = config->load();
+      options.consumer.drain = options.consumer.drain || *drain;
+      return options;
+    });
   });
 }
 

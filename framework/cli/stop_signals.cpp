@@ -13,24 +13,28 @@
 namespace pawl::cli {
 namespace {
 
-sigset_t stop_set() {
+sigset_t signals_of(StopSignals::Reload reload) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (reload == StopSignals::Reload::kYes)
+    sigaddset(&set, SIGHUP);
   return set;
 }
 
 }  // namespace
 
-void StopSignals::block() {
-  const auto set = stop_set();
+void StopSignals::block(Reload reload) {
+  const auto set = signals_of(reload);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-StopSignals::StopSignals(std::function<void(int)> stop) : stop_(std::move(stop)) {
-  block();
-  const auto set = stop_set();
+StopSignals::StopSignals(std::function<void(int)> stop, std::function<bool()> reload)
+    : stop_(std::move(stop)), reload_(std::move(reload)) {
+  const auto which = reload_ ? Reload::kYes : Reload::kNo;
+  block(which);
+  const auto set = signals_of(which);
   signals_ = ::signalfd(-1, &set, SFD_CLOEXEC);
   end_ = ::eventfd(0, EFD_CLOEXEC);
   if (signals_ < 0 || end_ < 0) {
@@ -49,6 +53,7 @@ StopSignals::~StopSignals() {
 
 void StopSignals::serve() {
   bool stopping = false;
+  bool reloading = false;
   std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {end_, POLLIN, 0}}};
   while (true) {
     if (::poll(watched.data(), watched.size(), -1) < 0)
@@ -59,6 +64,10 @@ void StopSignals::serve() {
     if (::read(signals_, &info, sizeof info) != sizeof info)
       continue;
     const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGHUP) {
+      reloading = reloading || stopping || reload_();
+      continue;
+    }
     if (stopping)
       ::_exit(128 + signal);
     stopping = true;

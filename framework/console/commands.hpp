@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "console/command.hpp"
 #include "pawl/handler.hpp"
@@ -18,10 +19,13 @@ enum ExitCode : int {
   kNeedsSomebody = 3,  ///< `status --exit-code`: it could look, and something needs a person
 };
 
-/// The program that the commands belong to: its name on the command line, and its handlers.
+/// The program that the commands belong to: its name on the command line, its handlers, and how it
+/// was begun.
 struct Program {
   std::string name;
   const Registry& registry;
+  std::string path;                    ///< of its file
+  std::vector<std::string> arguments;  ///< as it got them, argv[0] included
 };
 
 /// The subcommands being set up. Each add_...() hangs its subcommand into a parser and stores what

@@ -95,7 +95,7 @@ void change_register(const TopicPartition& partition, const std::function<void()
               ? "another session holds the row: see pg_stat_activity, and end the session of a "
                 "stopped process with pg_terminate_backend"
           : error.failure() == FailureClass::kProgram
-              ? "the role lacks a right that `scripts/migrate grants` names"
+              ? "the role lacks a right that `pawl migrate grants` names"
               : "correct that and repeat the command"));
     }
   }

@@ -74,13 +74,13 @@ void require_schema(postgres::Session& session, const std::string& schema) {
         "cannot "
         "serve; use that build, or make the schema anew, which forgets offsets, idempotency keys "
         "and dead letters. This changes nothing and prints the command for that: "
-        "scripts/migrate up --schema {} --database URL",
+        "pawl migrate up --schema {} --database URL",
         schema, schema));
   }
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
         "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "
-        "run: scripts/migrate up --database URL",
+        "run: pawl migrate up --config FILE",
         version, schema, kOldestSchema, kNewestSchema));
   }
   if (version > kNewestSchema) {

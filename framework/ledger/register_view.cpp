@@ -43,7 +43,7 @@ constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_ident
 constexpr const char* kSchemaOwner =
     "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1";
 
-// What a consumer does with the tables (scripts/migrate grants prints the same as GRANTs).
+// What a consumer does with the tables (pawl migrate grants prints the same as GRANTs).
 // $2 consumes, $3 relays the outbox, $4 looks how long its messages wait.
 constexpr const char* kMissingRights = R"sql(
   SELECT format('%s on pawl.%s', needed.privilege, needed.name)

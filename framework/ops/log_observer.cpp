@@ -143,6 +143,17 @@ void LogObserver::stopping(const std::string& signal) {
       fmt::format("{}: finishing what is in hand; a second signal ends at once", signal));
 }
 
+void LogObserver::reloading() {
+  say(spdlog::level::info, "reloading",
+      "SIGHUP: the configuration is good; finishing what is in hand, and beginning anew with it");
+}
+
+void LogObserver::not_reloaded(const std::string& problem) {
+  say(spdlog::level::err, "not_reloaded",
+      fmt::format("SIGHUP: going on as before, since the configuration cannot be used: {}",
+                  problem));
+}
+
 void LogObserver::ended(RunResult result) {
   ticker_.stop();
   report_held(Clock::now(), true);

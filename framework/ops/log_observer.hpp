@@ -42,6 +42,9 @@ class LogObserver final : public Observer {
   /// The end of such a one; `drained`: since nothing waits any more.
   void relayed(bool drained);
   void stopping(const std::string& signal);
+  /// The configuration was read again, and the process begins anew with it, or goes on as it is.
+  void reloading();
+  void not_reloaded(const std::string& problem);
   void ended(RunResult result);
   void failed(const std::string& reason);
 

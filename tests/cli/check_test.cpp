@@ -117,7 +117,7 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.consumer_topics, pawl.consumers, ") &&
                               ContainsSubstring("DELETE on pawl.dead_letters, ") &&
-                              ContainsSubstring(". This gives them: scripts/migrate grants ") &&
+                              ContainsSubstring(". This gives them: pawl migrate grants ") &&
                               ContainsSubstring("--role " + role + " | psql -h "));
   // One finding for all of them, and the handler's.
   CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
@@ -154,7 +154,7 @@ TEST_CASE("check names the migration command when the schema is missing, and sti
   const auto outcome = site.run({"check"});
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out,
-             ContainsSubstring("scripts/migrate up") && ContainsSubstring("topic " + site.topic));
+             ContainsSubstring("pawl migrate up --config FILE") && ContainsSubstring("topic " + site.topic));
 }
 
 TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say what to do") {
@@ -169,7 +169,7 @@ TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say
   const auto require_told = [](const std::string& text) {
     CHECK_THAT(text, ContainsSubstring("by a build of pawl from before 0.1.0") &&
                          ContainsSubstring("use that build") &&
-                         ContainsSubstring("scripts/migrate up --schema pawl --database URL"));
+                         ContainsSubstring("pawl migrate up --schema pawl --database URL"));
   };
   const auto checked = site.run({"check"});
   CHECK(checked.code == 1);

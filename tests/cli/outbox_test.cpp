@@ -34,7 +34,7 @@ TEST_CASE("a role with the rights of a relay relays and retries, with a configur
   CHECK(lacking.code == 1);
   // One finding, and one command that can be pasted.
   CHECK_THAT(lacking.out,
-             ContainsSubstring("scripts/migrate grants --relay --role " + role + " | psql -h ") &&
+             ContainsSubstring("pawl migrate grants --relay --role " + role + " | psql -h ") &&
                  ContainsSubstring(" -U postgres -d ") &&
                  ContainsSubstring("EXECUTE on function pawl.") &&
                  ContainsSubstring("1 thing is wrong"));
