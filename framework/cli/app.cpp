@@ -42,6 +42,8 @@ constexpr const char* kExitCodes =
     "  4         run --drain: at the end, but a partition is halted, or paused before its end\n"
     "  5         run: stopped, but what was in hand was abandoned after shutdown_timeout;\n"
     "            safe, it runs again\n"
+    "  6         run: a handler did not return, and could not be interrupted; safe, its\n"
+    "            message runs again\n"
     "  130, 143  run: a second SIGINT or SIGTERM ended it at once; safe as well\n";
 
 /// The innermost subcommand that the command line named, and its words.

@@ -172,7 +172,7 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
              "the message runs again elsewhere",
              waited.count() / 1000),
          call.partition);
-    std::_Exit(static_cast<int>(RunResult::kShutdownTimeout));
+    std::_Exit(static_cast<int>(RunResult::kHung));
   }
   if (waited <= limit)
     return;

@@ -80,6 +80,8 @@ const char* meaning(RunResult result) {
       return "drained, but not to the end";
     case RunResult::kShutdownTimeout:
       return "stopped, what was in hand was abandoned and runs again";
+    case RunResult::kHung:
+      return "ended, since a handler did not return";
   }
   return "ended";
 }

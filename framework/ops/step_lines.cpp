@@ -7,10 +7,10 @@ namespace {
 
 std::string acquired_text(const Event& event) {
   if (!event.detail.empty())
-    return fmt::format("{}: goes on behind stored offset {}", event.detail, event.offset);
+    return fmt::format("{}: resuming at offset {}", event.detail, event.offset + 1);
   if (event.offset < 0)
     return "assigned, nothing is processed yet: begins at offset 0";
-  return fmt::format("assigned, goes on behind stored offset {}", event.offset);
+  return fmt::format("assigned, resuming at offset {}", event.offset + 1);
 }
 
 std::string text_of(const Event& event) {
@@ -33,7 +33,7 @@ std::string text_of(const Event& event) {
     case Step::kAcquired:
       return acquired_text(event);
     case Step::kRevoked:
-      return fmt::format("taken away behind offset {}", event.offset);
+      return fmt::format("revoked, stored offset {}", event.offset);
     case Step::kPaused:
       return fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ",
                          event.detail);

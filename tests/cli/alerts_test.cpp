@@ -402,8 +402,7 @@ TEST_CASE("a halt whose cause is gone is said to have ended") {
   const auto child = site.start({"--set", "failures.program_error_retry=500ms"});
   child->wait_for_output("HALTED", kDeadline);
   site.sql("ALTER TABLE ledger RENAME COLUMN sum TO amount");
-  child->wait_for_output("the cause of its halt is gone: goes on behind stored offset 0",
-                         kDeadline);
+  child->wait_for_output("the cause of its halt is gone: resuming at offset 1", kDeadline);
   site.wait_for_stored(0, 4);
   stop(*child);
 }

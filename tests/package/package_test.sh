@@ -27,11 +27,38 @@ quietly cmake --install "$build" --prefix "$work/first"
 mv -- "$work/first" "$work/prefix"
 prefix="$work/prefix"
 share="$prefix/share/pawl"
-for file in bin/pawl include/pawl/pawl.hpp share/pawl/scripts/migrate share/pawl/conf/reference.toml \
-    share/pawl/migrations/0001_schema.sql; do
+for file in bin/pawl bin/pawl-migrate include/pawl/pawl.hpp share/pawl/scripts/migrate share/pawl/conf/reference.toml \
+    share/pawl/migrations/0001_schema.sql share/man/man1/pawl.1 share/man/man1/pawl-migrate.1 \
+    share/bash-completion/completions/pawl share/zsh/vendor-completions/_pawl lib/systemd/system/pawl@.service; do
     [[ -e $prefix/$file ]] || fail "$file is not installed"
 done
 "$prefix/bin/pawl" version
+
+# ---- what comes with the program -----------------------------------------------------------------
+
+completed() { # WORDS...: what bash makes of the last of them
+    bash -euc 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pawl; echo "${COMPREPLY[*]}"' \
+        completed "$prefix/share/bash-completion/completions/pawl" "$@"
+}
+[[ $(completed pawl dlq rep) == replay ]] || fail "bash completes pawl dlq rep as: $(completed pawl dlq rep)"
+[[ " $(completed pawl migrate up --) " == *' --lock-timeout '* ]] || fail "bash completes no option of migrate up"
+[[ $(cd -- "$root" && completed pawl run --config READ) == README.md ]] || fail "bash completes no file"
+! command -v zsh >/dev/null || zsh -n "$prefix/share/zsh/vendor-completions/_pawl" || fail "zsh cannot read its completion"
+if command -v groff >/dev/null; then
+    for page in "$prefix"/share/man/man1/*; do
+        [[ ! $(groff -man -ww -z "$page" 2>&1) ]] || fail "$page: $(groff -man -ww -z "$page" 2>&1)"
+    done
+fi
+if command -v systemd-analyze >/dev/null; then
+    mkdir -- "$work/unit"
+    sed -e "s|/usr/bin/pawl|$(command -v true)|" -e '/^\(User\|Group\)=/d' "$prefix/lib/systemd/system/pawl@.service" \
+        >"$work/unit/pawl@payments.service"
+    quietly systemd-analyze verify --man=no "$work/unit/pawl@payments.service"
+fi
+# The configuration in the Kubernetes manifest is one.
+awk '/^  pawl.toml: \|/ { on = 1; next } /^---/ { on = 0 } on { sub(/^    /, ""); print }' \
+    "$root/packaging/kubernetes/pawl.yaml" >"$work/kubernetes.toml"
+POD_NAME=pawl-payments-0 quietly "$prefix/bin/pawl" config show --config "$work/kubernetes.toml"
 
 mkdir -- "$work/outside"
 block main.cpp >"$work/outside/main.cpp"

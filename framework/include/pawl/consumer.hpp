@@ -20,6 +20,8 @@ enum class RunResult {
   kFatal = 1,             ///< FatalError; what() was logged
   kHaltedPartitions = 4,  ///< --drain: a partition is halted, or paused before its end
   kShutdownTimeout = 5,   ///< stopped, but something in hand was abandoned (safe: it runs again)
+  kHung =
+      6,  ///< a handler did not return and could not be interrupted (safe: its message runs again)
 };
 
 /// Where this process stands with a partition that Kafka has assigned to it. What is not known
