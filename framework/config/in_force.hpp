@@ -16,8 +16,9 @@ struct OptionInForce {
   std::string option;  ///< "kafka.group", "kafka.librdkafka.client.id", "handler[0].then"
   /// With "***" for what may be secret, and ${...} as it was written.
   Node value;
-  std::string from;       ///< "default", "conf/payments.toml:12" or "--set kafka.group=..."
-  std::string inherited;  ///< of a handler that says nothing itself: what counts, "failures.then"
+  std::string from;  ///< "default", "conf/payments.toml:12" or "--set kafka.group=..."
+  std::string
+      inherited;  ///< of a handler that says nothing itself: what counts, "failures.on_failure"
 };
 
 /// Every option in the order of the table, then those of each handler. `findings`: of reading them.

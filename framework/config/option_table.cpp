@@ -110,6 +110,9 @@ constexpr ChoiceField handler_choice(std::span<const Word> words) {
 /// [handler_defaults] are fields of the handler at hand.
 constexpr HandlersOwn kOwnDefault{[](Settings&) {}, [](Settings&) {}};
 
+constexpr std::array<std::string_view, 1> kOnFailureOld{"then"};
+constexpr std::array<std::string_view, 1> kUnmatchedOld{"consumer.unmatched"};
+
 constexpr HandlersOwn kOwnFailures{
     [](Settings& settings) { settings.handler.failures = settings.options.failures; },
     [](Settings& settings) {
@@ -351,34 +354,44 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
 
     // [failures]
     {.section = "failures",
-     .name = "then",
-     .field = choice<&Options::failures, &FailureOptions::then>(kPolicies),
+     .name = "on_failure",
+     .field = choice<&Options::failures, &FailureOptions::on_failure>(kPolicies),
      .meaning =
          "What happens to a message that cannot be applied: [policies](failures.md#policies).",
      .example = R"("park")",
-     .own = &kOwnFailures},
+     .own = &kOwnFailures,
+     .deprecated = kOnFailureOld},
+
+    {.section = "failures",
+     .name = "unmatched",
+     .field = choice<&Options::consumer, &EngineOptions::unmatched>(kUnmatched),
+     .meaning =
+         "What becomes of a message whose topic has handlers, none of which takes it (`when`).",
+     .deprecated = kUnmatchedOld},
 
     {.section = "failures",
      .name = "retry_for",
      .field = DurationField{field<&Options::failures, &FailureOptions::retry_for>, milliseconds{0},
                             hours{24 * 7}},
-     .meaning = "How long a message that fails is tried before `then`: its waits between attempts, "
-                "added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, "
-                "and time in which no process ran does not count.",
+     .meaning =
+         "How long a message that fails is tried before `on_failure`: its waits between attempts, "
+         "added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, "
+         "and time in which no process ran does not count.",
      .own = &kOwnFailures},
 
     {.section = "failures",
      .name = "max_attempts",
      .field = CountField{field<&Options::failures, &FailureOptions::max_attempts>, 0, 1000},
-     .meaning = "Attempts of one message before `then`, whatever `retry_for` says; counted in "
-                "PostgreSQL, so also over restarts. 0: no such bound.",
+     .meaning =
+         "Attempts of one message before `on_failure`, whatever `retry_for` says; counted in "
+         "PostgreSQL, so also over restarts. 0: no such bound.",
      .own = &kOwnFailures},
 
     {.section = "failures",
      .name = "max_crashes",
      .field = CountField{field<&Options::failures, &FailureOptions::max_crashes>, 1, 100},
      .meaning = "Processes that may end while they run a message alone, on probation after a "
-                "crash, before `then`.",
+                "crash, before `on_failure`.",
      .own = &kOwnFailures},
 
     {.section = "failures",
@@ -401,11 +414,12 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationsField{field<&Options::failures, &FailureOptions::retry_later>,
                              std::chrono::seconds{1}, hours{24 * 30}, 20},
      .values = "1 to 20 durations, 1s to 30d each",
-     .meaning = "With `then = \"retry-later\"`: the delays before a message that was set aside is "
-                "tried again, by the database's clock; after the last one it is a dead letter. "
-                "Together less than the retention of the handler's keys, and none of them holds "
-                "its partition: give "
-                "`retry_for` less than the first one.",
+     .meaning =
+         "With `on_failure = \"retry-later\"`: the delays before a message that was set aside is "
+         "tried again, by the database's clock; after the last one it is a dead letter. "
+         "Together less than the retention of the handler's keys, and none of them holds "
+         "its partition: give "
+         "`retry_for` less than the first one.",
      .own = &kOwnFailures},
 
     {.section = "failures",
@@ -696,12 +710,6 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::consumer, &EngineOptions::shutdown_timeout>,
                             milliseconds{100}, hours{1}},
      .meaning = "Time for the messages in hand after SIGTERM or SIGINT."},
-
-    {.section = "consumer",
-     .name = "unmatched",
-     .field = choice<&Options::consumer, &EngineOptions::unmatched>(kUnmatched),
-     .meaning =
-         "What becomes of a message whose topic has handlers, none of which takes it (`when`)."},
 
     // [batch]
     {.section = "batch",

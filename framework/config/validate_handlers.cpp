@@ -231,7 +231,8 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
 
 bool parks(const HandlerOptions& handler, const Options& options) {
   const auto& failures = handler.failures ? *handler.failures : options.failures;
-  return failures.then == FailurePolicy::kPark || failures.then == FailurePolicy::kRetryLater;
+  return failures.on_failure == FailurePolicy::kPark ||
+         failures.on_failure == FailurePolicy::kRetryLater;
 }
 
 /// A topic's messages run side by side for all of its handlers, or for none.

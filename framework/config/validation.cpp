@@ -59,7 +59,7 @@ void Validation::backoff(const std::string& section, std::chrono::milliseconds i
 
 void Validation::failures(const std::string& section, const FailureOptions& options) {
   backoff(section, options.retry_initial, options.retry_max);
-  if (options.then != FailurePolicy::kRetryLater || options.retry_later.empty())
+  if (options.on_failure != FailurePolicy::kRetryLater || options.retry_later.empty())
     return;
   const auto option = section + ".retry_later";
   const auto first = options.retry_later.front();
@@ -75,7 +75,7 @@ void Validation::failures(const std::string& section, const FailureOptions& opti
 
 void Validation::retries_within(const std::string& option, const FailureOptions& options,
                                 const std::string& keys_option, std::chrono::milliseconds keys) {
-  if (options.then != FailurePolicy::kRetryLater || keys == std::chrono::milliseconds{0})
+  if (options.on_failure != FailurePolicy::kRetryLater || keys == std::chrono::milliseconds{0})
     return;
   std::chrono::milliseconds all{0};
   for (const auto delay : options.retry_later)

@@ -39,7 +39,8 @@ void add_dlq_erase(Command& dlq, Commands& commands) {
       "letters are discarded");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--key", arguments->key, "The record key, as the producer sent it")
+  command
+      ->add_option("--record-key,--key", arguments->key, "The record key, as the producer sent it")
       ->required()
       ->type_name("TEXT");
   command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");

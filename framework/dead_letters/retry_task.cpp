@@ -33,7 +33,7 @@ postgres::SessionSettings settings(const Options& options) {
 
 /// None where the policy is another one by now.
 std::int32_t retries_allowed(const FailureOptions& options) {
-  return options.then == FailurePolicy::kRetryLater
+  return options.on_failure == FailurePolicy::kRetryLater
              ? static_cast<std::int32_t>(options.retry_later.size())
              : 0;
 }

@@ -172,7 +172,7 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
     const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
     processor_.set_aside(*session_,
                          {message, partition.held().source, item.record.leader_epoch(), advance},
-                         attempt.subject, options.then, burial);
+                         attempt.subject, options.on_failure, burial);
   } catch (...) {
     follow(partition, note_failed(attempt, session_.why_failed()));
     return;

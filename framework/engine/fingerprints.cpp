@@ -99,7 +99,7 @@ std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
       add_work(of.handlers, handler, options);
       of.conditions.add(handler.when);
       add_key(of.keys, handler, options, registry);
-      of.policies.add(handler.failures.value_or(options.failures).then);
+      of.policies.add(handler.failures.value_or(options.failures).on_failure);
     }
   }
   std::map<std::string, ledger::Fingerprint> result;

@@ -318,14 +318,14 @@ Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
         session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
     processor_.set_aside(*session_, {message, partition.source, epoch, finish}, attempt.subject,
-                         options.then, burial);
+                         options.on_failure, burial);
   } catch (...) {
     return follow(errand, note_failed(attempt, session_.why_failed()));
   }
   context_.breaker.count(burial.handler, attempt.failure.way());
   Landing landing;
-  landing.outcome =
-      options.then == FailurePolicy::kSkip ? ledger::Outcome::kSkipped : ledger::Outcome::kDead;
+  landing.outcome = options.on_failure == FailurePolicy::kSkip ? ledger::Outcome::kSkipped
+                                                               : ledger::Outcome::kDead;
   return landing;
 }
 

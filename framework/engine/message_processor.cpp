@@ -83,7 +83,7 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
       return skip(session, hand, "no handler's condition matches", false);
     throw Unfit(
         ledger::dead_reason::kUnmatched,
-        "no handler's `when` matches this message; add one, or set consumer.unmatched = \"skip\"");
+        "no handler's `when` matches this message; add one, or set failures.unmatched = \"skip\"");
   }
   if (const auto* key = hand.key_text()) {
     subject.key = *key;
@@ -326,7 +326,7 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
   burial.idempotency_key = key;
   burial.error = "waits behind an earlier message of its record key";
   burial.leader_epoch = hand.step->leader_epoch;
-  if (hand.binding().failures.then == FailurePolicy::kRetryLater)
+  if (hand.binding().failures.on_failure == FailurePolicy::kRetryLater)
     burial.retry_after = std::chrono::milliseconds{0};
   bury(frame, hand, burial, ledger::DeadLetters::transaction(answer.get()));
   return true;

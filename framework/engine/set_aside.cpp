@@ -18,7 +18,7 @@ const FailureOptions& failure_options(const Options& options, const Attempt& att
 
 Policy policy_of(const FailureOptions& options, const Attempt& attempt, Breaker& breaker) {
   Policy policy;
-  policy.then = options.then;
+  policy.on_failure = options.on_failure;
   policy.most_attempts = attempts_allowed(options);
   policy.breaker_open =
       !breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
@@ -46,8 +46,8 @@ ledger::Burial burial_of(const FailureOptions& options, const Attempt& attempt,
   burial.error_detail = failure.detail;
   burial.attempts = attempts;
   burial.leader_epoch = leader_epoch;
-  burial.parks_its_key = handlers::parks(options.then) && message.key().has_value();
-  if (options.then == FailurePolicy::kRetryLater && may_pass_later(failure))
+  burial.parks_its_key = handlers::parks(options.on_failure) && message.key().has_value();
+  if (options.on_failure == FailurePolicy::kRetryLater && may_pass_later(failure))
     burial.retry_after = options.retry_later.front();
   return burial;
 }

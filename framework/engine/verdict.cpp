@@ -20,7 +20,7 @@ bool prepared_anew(const Attempt& attempt, const Head& head) {
 /// Some policy has to be applied.
 Action end_of_attempts(const Attempt& attempt, const Policy& policy) {
   // What a handler committed by itself cannot be taken back, and a letter would hide it.
-  if (policy.then == FailurePolicy::kHalt ||
+  if (policy.on_failure == FailurePolicy::kHalt ||
       attempt.failure.kind == FailureClass::kTransactionEnded)
     return {What::kHaltAtMessage};
   return {policy.breaker_open ? What::kHaltFlood : What::kSetAside};

@@ -37,7 +37,7 @@ struct Attempt {
 
 /// What its handler's configuration says of it.
 struct Policy {
-  FailurePolicy then = FailurePolicy::kHalt;
+  FailurePolicy on_failure = FailurePolicy::kHalt;
   std::uint32_t most_attempts = 1;
   /// So many in a row failed in its way that none is set aside any more.
   bool breaker_open = false;

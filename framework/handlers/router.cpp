@@ -169,7 +169,7 @@ Router::Router(const Options& options, const Registry& registry) {
     binding->handler = make_handler(from, binding->label, i, binding->max_response, registry,
                                     options.postgres.schema);
     // A parked record key must be looked at for each message.
-    if (!parks(binding->failures.then) && options.batch.max_messages > 1)
+    if (!parks(binding->failures.on_failure) && options.batch.max_messages > 1)
       binding->batch = binding->handler->as_batch_handler();
     binding->concurrency = from.concurrency;
     binding->leased = binding->handler->as_leased_handler();

@@ -55,7 +55,7 @@ struct Binding {
   }
   /// It may have to wait behind an earlier one of its record key.
   [[nodiscard]] bool may_park(const Message& message) const {
-    return message.key() && parks(failures.then);
+    return message.key() && parks(failures.on_failure);
   }
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-const Arguments kDeadLetters{"--set", "failures.then=dead-letter", "--set",
+const Arguments kDeadLetters{"--set", "failures.on_failure=dead-letter", "--set",
                              "failures.max_attempts=1"};
 const Arguments kHalts{"--set", "failures.max_attempts=1"};
 
@@ -107,8 +107,8 @@ TEST_CASE("a message whose retries are used up is a dead letter's alert, and not
   site.more = hook.section("min_interval = \"0s\"\n");
   site.pay(0, "bad", "a", "\"no number\"");
   const auto child =
-      site.start({"--set", "failures.then=retry-later", "--set", "failures.max_attempts=1", "--set",
-                  "failures.retry_later=[\"1s\", \"1s\"]"});
+      site.start({"--set", "failures.on_failure=retry-later", "--set", "failures.max_attempts=1",
+                  "--set", "failures.retry_later=[\"1s\", \"1s\"]"});
   const auto alert = hook.wait_for("dead-letter");
   CHECK(alert.at("topic") == site.topic);
   CHECK(alert.at("offset") == 0);

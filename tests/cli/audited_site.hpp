@@ -16,8 +16,8 @@ struct AuditedSite : Site {
     more = "[[handler]]\ntopics = [\"" + keyless +
            "\"]\nwhen = 'has({header:count})'\nkey = \"\"\nmissing_key = \"process\"\n"
            "sql = [\"UPDATE accounts SET entries = entries + 1 WHERE id = 'b'\"]\n"
-           "[failures]\nmax_attempts = 1\nbreaker = 0\nthen = \"park\"\n"
-           "[consumer]\nunmatched = \"skip\"\n";
+           "[failures]\nmax_attempts = 1\nbreaker = 0\non_failure = \"park\"\n"
+           "unmatched = \"skip\"\n";
   }
 
   std::string keyless;

@@ -34,7 +34,7 @@ TEST_CASE("check describes statements for batches, and says which one is wrong")
 TEST_CASE("the books agree after batches, and after the replay of what died in them") {
   AuditedSite site;
   site.handler = kBatch;
-  site.more = "then = \"dead-letter\"\n" + site.more;
+  site.more = "on_failure = \"dead-letter\"\n" + site.more;
   site.sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
   site.pay_many(0, "e", 100);
   site.pay(0, "e7", "a", "1");

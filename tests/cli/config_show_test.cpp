@@ -54,7 +54,7 @@ max_attempts = 7
 [[handler]]
 topics = ["t"]
 sql = ["SELECT 1"]
-then = "park"
+on_failure = "park"
 )";
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("config show prints each option with its place, without secrets") {
   CHECK(line_of(shown.out, "[idempotency]", "scope") == "scope = \"${SCOPE}\" # " + path + ":11");
   CHECK(line_of(shown.out, "[consumer]", "workers") == "workers = 3 # --set consumer.workers=...");
   CHECK(line_of(shown.out, "[[handler]]  # handler[0]", "then") ==
-        "then = \"park\" # " + path + ":17");
+        "on_failure = \"park\" # " + path + ":17");
 }
 
 TEST_CASE("what config show prints is a config of the same values") {

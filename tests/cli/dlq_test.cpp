@@ -104,7 +104,7 @@ TEST_CASE("a letter that would be left out stays dead when it is replayed") {
   };
   expect_failed({"idempotency.key={header:none}", "idempotency.missing_key=skip"});
   site.handler = "when = 'has({header:none})'\n" + site.handler;
-  expect_failed({"consumer.unmatched=skip"});
+  expect_failed({"failures.unmatched=skip"});
 }
 
 TEST_CASE("a letter whose key was processed meanwhile is resolved without effect") {

@@ -178,7 +178,7 @@ TEST_CASE("of handlers that share a scope the longest retention counts, also of 
 
 TEST_CASE("a letter is replayed as long as its own handler keeps keys") {
   Aging site;
-  const std::string failing = "then = \"dead-letter\"\nsql = \"SELECT 1 / {/amount}::int\"\n";
+  const std::string failing = "on_failure = \"dead-letter\"\nsql = \"SELECT 1 / {/amount}::int\"\n";
   site.handler = "when = '{/account} == \"a\"'\nscope = \"short\"\nretention = \"1h\"\n" + failing +
                  "[[handler]]\ntopics = [\"" + site.topic +
                  "\"]\nscope = \"long\"\nretention = \"5h\"\n" + failing;

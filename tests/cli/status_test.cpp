@@ -12,7 +12,7 @@
 
 namespace {
 
-const std::vector<std::string> kDeadLetters{"--set", "failures.then=dead-letter", "--set",
+const std::vector<std::string> kDeadLetters{"--set", "failures.on_failure=dead-letter", "--set",
                                             "failures.max_attempts=1"};
 
 Outcome run_with(Site& site, std::vector<std::string> arguments,
@@ -202,7 +202,7 @@ TEST_CASE("status counts parked messages and the record keys that wait") {
   site.pay(0, "dead", "a", "\"no number\"");
   site.pay(0, "behind", "a", "1");
   site.pay(0, "other", "b", "1");
-  REQUIRE(site.run({"run", "--drain", "--set", "failures.then=park", "--set",
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.on_failure=park", "--set",
                     "failures.max_attempts=1"})
               .code == 0);
   const auto json = status_of(site);

@@ -33,7 +33,7 @@ std::string all(const std::vector<OptionInForce>& listed) {
 }  // namespace
 
 TEST_CASE("every option is listed once with its value, and where that comes from") {
-  const auto listed = load_in_force(request(kRequired + R"(then = "park"
+  const auto listed = load_in_force(request(kRequired + R"(on_failure = "park"
 [failures]
 max_attempts = 7
 [handler_defaults]
@@ -58,7 +58,7 @@ client.id = "me"
   CHECK(shown(listed, "kafka.start_beside") == "[] from default");
   CHECK(shown(listed, "kafka.librdkafka.client.id") == "\"me\" from a.toml:18");
   CHECK(shown(listed, "consumer.workers") == "3 from --set consumer.workers=...");
-  CHECK(shown(listed, "failures.then") == "\"halt\" from default");
+  CHECK(shown(listed, "failures.on_failure") == "\"halt\" from default");
   CHECK(shown(listed, "handler[0].then") == "\"park\" from a.toml:12");
   CHECK(shown(listed, "handler[0].max_attempts") == "7 from a.toml:14, failures.max_attempts");
   CHECK(shown(listed, "handler[0].breaker") == "50 from default, failures.breaker");

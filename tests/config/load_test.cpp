@@ -157,7 +157,8 @@ scope = "sc"
 missing_key = "process"
 conflict = "ignore"
 [failures]
-then = "park"
+on_failure = "park"
+unmatched = "skip"
 retry_for = "11m"
 max_attempts = 11
 max_crashes = 17
@@ -180,7 +181,6 @@ concurrency = 22
 durability = "replayable"
 durability_interval = "21ms"
 shutdown_timeout = "16s"
-unmatched = "skip"
 [log]
 format = "json"
 level = "debug"
@@ -245,16 +245,16 @@ TEST_CASE("every name of a choice stands for its value") {
   CHECK(with("idempotency.conflict=fail").idempotency.conflict == Conflict::kFail);
   CHECK(with("idempotency.conflict=ignore").idempotency.conflict == Conflict::kIgnore);
   const auto then = [&](const std::string& name) {
-    return with("failures.then=" + name).failures.then;
+    return with("failures.on_failure=" + name).failures.on_failure;
   };
   CHECK(then("halt") == FailurePolicy::kHalt);
   CHECK(then("dead-letter") == FailurePolicy::kDeadLetter);
   CHECK(then("park") == FailurePolicy::kPark);
-  CHECK(with("failures={ then = \"retry-later\", max_attempts = 1 }").failures.then ==
+  CHECK(with("failures={ on_failure = \"retry-later\", max_attempts = 1 }").failures.on_failure ==
         FailurePolicy::kRetryLater);
   CHECK(then("skip") == FailurePolicy::kSkip);
-  CHECK(with("consumer.unmatched=fail").consumer.unmatched == Unmatched::kFail);
-  CHECK(with("consumer.unmatched=skip").consumer.unmatched == Unmatched::kSkip);
+  CHECK(with("failures.unmatched=fail").consumer.unmatched == Unmatched::kFail);
+  CHECK(with("failures.unmatched=skip").consumer.unmatched == Unmatched::kSkip);
   const auto durability = [&](const std::string& name) {
     return with("consumer.durability=" + name).consumer.durability;
   };
@@ -267,7 +267,7 @@ TEST_CASE("every name of a choice stands for its value") {
 TEST_CASE("what a handler inherits is wrong once, what it has of its own is wrong at its place") {
   const std::string handlers = kRequired + "[failures]\nbreaker = 2000000\n" +
                                "[[handler]]\ntopics = [\"t\"]\nsql = \"SELECT 1\"\n";
-  CHECK(messages_of(request(handlers + "then = \"park\"\n")) ==
+  CHECK(messages_of(request(handlers + "on_failure = \"park\"\n")) ==
         "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000");
   CHECK(messages_of(request(handlers + "retry_initial = \"31s\"\nmax_crashes = 0\n")) ==
         "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000\n"
@@ -286,7 +286,7 @@ url = "host=h"
 [idempotency]
 key = "{key}"
 [failures]
-then = "dead-letter"
+on_failure = "dead-letter"
 max_attempts = 7
 [[handler]]
 topics = ["t"]
@@ -294,13 +294,13 @@ sql = "SELECT 1"
 [[handler]]
 topics = ["u"]
 sql = "SELECT 1"
-then = "park"
+on_failure = "park"
 breaker = 0
 )"));
   REQUIRE(options.handlers.size() == 2);
   CHECK(options.handlers[0].failures == std::nullopt);
   auto own = options.failures;
-  own.then = FailurePolicy::kPark;
+  own.on_failure = FailurePolicy::kPark;
   own.breaker = 0;
   CHECK(options.handlers[1].failures == own);
   CHECK(own.max_attempts == 7);

@@ -13,7 +13,7 @@ TEST_CASE("no error text shows what a variable stands for") {
       "kafka.librdkafka='${SECRET}'", "postgres.schema='${SECRET}'", "postgres.pooled='${SECRET}'",
       "postgres.url='${SECRET}'", "postgres.synchronous_commit='${SECRET}'",
       "idempotency.key='${SECRET}'", "idempotency.key='{header:x}{${SECRET}}'",
-      "idempotency.scope='{${SECRET}'", "failures.then='${SECRET}'",
+      "idempotency.scope='{${SECRET}'", "failures.on_failure='${SECRET}'",
       "failures.max_attempts='${SECRET}'", "log.level='${SECRET}'", "alerts.command=['${SECRET}']",
       "alerts.notify_channel='${SECRET} '",
       "handler=[{ topics = ['${SECRET}'], sql = 'SELECT 1' }]",

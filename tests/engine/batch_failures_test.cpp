@@ -44,7 +44,7 @@ TEST_CASE("a poison message in the middle of a batch gets the policy alone") {
   world.use_handler(fmt::format("name = \"{}\"", handler));
   produce_around_poison(world, 60, 40);
   const auto process = world.start(
-      {{"--drain"}, failures(fmt::format("then = \"{}\"\nmax_attempts = 3\n", policy))});
+      {{"--drain"}, failures(fmt::format("on_failure = \"{}\"\nmax_attempts = 3\n", policy))});
   const auto status = process->wait(60s);
   INFO(process->output());
   const bool halts = policy == std::string_view("halt");
@@ -84,7 +84,7 @@ TEST_CASE("poison in SQL is found too, wherever it stands, and however much ther
     }
     world.produce_one(fmt::format("beside-{}", i), 1, 1);
   }
-  world.drain({{}, failures("then = \"dead-letter\"\nmax_attempts = 1\n")});
+  world.drain({{}, failures("on_failure = \"dead-letter\"\nmax_attempts = 1\n")});
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 5);
   CHECK(world.number("SELECT count(*) FROM ledger") == good + 300);
   CHECK(world.number("SELECT sum(entries) FROM accounts") == good + 300);
@@ -98,7 +98,9 @@ TEST_CASE("a table that is missing halts the program's partitions, and nothing i
   world.execute("ALTER TABLE ledger RENAME TO elsewhere");
   world.produce(50);
   const auto process = world.start(
-      {{}, failures("then = \"dead-letter\"\nmax_attempts = 1\nprogram_error_retry = \"50ms\"\n")});
+      {{},
+       failures(
+           "on_failure = \"dead-letter\"\nmax_attempts = 1\nprogram_error_retry = \"50ms\"\n")});
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
   CHECK(world.in_register(0, "halt_kind") == "program");
@@ -116,7 +118,7 @@ TEST_CASE("code that commits by itself halts at once, and its batch is not tried
   world.use_handler("name = \"batch_commits\"");
   world.produce_to_each_partition(20);
   const auto process =
-      world.start({{"--drain"}, failures("then = \"dead-letter\"\nmax_attempts = 3\n")});
+      world.start({{"--drain"}, failures("on_failure = \"dead-letter\"\nmax_attempts = 3\n")});
   CHECK(process->wait(60s).code == 4);
   INFO(process->output());
   CHECK(world.stored(0) == -1);
@@ -349,7 +351,8 @@ sql = [
     world.produce_one(fmt::format("after-{}", i), 5, 0);
   for (int i = 0; i < 30; ++i)
     world.produce_one(fmt::format("beside-{}", i), 1, 1);
-  const auto process = world.start({{}, failures("then = \"dead-letter\"\nmax_attempts = 2\n")});
+  const auto process =
+      world.start({{}, failures("on_failure = \"dead-letter\"\nmax_attempts = 2\n")});
   const ShowOnFailure show("consumer", *process);
   world.wait_until_all_processed(180s);
   CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || reason || ' ' || attempts, ', ') "

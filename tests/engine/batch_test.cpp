@@ -232,7 +232,7 @@ TEST_CASE("messages of other handlers, and those that are skipped, keep their pl
     world.produce_record(payment_of_type(type, i));
   }
   ProgramOptions options;
-  options.extra_config = "[consumer]\nunmatched = \"skip\"\n";
+  options.extra_config = "[failures]\nunmatched = \"skip\"\n";
   world.drain(options);
   CHECK(world.number("SELECT count(*) FROM ledger") == applied);
   CHECK(world.in_register(0, "skipped_count") == "8");

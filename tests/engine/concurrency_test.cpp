@@ -128,7 +128,7 @@ TEST_CASE("a failing message is tried, and set aside, while others go on") {
   PaymentsWorld world(1);
   prepare_accounts(world);
   world.use_handler("concurrency = 4\n" + std::string(kSql));
-  world.set("failures.then=" + then);
+  world.set("failures.on_failure=" + then);
   world.set("failures.max_attempts=2");
   world.set("failures.retry_initial=10ms");
   world.execute("INSERT INTO closed VALUES ('bad')");

@@ -51,7 +51,7 @@ TEST_CASE("a dead letter is the whole message, and its partition goes on") {
   world.produce_one("before", 5, 0);
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
-  drain(world, failures("then = \"dead-letter\"\nmax_attempts = 3\n"));
+  drain(world, failures("on_failure = \"dead-letter\"\nmax_attempts = 3\n"));
 
   CHECK(world.stored(0) == 2);
   CHECK(world.value("SELECT string_agg(event_id, ',' ORDER BY event_id) FROM ledger") ==
@@ -82,7 +82,7 @@ TEST_CASE("what PostgreSQL said of rows is kept with the dead letter only") {
   world.produce_one("e-1", 5, 0);
   ProgramOptions options;
   options.arguments = {"--drain"};
-  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 1\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\n");
   const auto process = world.start(options);
   REQUIRE(process->wait(90s).code == 0);
   CHECK(letter(world, "sqlstate") == "23505");
@@ -96,7 +96,7 @@ TEST_CASE("skip leaves the message out and records it whole") {
   world.use_handler("name = \"throws_on_poison\"");
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
-  drain(world, failures("then = \"skip\"\nmax_attempts = 2\n"));
+  drain(world, failures("on_failure = \"skip\"\nmax_attempts = 2\n"));
   CHECK(world.stored(0) == 1);
   CHECK(letters(world) == 0);
   CHECK(world.in_register(0, "skipped_count") == "1");
@@ -110,7 +110,7 @@ TEST_CASE("a handler's own policy goes before that of [failures]") {
   world.use_handler("name = \"throws_on_poison\"\nthen = \"dead-letter\"\nmax_attempts = 2\n");
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
-  drain(world, failures("then = \"halt\"\nmax_attempts = 7\n"));
+  drain(world, failures("on_failure = \"halt\"\nmax_attempts = 7\n"));
   CHECK(world.stored(0) == 1);
   CHECK(letter(world, "attempts") == "2");
 }
@@ -124,7 +124,7 @@ TEST_CASE("attempts survive a kill and a restart") {
   world.produce_record(poison("poison-1", 0));
   ProgramOptions options;
   options.arguments = {"--drain", "--kill", "failed:3"};
-  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 4\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 4\n");
   const auto killed = world.start(options);
   REQUIRE(killed->wait(90s).signal == SIGKILL);
   // Counted before it is told, which names the attempt.
@@ -198,7 +198,7 @@ TEST_CASE("a store of dead letters that fails loses nothing, and goes on when it
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
   ProgramOptions options;
-  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 1\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\n");
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   process->wait_for_output("cannot record that a message failed", 60s);
@@ -220,7 +220,7 @@ TEST_CASE("a kill while a message is set aside leaves one dead letter") {
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
   ProgramOptions options;
-  options.extra_config = failures("then = \"dead-letter\"\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\n");
   options.arguments = {"--drain", "--kill", step + ":1"};
   const auto killed = world.start(options);
   REQUIRE(killed->wait(90s).signal == SIGKILL);
@@ -228,7 +228,7 @@ TEST_CASE("a kill while a message is set aside leaves one dead letter") {
   CHECK(world.value("SELECT (SELECT count(*) FROM pawl.dead_letters) = (SELECT count(*) FROM "
                     "pawl.processed_kafka_offsets WHERE last_processed_offset = 0)") == "t");
   options.arguments = {};
-  drain(world, failures("then = \"dead-letter\"\n"));
+  drain(world, failures("on_failure = \"dead-letter\"\n"));
   CHECK(letters(world) == 1);
   CHECK(world.in_register(0, "dead_count") == "1");
   CHECK(world.stored(0) == 1);
@@ -241,7 +241,7 @@ TEST_CASE("failures in a row open the breaker, and it closes by itself") {
   world.execute("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (amount < 0) NOT VALID");
   world.produce(100);
   ProgramOptions options;
-  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 1\nbreaker = 10\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 10\n");
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
@@ -270,7 +270,7 @@ TEST_CASE("messages without a key that are applied between failures keep the bre
   }
   ProgramOptions options;
   options.arguments = {"--set", "idempotency.missing_key=process"};
-  options.extra_config = failures("then = \"dead-letter\"\nmax_attempts = 1\nbreaker = 5\n");
+  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 5\n");
   world.drain(options);
   CHECK(letters(world) == 10);
   CHECK(world.number("SELECT count(*) FROM ledger") == 30);
@@ -281,7 +281,7 @@ TEST_CASE("without payload the letter says where the message is") {
   world.use_handler("name = \"permanent_on_poison\"");
   world.produce_record(poison("poison-1", 0));
   ProgramOptions options;
-  options.extra_config = failures("then = \"dead-letter\"\n") + "[dead_letters]\n";
+  options.extra_config = failures("on_failure = \"dead-letter\"\n") + "[dead_letters]\n";
   SECTION("store_payload = false") {
     options.extra_config += "store_payload = false\n";
     world.drain(options);

@@ -55,9 +55,10 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   CHECK(change("t", [](auto& o) { o.handlers[0].missing_key = pawl::MissingKey::kSkip; }) ==
         "keys");
   CHECK(change("t", [](auto& o) {
-          o.handlers[0].failures.emplace().then = pawl::FailurePolicy::kPark;
+          o.handlers[0].failures.emplace().on_failure = pawl::FailurePolicy::kPark;
         }) == "policies");
-  CHECK(change("t", [](auto& o) { o.failures.then = pawl::FailurePolicy::kPark; }) == "policies");
+  CHECK(change("t", [](auto& o) { o.failures.on_failure = pawl::FailurePolicy::kPark; }) ==
+        "policies");
   // Of another topic, or without an effect on what is stored.
   CHECK(change("t", [](auto& o) { o.handlers[1].when.clear(); }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].name = "label"; }).empty());

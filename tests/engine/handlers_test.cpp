@@ -443,7 +443,7 @@ TEST_CASE("a key that comes again with another payload follows idempotency.confl
   }
 }
 
-TEST_CASE("handlers are chosen by when, and what none chooses follows consumer.unmatched") {
+TEST_CASE("handlers are chosen by when, and what none chooses follows failures.unmatched") {
   PaymentsWorld world(1);
   world.use_handler(fmt::format(R"toml(when = '{{header:type}} == "pay"'
 sql = ["INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, {{/amount}}::bigint)"]
@@ -470,7 +470,7 @@ sql = ["INSERT INTO ledger VALUES ({{header:event-id}}, {{/account}}, -{{/amount
     REQUIRE(amounts() == "5,-5");
   }
   SECTION("skip") {
-    drain(world, 0, {"--set", "consumer.unmatched=skip"});
+    drain(world, 0, {"--set", "failures.unmatched=skip"});
     REQUIRE(amounts() == "5,-5");
     REQUIRE(world.stored(0) == 3);
     REQUIRE(world.in_register(0, "skipped_count") == "1");

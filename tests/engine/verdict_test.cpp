@@ -173,7 +173,7 @@ TEST_CASE("an attempt that was counted is followed by another, or by the policy"
       {of_state("PW003"), {1}, kFlood, What::kHaltAtMessage},
   };
   for (const auto& row : rows) {
-    CAPTURE(row.failure.sqlstate, row.head.attempts, static_cast<int>(row.policy.then));
+    CAPTURE(row.failure.sqlstate, row.head.attempts, static_cast<int>(row.policy.on_failure));
     CHECK(decide(counted(row.failure), row.head, row.policy) == Action{row.expected});
   }
 }

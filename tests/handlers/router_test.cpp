@@ -26,7 +26,7 @@ pawl::Options two_handlers() {
 // options.failures reached no handler of options that did not come from a file.
 TEST_CASE("options.failures is the policy of each handler that has none of its own") {
   auto options = two_handlers();
-  options.failures.then = FailurePolicy::kPark;
+  options.failures.on_failure = FailurePolicy::kPark;
   options.failures.max_attempts = 7;
   options.failures.breaker = 3;
   const pawl::Registry registry;
@@ -38,8 +38,8 @@ TEST_CASE("options.failures is the policy of each handler that has none of its o
 
 TEST_CASE("a handler's own policy stands instead of options.failures as a whole") {
   auto options = two_handlers();
-  options.failures.then = FailurePolicy::kPark;
-  options.handlers[1].failures.emplace().then = FailurePolicy::kSkip;
+  options.failures.on_failure = FailurePolicy::kPark;
+  options.handlers[1].failures.emplace().on_failure = FailurePolicy::kSkip;
   const pawl::Registry registry;
   const Router router(options, registry);
   CHECK(router.bindings()[0]->failures == options.failures);

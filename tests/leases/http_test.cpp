@@ -14,7 +14,7 @@ void use_http(ChargingWorld& charging, const PaymentApi& api, const std::string&
       R"(http = {{ url = "{}/charges/{{/account}}?of={{header:event-id}}", headers = {{ Event-Id = "{{header:event-id}}" }}, json = {{ event = "{{header:event-id}}", amount = "{{/amount}}" }}{} }}
 concurrency = 8
 order_by = "{{header:event-id}}"
-then = "dead-letter"
+on_failure = "dead-letter"
 {})",
       api.url(), more.empty() ? "" : ", " + more, handler));
 }
@@ -144,7 +144,7 @@ TEST_CASE("a token is read again when its file has changed, and nothing of a req
   auto& world = charging.world();
   world.use_handler(fmt::format(
       R"(http = {{ url = "{}/", headers = {{ Authorization = "Bearer ${{file:{}/token}}", Event-Id = "{{header:event-id}}" }}, body = "pay {{/amount}} to {{/account}}" }}
-then = "dead-letter")",
+on_failure = "dead-letter")",
       api.url(), folder.path().string()));
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);

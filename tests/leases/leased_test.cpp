@@ -319,7 +319,7 @@ TEST_CASE("a call in hand when the process is asked to end gets its time, and no
 TEST_CASE("an error of another database is the call's, and no server's of ours") {
   PaymentApi api(false);
   ChargingWorld charging(1, api);
-  charging.use("another_database", "then = \"dead-letter\"\nmax_attempts = 2");
+  charging.use("another_database", "on_failure = \"dead-letter\"\nmax_attempts = 2");
   auto& world = charging.world();
   world.produce_one("event", 1, 0);
   charging.drain();

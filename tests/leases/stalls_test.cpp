@@ -160,8 +160,9 @@ TEST_CASE("a retry later keeps what its call brought when PostgreSQL restarts") 
   });
   PostgresServer server;
   ChargingWorld charging(1, api, &server);
-  charging.use("charge",
-               "then = \"retry-later\"\nmax_attempts = 1\nretry_later = [\"1s\", \"1s\", \"1s\"]");
+  charging.use(
+      "charge",
+      "on_failure = \"retry-later\"\nmax_attempts = 1\nretry_later = [\"1s\", \"1s\", \"1s\"]");
   auto& world = charging.world();
   world.set("leases.time=60s");
   world.produce_one("event", 1, 0);
@@ -186,7 +187,7 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   auto& world = charging.world();
   world.use_handler(fmt::format(
       "http = {{ url = \"{}/charges\", headers = {{ Event-Id = \"{{header:event-id}}\" }} }}\n"
-      "then = \"dead-letter\"",
+      "on_failure = \"dead-letter\"",
       api.url()));
   world.produce_one("event", 1, 0);
   charging.drain();
@@ -253,7 +254,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
 TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowledged") {
   PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.charge = false, .status = 422}; });
   ChargingWorld charging(1, api);
-  charging.use("charge", "then = \"dead-letter\"");
+  charging.use("charge", "on_failure = \"dead-letter\"");
   auto& world = charging.world();
   world.produce_one("refused", 1, 0);
   charging.drain();

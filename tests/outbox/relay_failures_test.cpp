@@ -217,8 +217,8 @@ TEST_CASE(
   // Each claims in a way of its own.
   const auto settings =
       GENERATE(std::vector<std::string>{"consumer.pipeline=1"}, std::vector<std::string>{},
-               std::vector<std::string>{"failures.then=park"},
-               std::vector<std::string>{"consumer.pipeline=1", "failures.then=park"});
+               std::vector<std::string>{"failures.on_failure=park"},
+               std::vector<std::string>{"consumer.pipeline=1", "failures.on_failure=park"});
   for (const auto& setting : settings)
     world.set(setting);
   outbox.process_all();

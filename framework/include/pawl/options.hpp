@@ -128,7 +128,7 @@ enum class FailurePolicy {
 };
 
 struct FailureOptions {
-  FailurePolicy then = FailurePolicy::kHalt;
+  FailurePolicy on_failure = FailurePolicy::kHalt;
   /// How long a message that fails is tried before the policy applies: its waits between attempts,
   /// added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, and the time
   /// in which no process ran does not count.
