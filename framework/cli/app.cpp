@@ -139,6 +139,7 @@ int App::main(int argc, char** argv) {
     cli::add_relay(program, commands);
     cli::add_migrate(program, commands);
     cli::add_check(program, commands);
+    cli::add_try(program, commands);
     cli::add_config(program, commands);
     cli::add_status(program, commands);
     cli::add_offsets(program, commands);

@@ -18,6 +18,7 @@ void add_skipped(Command& parser, Commands& commands);
 void add_keys(Command& parser, Commands& commands);
 void add_migrate(Command& parser, Commands& commands);
 void add_status(Command& parser, Commands& commands);
+void add_try(Command& parser, Commands& commands);
 void add_version(Command& parser, Commands& commands);
 
 }  // namespace pawl::cli

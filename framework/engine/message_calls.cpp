@@ -10,6 +10,7 @@
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/message_processor.hpp"
+#include "engine/unplaced_step.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/transaction.hpp"
@@ -48,23 +49,6 @@ ledger::KeyLease propose(LeaseKeeper& keeper, ledger::ScopeId scope, const std::
                        kLongestPending);
   }
 }
-
-/// Ends a transaction that records a call for a message which is another owner's by now.
-class UnplacedStep final : public LastStep {
- public:
-  explicit UnplacedStep(const ledger::IdempotencyKeys& keys) : keys_(keys) {}
-
-  void request(postgres::Request& request, const std::string& /*transaction*/,
-               Outcome /*outcome*/) const override {
-    keys_.name_transaction(request);
-  }
-  [[nodiscard]] bool names_transaction() const override { return false; }
-  [[nodiscard]] bool respects_parking() const override { return false; }
-  [[nodiscard]] bool may_leave_out() const override { return false; }
-
- private:
-  const ledger::IdempotencyKeys& keys_;
-};
 
 /// Another step in a message's place, as long as this lives.
 class Exchanged {

@@ -1,0 +1,114 @@
+#include "cli/message_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "console/json.hpp"
+#include "message/base64.hpp"
+
+namespace pawl::cli {
+namespace {
+
+[[noreturn]] void wrong(const std::string& path, const std::string& what) {
+  throw std::invalid_argument(fmt::format("{}: {}", path, what));
+}
+
+std::optional<std::string> bytes_of(const Json& json, const std::string& path,
+                                    const std::string& place) {
+  if (json.is_null())
+    return std::nullopt;
+  if (json.is_string())
+    return json.get<std::string>();
+  if (json.is_object() && json.size() == 1 && json.contains("base64")) {
+    if (!json["base64"].is_string())
+      wrong(path, place + ".base64 is no text");
+    try {
+      return message::from_base64(json["base64"].get<std::string>());
+    } catch (const std::invalid_argument& error) {
+      wrong(path, fmt::format("{}.base64: {}", place, error.what()));
+    }
+  }
+  return json.dump();
+}
+
+template <typename Number>
+Number number_of(const Json& json, const char* name, const std::string& path) {
+  if (!json.contains(name) || json[name].is_null())
+    return 0;
+  if (!json[name].is_number_integer())
+    wrong(path, fmt::format("{} is no whole number", name));
+  return json[name].get<Number>();
+}
+
+}  // namespace
+
+MessageFile MessageFile::parse(const std::string& text, const std::string& path) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    wrong(path, fmt::format("is no JSON, at byte {}", error.byte));
+  }
+  if (!json.is_object())
+    wrong(path, R"(is no JSON object, such as { "topic": "payments", "value": { "amount": 7 } })");
+  static const std::vector<std::string> kKnown{"topic", "partition", "offset",  "timestamp_ms",
+                                               "key",   "value",     "headers", "value_bytes"};
+  for (const auto& [name, member] : json.items()) {
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
+      wrong(path, fmt::format("{} is not known; a message has topic, partition, offset, "
+                              "timestamp_ms, key, value and headers",
+                              name));
+  }
+  if (!json.contains("topic") || !json["topic"].is_string())
+    wrong(path, "topic is missing: it decides which handler gets the message");
+  if (!json.contains("value"))
+    wrong(path, "value is missing; a tombstone is \"value\": null");
+  MessageFile file;
+  file.topic_ = json["topic"].get<std::string>();
+  file.partition_ = number_of<std::int32_t>(json, "partition", path);
+  file.offset_ = number_of<std::int64_t>(json, "offset", path);
+  if (const auto time = number_of<std::int64_t>(json, "timestamp_ms", path); time != 0)
+    file.timestamp_ = Timestamp{std::chrono::milliseconds{time}};
+  if (json.contains("key"))
+    file.key_ = bytes_of(json["key"], path, "key");
+  file.value_ = bytes_of(json["value"], path, "value");
+  const auto headers = json.value("headers", Json::array());
+  if (headers.is_object()) {
+    for (const auto& [name, value] : headers.items())
+      file.headers_.emplace_back(name, bytes_of(value, path, "headers." + name));
+  } else if (headers.is_array()) {
+    for (std::size_t i = 0; i < headers.size(); ++i) {
+      const auto place = fmt::format("headers[{}]", i);
+      const auto& header = headers[i];
+      if (!header.is_object() || !header.contains("name") || !header["name"].is_string())
+        wrong(path, place + R"( is none, such as { "name": "event-id", "value": "e-1" })");
+      file.headers_.emplace_back(
+          header["name"].get<std::string>(),
+          bytes_of(header.value("value", Json(nullptr)), path, place + ".value"));
+    }
+  } else {
+    wrong(path, R"(headers are none, such as { "event-id": "e-1" })");
+  }
+  return file;
+}
+
+Message MessageFile::view() const {
+  views_.clear();
+  for (const auto& [name, value] : headers_)
+    views_.push_back({name, value ? std::optional<std::string_view>(*value) : std::nullopt});
+  MessageFields fields;
+  fields.topic = topic_;
+  fields.partition = partition_;
+  fields.offset = offset_;
+  if (key_)
+    fields.key = *key_;
+  if (value_)
+    fields.value = *value_;
+  fields.headers = views_;
+  fields.timestamp = timestamp_;
+  return Message(fields);
+}
+
+}  // namespace pawl::cli

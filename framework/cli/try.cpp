@@ -1,0 +1,314 @@
+// `try`: what one message would do, in a transaction that is rolled back.
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "cli/commands.hpp"
+#include "cli/message_file.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/operator_change.hpp"
+#include "console/printable.hpp"
+#include "engine/failure.hpp"
+#include "engine/handler_call.hpp"
+#include "engine/message_key.hpp"
+#include "engine/message_processor.hpp"
+#include "engine/unplaced_step.hpp"
+#include "handlers/router.hpp"
+#include "handlers/statement_plan.hpp"
+#include "kafka/fetch_one.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/key_view.hpp"
+#include "ledger/offset_register.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+/// Of a parameter, a key or a response.
+constexpr std::size_t kShown = 200;
+
+struct Arguments {
+  std::string file;
+  std::string topic;
+  std::optional<std::int32_t> partition;
+  std::optional<std::int64_t> offset;
+  bool commit = false;
+};
+
+// What each table has had, by this transaction: what triggers and code did is among it.
+constexpr const char* kTouched = R"sql(
+  SELECT s.schemaname || '.' || s.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del
+    FROM pg_catalog.pg_stat_xact_user_tables s
+   WHERE s.n_tup_ins + s.n_tup_upd + s.n_tup_del > 0
+   ORDER BY 1
+)sql";
+
+/// A message from Kafka, or from a file, with what it is a view of.
+class Source {
+ public:
+  Source(const Options& options, const Arguments& arguments) {
+    if (!arguments.file.empty()) {
+      std::ifstream stream(arguments.file, std::ios::binary);
+      std::string text{std::istreambuf_iterator<char>(stream), {}};
+      if (!stream)
+        throw BadCall(fmt::format("--message {}: cannot be read", arguments.file));
+      try {
+        file_ = MessageFile::parse(text, arguments.file);
+      } catch (const std::invalid_argument& error) {
+        throw BadCall(fmt::format("--message {}", error.what()));
+      }
+      return;
+    }
+    topic_ = arguments.topic;
+    client_ = make_client(options);
+    const TopicPartition partition{topic_, *arguments.partition};
+    record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kFetchTimeout);
+    if (!record_ || record_->offset() != *arguments.offset) {
+      throw BadCall(fmt::format(
+          "--offset {}: {} [{}] has no message there{}", *arguments.offset, topic_,
+          partition.partition,
+          record_ ? fmt::format(", the next one is at {}", record_->offset()) : std::string()));
+    }
+  }
+
+  [[nodiscard]] Message message() const {
+    return file_ ? file_->view() : record_->view(topic_, "");
+  }
+
+ private:
+  std::string topic_;
+  std::optional<MessageFile> file_;
+  std::unique_ptr<kafka::Client> client_;  // outlives the record
+  std::optional<kafka::Record> record_;
+};
+
+std::string shown(std::optional<std::string_view> bytes) {
+  return to_text(decode(bytes, kShown));
+}
+
+class Trial {
+ public:
+  Trial(const Options& options, const Registry& registry, const Message& message)
+      : options_(options),
+        router_(options, registry),
+        message_(message),
+        json_(reader_, message),
+        session_(connect_database(options)) {
+    for (const auto& on_connect : registry.connect_functions())
+      on_connect(session_->connection());
+  }
+
+  int run(bool commit) {
+    std::cout << fmt::format("message   {} [{}] offset {}\n", printable(message_.topic()),
+                             message_.partition(), message_.offset());
+    binding_ = router_.route(message_, json_);
+    if (binding_ == nullptr) {
+      std::cout << "handler   none: no handler of this topic has a `when` that holds; "
+                   "failures.unmatched says what becomes of it\n";
+      return kFailed;
+    }
+    std::cout << fmt::format("handler   {}\n", printable(binding_->label));
+    const bool has_key = say_key();
+    if (binding_->leased != nullptr) {
+      std::cout << "effect    a call to the outside under a lease, which is not made here\n";
+      return has_key ? kDone : kFailed;
+    }
+    say_statements();
+    if (!has_key && binding_->missing_key != MissingKey::kProcess)
+      return kFailed;
+    return commit ? commit_it() : roll_back();
+  }
+
+ private:
+  bool say_key() {
+    const auto key = engine::derive_key(*binding_, message_, json_);
+    if (const auto* none = std::get_if<engine::NoKey>(&key)) {
+      std::cout << fmt::format(
+          "key       none: {}; idempotency.missing_key says what becomes of it\n", none->why);
+      return false;
+    }
+    key_ = std::get<engine::Key>(key).text;
+    std::string buffer;
+    const auto& scope =
+        engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
+    std::cout << fmt::format("key       {} in scope {}\n", printable(key_), printable(scope));
+    const auto found =
+        ledger::find_key(*session_, options_.postgres.schema, {{scope, ""}}, key_, 0);
+    if (!found.empty()) {
+      const auto& before = found.front();
+      std::cout << fmt::format(
+          "          PROCESSED BEFORE, at {} [{}] offset {}: `run` passes it as a duplicate\n",
+          printable(before.topic), before.partition, before.offset);
+    }
+    return true;
+  }
+
+  /// With what is bound to them, as far as that is known without running them.
+  void say_statements() {
+    const auto written = binding_->handler->statements();
+    if (written.empty()) {
+      std::cout << "effect    C++\n";
+      return;
+    }
+    handlers::StatementPlan plan;
+    const auto* planner = binding_->handler->planner();
+    const bool bound = planner != nullptr && planner->plan(plan, message_, json_);
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      std::cout << fmt::format("sql       {}\n", printable_lines(written[i].sql));
+      if (!bound || i >= plan.steps().size())
+        continue;
+      auto& parameters = plan.steps()[i].request.parameters;
+      const auto view = parameters.view();
+      for (int p = 0; p < parameters.count(); ++p) {
+        const auto* value = view.values[p];
+        const auto length = static_cast<std::size_t>(view.lengths[p]);
+        std::cout << fmt::format(
+            "          ${} = {}\n", p + 1,
+            value == nullptr ? "NULL" : shown(std::string_view(value, length)));
+      }
+    }
+  }
+
+  int fail(bool alive) {
+    const auto failure = engine::explain(std::current_exception(), alive);
+    std::cout << fmt::format("FAILED    {}{}\n", printable_lines(failure.text),
+                             engine::sqlstate_text(failure));
+    if (!failure.detail.empty())
+      std::cout << fmt::format("          {}\n", printable_lines(failure.detail));
+    return kFailed;
+  }
+
+  int roll_back() {
+    try {
+      postgres::Frame frame(*session_, binding_->frame);
+      const ledger::IdempotencyKeys keys(options_.postgres.schema);
+      postgres::Request request;
+      keys.name_transaction(request);
+      (void)frame.begin(request);
+      const auto response = engine::call_handler(
+          *session_, [&] { return binding_->handler->apply(frame, message_, json_); });
+      engine::require_fits(*binding_, response);
+      frame.flush();
+      // What would fail at COMMIT.
+      const postgres::Statement check{"", "SET CONSTRAINTS ALL IMMEDIATE"};
+      request.to(check);
+      (void)frame.exec(request);
+      say_rows(frame);
+      if (response)
+        std::cout << fmt::format("response  {}\n", shown(*response));
+    } catch (...) {  // code's may be anything
+      return fail(session_->alive());
+    }
+    std::cout << "rolled back: nothing of it is stored\n";
+    return kDone;
+  }
+
+  static void say_rows(postgres::Frame& frame) {
+    const postgres::Statement touched{"", kTouched};
+    postgres::Request request;
+    request.to(touched);
+    const auto found = frame.exec(request);
+    const auto* rows = found.get();
+    if (PQntuples(rows) == 0)
+      std::cout << "rows      none\n";
+    for (int row = 0; row < PQntuples(rows); ++row) {
+      std::cout << fmt::format("rows      {}: {} inserted, {} updated, {} deleted\n",
+                               printable(PQgetvalue(rows, row, 0)), PQgetvalue(rows, row, 1),
+                               PQgetvalue(rows, row, 2), PQgetvalue(rows, row, 3));
+    }
+  }
+
+  /// As a replay does it: key and effects in one transaction, and the stored offset stays.
+  int commit_it() {
+    const auto consumer = require_consumer(*session_, options_);
+    const ledger::OffsetRegister topics(options_.postgres.schema, consumer.id);
+    const std::string topic(message_.topic());
+    const auto known = topics.find_topic(*session_, topic);
+    if (!known) {
+      throw BadCall(
+          fmt::format("--commit: this consumer has never processed topic {}; begin with "
+                      "`run`",
+                      topic));
+    }
+    const engine::Observers observers({});
+    const engine::FrameContext context{
+        options_,
+        router_,
+        observers,
+        ledger::IdempotencyKeys(options_.postgres.schema),
+        ledger::SkippedMessages(options_.postgres.schema, consumer.id),
+        ledger::DeadLetters(options_.postgres.schema, consumer.id, options_.dead_letters),
+        ledger::BatchKeys(options_.postgres.schema)};
+    engine::MessageProcessor processor(context);
+    const engine::UnplacedStep last(context.keys);
+    engine::Subject subject;
+    try {
+      const auto outcome =
+          processor.process(*session_, {message_, known->id, std::nullopt, last}, subject);
+      std::cout << (outcome == ledger::Outcome::kDuplicate
+                        ? "a duplicate: nothing was done\n"
+                        : "committed: key and effects are stored, and the stored offset is where "
+                          "it was\n");
+      return kDone;
+    } catch (...) {  // code's may be anything
+      return fail(session_->alive());
+    }
+  }
+
+  const Options& options_;
+  const handlers::Router router_;
+  const Message message_;
+  message::JsonReader reader_;
+  message::JsonView json_;
+  const std::unique_ptr<postgres::Session> session_;
+  const handlers::Binding* binding_ = nullptr;
+  std::string key_;
+};
+
+int try_it(const Program& program, const Options& options, const Arguments& arguments) {
+  const bool from_kafka = !arguments.topic.empty() || arguments.partition || arguments.offset;
+  const bool complete = !arguments.topic.empty() && arguments.partition && arguments.offset;
+  if (arguments.file.empty() == !from_kafka || (from_kafka && !complete))
+    throw BadCall("give --message FILE, or --topic, --partition and --offset");
+  const Source source(options, arguments);
+  try {
+    return Trial(options, program.registry, source.message()).run(arguments.commit);
+  } catch (const std::runtime_error& error) {
+    // Of a condition or a key that cannot be evaluated for this message.
+    std::cout << fmt::format("FAILED    {}\n", printable_lines(error.what()));
+    return kFailed;
+  }
+}
+
+}  // namespace
+
+void add_try(Command& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "try", "What one message would do: handler, key, SQL, rows; then roll it back");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("--message", arguments->file,
+                   "A message in a file, as `partitions peek --json` prints it")
+      ->type_name("FILE");
+  command->add_option("--topic", arguments->topic, "Or one of Kafka's: its topic")
+      ->type_name("NAME");
+  command->add_option("--partition", arguments->partition, "Its partition")->type_name("P");
+  command->add_option("--offset", arguments->offset, "Its offset")->not_negative()->type_name("N");
+  command->add_flag("--commit", arguments->commit,
+                    "Keep it: key and effects in one transaction, without the offset, so that it "
+                    "is a duplicate when its turn comes");
+  commands.set_action(command, [&commands, config, arguments] {
+    return try_it(commands.program(), config->load(), *arguments);
+  });
+}
+
+}  // namespace pawl::cli

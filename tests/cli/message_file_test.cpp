@@ -1,0 +1,60 @@
+#include "cli/message_file.hpp"
+
+#include "prelude.hpp"
+
+using pawl::cli::MessageFile;
+
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)MessageFile::parse(text, "m.json");
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a message in a file is what peek prints, or less") {
+  const auto file = MessageFile::parse(
+      R"({"topic": "t", "partition": 2, "offset": 7, "timestamp_ms": 5, "key": {"base64": "AAE="},
+          "value": {"a": [1, "x"]}, "value_bytes": 12,
+          "headers": [{"name": "h", "value": "v"}, {"name": "none", "value": null}]})",
+      "m.json");
+  const auto message = file.view();
+  CHECK(message.topic() == "t");
+  CHECK(message.partition() == 2);
+  CHECK(message.offset() == 7);
+  CHECK(message.timestamp()->time_since_epoch().count() == 5);
+  CHECK(message.key() == std::string("\0\1", 2));
+  CHECK(message.value() == R"({"a":[1,"x"]})");
+  CHECK(message.header("h") == "v");
+  CHECK(message.has_header("none"));
+  CHECK_FALSE(message.header("none").has_value());
+
+  const auto least = MessageFile::parse(
+      R"({"topic": "t", "value": null, "headers": {"event-id": "e"}})", "m.json");
+  CHECK_FALSE(least.view().has_value());
+  CHECK_FALSE(least.view().key().has_value());
+  CHECK_FALSE(least.view().timestamp().has_value());
+  CHECK(least.view().header("event-id") == "e");
+}
+
+TEST_CASE("a file that holds no message is refused by its name and place") {
+  CHECK(refusal("{").starts_with("m.json: is no JSON, at byte "));
+  CHECK_THAT(refusal("[]"), ContainsSubstring("is no JSON object"));
+  CHECK_THAT(refusal(R"({"value": 1})"), ContainsSubstring("topic is missing"));
+  CHECK_THAT(refusal(R"({"topic": "t"})"), ContainsSubstring("value is missing"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "ofset": 2})"),
+             ContainsSubstring("ofset is not known"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": "2"})"),
+             ContainsSubstring("offset is no whole number"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": {"base64": "%"}})"),
+             ContainsSubstring("value.base64"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "headers": [1]})"),
+             ContainsSubstring("headers[0]"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "headers": 1})"),
+             ContainsSubstring("headers are none"));
+}

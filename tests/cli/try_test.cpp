@@ -1,0 +1,79 @@
+#include "prelude.hpp"
+#include "site.hpp"
+
+TEST_CASE("try shows what a message would do, and rolls it back") {
+  Site site;
+  site.pay(0, "e-1", "a", "7");
+  const auto tried = site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK(tried.code == 0);
+  CHECK_THAT(tried.out,
+             ContainsSubstring("key       e-1 in scope ") &&
+                 ContainsSubstring("INSERT INTO ledger (event_id, account, amount) VALUES") &&
+                 ContainsSubstring("$1 = text, 3 bytes: e-1") &&
+                 ContainsSubstring("rows      public.accounts: 0 inserted, 1 updated, 0 deleted") &&
+                 ContainsSubstring("rows      public.ledger: 1 inserted, 0 updated, 0 deleted") &&
+                 ContainsSubstring("rolled back: nothing of it is stored"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
+  CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
+
+  // Once it is processed, it says so.
+  CHECK(site.run({"run", "--drain"}).code == 0);
+  const auto again = site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK_THAT(again.out, ContainsSubstring("PROCESSED BEFORE, at " + site.topic + " [0] offset 0"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+}
+
+TEST_CASE("try takes a message from a file, and commits it where it is told to") {
+  Site site;
+  const TempDir folder("try");
+  const auto file = folder.path() / "m.json";
+  const auto write = [&](const std::string& amount) {
+    write_file(file, R"({"topic": ")" + site.topic + R"(", "headers": {"event-id": "e-9"},
+                         "value": {"account": "a", "amount": ")" +
+                         amount + R"("}})");
+  };
+  write("many");
+  const auto failed = site.run({"try", "--message", file.string()});
+  CHECK(failed.code == 1);
+  CHECK_THAT(failed.out, ContainsSubstring("FAILED    ") && ContainsSubstring("22P02"));
+
+  write("5");
+  const auto early = site.run({"try", "--message", file.string(), "--commit"});
+  CHECK(early.code == 1);
+  CHECK_THAT(early.err, ContainsSubstring("`run`") || ContainsSubstring("pawl run"));
+  CHECK(site.run({"run", "--drain"}).code == 0);
+  const auto committed = site.run({"try", "--message", file.string(), "--commit"});
+  CHECK(committed.code == 0);
+  CHECK_THAT(committed.out, ContainsSubstring("committed: key and effects are stored"));
+  CHECK(site.sql("SELECT amount FROM ledger WHERE event_id = 'e-9'") == "5");
+  CHECK(site.stored(0) == -1);
+  CHECK_THAT(site.run({"try", "--message", file.string(), "--commit"}).out,
+             ContainsSubstring("a duplicate: nothing was done"));
+
+  // And when its turn comes it is a duplicate.
+  site.pay(0, "e-9", "a", "5");
+  CHECK(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+  CHECK(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "1");
+}
+
+TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") {
+  Site site;
+  site.pay(0, "e-1", "a", "7");
+  site.sql(
+      "ALTER TABLE ledger ADD CONSTRAINT twice UNIQUE (account) DEFERRABLE INITIALLY DEFERRED");
+  site.sql("INSERT INTO ledger VALUES ('before', 'a', 1)");
+  const std::vector<std::string> first{"try", "--topic",  site.topic, "--partition",
+                                       "0",   "--offset", "0"};
+  const auto late = site.run(first);
+  CHECK(late.code == 1);
+  CHECK_THAT(late.out, ContainsSubstring("23505"));
+
+  CHECK_THAT(site.run({"try"}).err, ContainsSubstring("give --message FILE, or --topic"));
+  CHECK_THAT(site.run({"try", "--topic", site.topic}).err,
+             ContainsSubstring("--partition and --offset"));
+  CHECK_THAT(site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "5"}).err,
+             ContainsSubstring("--offset 5"));
+  CHECK_THAT(site.run({"try", "--message", "/nowhere/m.json"}).err,
+             ContainsSubstring("--message /nowhere/m.json: cannot be read"));
+}
