@@ -137,6 +137,7 @@ int App::main(int argc, char** argv) {
     cli::Command program(root);
     cli::add_run(program, commands);
     cli::add_relay(program, commands);
+    cli::add_init(program, commands);
     cli::add_migrate(program, commands);
     cli::add_check(program, commands);
     cli::add_try(program, commands);

@@ -16,6 +16,7 @@ void add_partitions(Command& parser, Commands& commands);
 void add_partitions_peek(Command& partitions, Commands& commands);
 void add_skipped(Command& parser, Commands& commands);
 void add_keys(Command& parser, Commands& commands);
+void add_init(Command& parser, Commands& commands);
 void add_migrate(Command& parser, Commands& commands);
 void add_status(Command& parser, Commands& commands);
 void add_try(Command& parser, Commands& commands);

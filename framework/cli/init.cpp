@@ -1,0 +1,150 @@
+// `init`: a commented configuration for a topic, made from what Kafka says of it.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <system_error>
+
+#include "cli/commands.hpp"
+#include "cli/init_text.hpp"
+#include "config/load.hpp"
+#include "console/bad_call.hpp"
+#include "console/connections.hpp"
+#include "console/decoded.hpp"
+#include "console/printable.hpp"
+#include "kafka/client.hpp"
+#include "kafka/fetch_one.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+constexpr std::size_t kShown = 1000;
+
+struct Arguments {
+  std::string topic;
+  std::string bootstrap_servers = "127.0.0.1:9092";
+  std::string group;
+  std::string url;
+  std::string output;
+  std::vector<std::string> set;
+};
+
+/// As a configuration would have them that handles this topic.
+Options options_of(const InitFacts& facts, const std::vector<std::string>& set) {
+  config::LoadRequest request;
+  request.path = "init";
+  request.text = fmt::format(
+      "[kafka]\nbootstrap_servers = {}\ngroup = {}\n[postgres]\nurl = {}\n"
+      "[idempotency]\nkey = \"{{key}}\"\n[[handler]]\ntopics = [{}]\nsql = \"SELECT 1\"\n",
+      toml_text(facts.bootstrap_servers), toml_text(facts.group), toml_text(facts.url),
+      toml_text(facts.topic));
+  request.overrides = set;
+  request.property_problem = kafka::property_problem;
+  return config::load(request);
+}
+
+/// The last message of the first partition that has one, which is as the newest producer writes it.
+std::optional<kafka::Record> newest(const kafka::Client& client, const std::string& topic,
+                                    std::int32_t partitions) {
+  std::vector<TopicPartition> all;
+  for (std::int32_t partition = 0; partition < partitions; ++partition)
+    all.push_back({topic, partition});
+  for (const auto& [partition, range] : client.log_ranges(all, kKafkaTimeout)) {
+    // The last offsets may be control records.
+    for (auto offset = range.end - 1; offset >= range.start && offset >= range.end - 3; --offset) {
+      if (auto record = kafka::fetch_one(client, partition, offset, kFetchTimeout))
+        return record;
+    }
+  }
+  return std::nullopt;
+}
+
+void show(const Message& message) {
+  const auto text = [](std::optional<std::string_view> bytes) {
+    return to_text(decode(bytes, kShown));
+  };
+  std::cerr << fmt::format("{} [{}] offset {}\n", message.topic(), message.partition(),
+                           message.offset());
+  for (const auto& header : message.headers())
+    std::cerr << fmt::format("header {}: {}\n", printable(header.name), text(header.value));
+  std::cerr << fmt::format(
+      "key: {}\nvalue: {}\n", text(message.key()),
+      text(message.has_value() ? std::optional(message.value()) : std::nullopt));
+}
+
+int init(const Arguments& arguments) {
+  InitFacts facts;
+  facts.bootstrap_servers = arguments.bootstrap_servers;
+  facts.topic = arguments.topic;
+  facts.group = arguments.group.empty() ? arguments.topic : arguments.group;
+  facts.url = arguments.url.empty() ? "postgresql://localhost/" + facts.group : arguments.url;
+  for (const auto& one : arguments.set)
+    facts.set.push_back(one.substr(0, one.find('=')));
+  const auto options = options_of(facts, arguments.set);
+  const auto client = make_client(options);
+  const auto described = client->describe({arguments.topic}, kKafkaTimeout);
+  const auto found = described.find(arguments.topic);
+  if (found == described.end()) {
+    throw BadCall(fmt::format("--topic {}: Kafka at {} has no such topic", arguments.topic,
+                              options.kafka.bootstrap_servers));
+  }
+  facts.partitions = found->second.partitions;
+  const auto record = newest(*client, arguments.topic, facts.partitions);
+  std::optional<Message> sample;
+  if (record) {
+    sample = record->view(arguments.topic, "");
+    show(*sample);
+  } else {
+    std::cerr << fmt::format("{} has no message yet\n", arguments.topic);
+  }
+  const auto text = init_text(facts, sample);
+  if (arguments.output.empty()) {
+    std::cout << text;
+    return kDone;
+  }
+  // What is there may be somebody's work.
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(
+      std::fopen(arguments.output.c_str(), "wx"), &std::fclose);
+  if (!file || std::fputs(text.c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
+    throw FatalError(
+        fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
+  }
+  std::cerr << fmt::format("written to {}; next: pawl check --config {}\n", arguments.output,
+                           arguments.output);
+  return kDone;
+}
+
+}  // namespace
+
+void add_init(Command& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "init", "Write a commented configuration for a topic, from one of its messages");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--topic", arguments->topic, "Whose messages are to be processed")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--bootstrap-servers", arguments->bootstrap_servers, "Of Kafka")
+      ->type_name("HOST:PORT")
+      ->shows_default();
+  command->add_option("--group", arguments->group, "Of the consumer; else the topic's name")
+      ->type_name("NAME");
+  command
+      ->add_option("--url", arguments->url,
+                   "Of the database; else postgresql://localhost/GROUP. It is not asked")
+      ->type_name("URL");
+  command
+      ->add_option("--set", arguments->set,
+                   "Any other option of the configuration that Kafka needs, such as "
+                   "kafka.librdkafka; may be repeated")
+      ->one_value_each()
+      ->type_name("KEY=VALUE");
+  command->add_option("-o,--output", arguments->output, "A new file; else stdout")
+      ->type_name("FILE");
+  commands.set_action(command, [arguments] { return init(*arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,220 @@
+#include "cli/init_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "console/json.hpp"
+
+namespace pawl::cli {
+namespace {
+
+/// Letters and digits alone, small: eventId, event-id and EVENT_ID are one word.
+std::string word_of(std::string_view name) {
+  std::string word;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return word;
+}
+
+/// Names of what tells one event from another, the surest first. "id" alone is often that of a
+/// thing which has many events.
+constexpr std::array<std::string_view, 11> kEventWords{
+    "idempotencykey", "eventid", "ceid", "messageid", "msgid",  "requestid",
+    "transactionid",  "txid",    "uuid", "paymentid", "orderid"};
+
+/// Of a JSON Pointer (RFC 6901) in a template; nullopt where a template cannot say it.
+std::optional<std::string> placeholder(const std::string& name) {
+  if (name.empty() || name.find_first_of("{}\"\\") != std::string::npos)
+    return std::nullopt;
+  std::string pointer;
+  for (const char c : name) {
+    if (c == '~') {
+      pointer += "~0";
+    } else if (c == '/') {
+      pointer += "~1";
+    } else {
+      pointer += c;
+    }
+  }
+  return "{/" + pointer + "}";
+}
+
+std::optional<Json> object_of(const Message& sample) {
+  auto json = Json::parse(sample.value(), nullptr, false);
+  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
+}
+
+struct Column {
+  std::string name;
+  std::string type;
+  std::string value;  ///< the placeholder, with its cast
+};
+
+std::string column_name(const std::string& name) {
+  std::string column;
+  for (const char c : name) {
+    if (std::isupper(static_cast<unsigned char>(c)) != 0 && !column.empty() && column.back() != '_')
+      column += '_';
+    const auto small = std::tolower(static_cast<unsigned char>(c));
+    column += std::isalnum(small) != 0 ? static_cast<char>(small) : '_';
+  }
+  if (std::isdigit(static_cast<unsigned char>(column.front())) != 0)
+    column.insert(column.begin(), '_');
+  return column;
+}
+
+std::string type_of(const Json& value) {
+  if (value.is_number_integer())
+    return "bigint";
+  if (value.is_number())
+    return "numeric";
+  if (value.is_boolean())
+    return "boolean";
+  return value.is_structured() ? "jsonb" : "text";
+}
+
+std::vector<Column> columns_of(const Message& sample) {
+  std::vector<Column> columns;
+  if (const auto object = object_of(sample)) {
+    for (const auto& [name, value] : object->items()) {
+      const auto place = placeholder(name);
+      const auto column = name.empty() ? std::string() : column_name(name);
+      const bool twice = std::any_of(columns.begin(), columns.end(),
+                                     [&](const Column& known) { return known.name == column; });
+      if (!place || twice)
+        continue;
+      const auto type = type_of(value);
+      columns.push_back({column, type, type == "text" ? *place : *place + "::" + type});
+    }
+  }
+  if (columns.empty())
+    columns.push_back({"value", "bytea", "{value}"});
+  return columns;
+}
+
+std::string table_name(std::string_view topic) {
+  auto name = column_name(std::string(topic));
+  return name.substr(0, 50);
+}
+
+std::string handler_text(const InitFacts& facts, const std::optional<Message>& sample) {
+  if (!sample) {
+    return fmt::format(
+        "[[handler]]\ntopics = [{}]\n"
+        "# The topic has no message to look at: say what each is to do. {{/name}} is a place in "
+        "its "
+        "JSON value,\n# {{header:name}} a header.\n"
+        "sql = \"INSERT INTO {} (value) VALUES ({{value}})\"\n",
+        toml_text(facts.topic), table_name(facts.topic));
+  }
+  const auto columns = columns_of(*sample);
+  std::vector<std::string> definitions;
+  std::vector<std::string> names;
+  std::vector<std::string> values;
+  for (const auto& column : columns) {
+    definitions.push_back(fmt::format("{} {}", column.name, column.type));
+    names.push_back(column.name);
+    values.push_back(column.value);
+  }
+  const auto table = table_name(facts.topic);
+  return fmt::format(
+      "# Guessed from the message at {} [{}] offset {}: one row for each. Its table would be\n"
+      "#   CREATE TABLE {} ({});\n"
+      "# {{/name}} is a place in the JSON value, {{header:name}} a header; they are bound, and "
+      "never "
+      "become text of the\n# statement. expect_rows = 1 fails a message whose statement touches no "
+      "row.\n"
+      "[[handler]]\ntopics = [{}]\nsql = [\n  {{ text = {}, expect_rows = 1 }},\n]\n",
+      sample->topic(), sample->partition(), sample->offset(), table, fmt::join(definitions, ", "),
+      toml_text(facts.topic),
+      toml_text(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, fmt::join(names, ", "),
+                            fmt::join(values, ", "))));
+}
+
+std::string key_text(const std::optional<Message>& sample) {
+  const auto candidates = sample ? key_candidates(*sample) : std::vector<std::string>();
+  std::string text =
+      "# What tells one event from another, also when its producer sends it twice. Not the id of a "
+      "thing that has\n# many events: of those only the first would be applied.\n[idempotency]\n";
+  if (candidates.empty()) {
+    return text +
+           "# Nothing in the message looks like one. Name a header or a place in the value, or say "
+           "with these two lines\n# that each message counts as often as it is in Kafka:\n"
+           "# key = \"\"\n# missing_key = \"process\"\nkey = \"{header:event-id}\"\n";
+  }
+  if (candidates.size() > 1) {
+    text += fmt::format("# Also possible: {}\n",
+                        fmt::join(std::vector(candidates.begin() + 1, candidates.end()), ", "));
+  }
+  return text + fmt::format("key = {}\n", toml_text(candidates.front()));
+}
+
+}  // namespace
+
+std::string toml_text(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::vector<std::string> key_candidates(const Message& sample) {
+  std::vector<std::pair<std::size_t, std::string>> found;
+  const auto rank = [](std::string_view name) {
+    return static_cast<std::size_t>(
+        std::find(kEventWords.begin(), kEventWords.end(), word_of(name)) - kEventWords.begin());
+  };
+  for (const auto& header : sample.headers()) {
+    const bool sayable = header.name.find_first_of("{}\"\\") == std::string_view::npos;
+    if (sayable && header.value && rank(header.name) < kEventWords.size())
+      found.emplace_back(2 * rank(header.name), fmt::format("{{header:{}}}", header.name));
+  }
+  if (const auto object = object_of(sample)) {
+    for (const auto& [name, value] : object->items()) {
+      const auto place = placeholder(name);
+      if (place && (value.is_string() || value.is_number_integer()) &&
+          rank(name) < kEventWords.size())
+        found.emplace_back(2 * rank(name) + 1, *place);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> candidates;
+  for (const auto& [order, candidate] : found) {
+    if (std::find(candidates.begin(), candidates.end(), candidate) == candidates.end())
+      candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+std::string init_text(const InitFacts& facts, const std::optional<Message>& sample) {
+  std::string set;
+  for (const auto& name : facts.set)
+    set += fmt::format("# Set on the command line, and to be written here: {}\n", name);
+  return fmt::format(
+      "# A beginning for topic {}, which has {} partitions. Every other option stands in "
+      "reference.toml.\n"
+      "# Next: pawl check --config FILE; pawl migrate up --config FILE; pawl try --config FILE "
+      "--topic {} ...\n\n"
+      "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
+      "[postgres]\nurl = {}\n\n{}\n{}",
+      facts.topic, facts.partitions, facts.topic, toml_text(facts.bootstrap_servers),
+      toml_text(facts.group), set, toml_text(facts.url), key_text(sample),
+      handler_text(facts, sample));
+}
+
+}  // namespace pawl::cli

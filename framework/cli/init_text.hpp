@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/message.hpp"
+
+namespace pawl::cli {
+
+/// What `init` was told and has seen.
+struct InitFacts {
+  std::string bootstrap_servers;
+  std::string group;
+  std::string url;
+  std::string topic;
+  std::int32_t partitions = 0;
+  /// Names of options that were set beside these: their values may be secret.
+  std::vector<std::string> set = {};
+};
+
+/// A configuration to begin with, commented; `sample`: a message of the topic, nullopt where it has
+/// none. Everything that was guessed from it says so.
+[[nodiscard]] std::string init_text(const InitFacts& facts, const std::optional<Message>& sample);
+
+/// Where the idempotency key of such messages may stand, best first: "{header:event-id}".
+[[nodiscard]] std::vector<std::string> key_candidates(const Message& sample);
+
+/// A TOML basic string.
+[[nodiscard]] std::string toml_text(std::string_view text);
+
+}  // namespace pawl::cli

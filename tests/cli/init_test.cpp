@@ -1,0 +1,33 @@
+#include "prelude.hpp"
+#include "site.hpp"
+
+TEST_CASE("init makes a configuration that check and try can read") {
+  Site site;
+  site.pay(0, "e-1", "a", "7");
+  const TempDir folder("init");
+  const auto file = (folder.path() / "new.toml").string();
+  const std::vector<std::string> command{
+      "init",   "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
+      site.url, "-o",      file};
+  const auto made = site.run_bare(command);
+  CHECK(made.code == 0);
+  CHECK_THAT(made.err, ContainsSubstring("header event-id: text, 3 bytes: e-1"));
+  const auto text = read_file(file);
+  CHECK_THAT(text, ContainsSubstring("key = \"{header:event-id}\"") &&
+                       ContainsSubstring("({/account}, {/amount}"));
+  CHECK(site.run_bare({"config", "show", "--config", file}).code == 0);
+  // Its table is that of the guess.
+  const auto create = text.substr(text.find("CREATE TABLE"));
+  site.sql(create.substr(0, create.find('\n')));
+  const auto tried = site.run_bare(
+      {"try", "--config", file, "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK(tried.code == 0);
+  CHECK_THAT(tried.out, ContainsSubstring("1 inserted, 0 updated, 0 deleted"));
+
+  const auto again = site.run_bare(command);
+  CHECK(again.code == 1);
+  CHECK_THAT(again.err, ContainsSubstring("--output " + file + ": File exists"));
+  CHECK_THAT(
+      site.run_bare({"init", "--topic", "nowhere", "--bootstrap-servers", site.bootstrap}).err,
+      ContainsSubstring("--topic nowhere: Kafka at " + site.bootstrap + " has no such topic"));
+}
