@@ -19,8 +19,10 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
   });
 }
 
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts) {
-  if (alerts && !alerts->finish())
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts,
+             ops::HttpServer* monitoring) {
+  const bool served = monitoring == nullptr || monitoring->finish();
+  if ((alerts && !alerts->finish()) || !served)
     ::_exit(code);
   return code;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/monitoring.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/config_arguments.hpp"
@@ -45,6 +46,9 @@ int relay(const Program& program, const Options& options, bool drain) {
   std::vector<std::shared_ptr<Observer>> told{log};
   if (alerts)
     told.push_back(alerts);
+  const auto metrics = make_metrics(options);
+  if (metrics)
+    told.push_back(metrics);
   const engine::Observers observers(std::move(told));
   std::mutex mutex;
   std::condition_variable changed;
@@ -54,6 +58,10 @@ int relay(const Program& program, const Options& options, bool drain) {
     const std::scoped_lock lock(mutex);
     stopped = true;
     changed.notify_all();
+  });
+  const auto monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
+    if (metrics->database() == ops::MetricsObserver::Reached::kNo)
+      look.unready = "PostgreSQL cannot be used now";
   });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
@@ -82,7 +90,7 @@ int relay(const Program& program, const Options& options, bool drain) {
     }
   }
   log->relayed(drained);
-  return end_with(kDone, alerts);
+  return end_with(kDone, alerts, monitoring.get());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/monitoring.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
@@ -33,20 +34,29 @@ int run(const Program& program, const Options& options) {
   std::vector<std::shared_ptr<Observer>> observers{log};
   if (alerts)
     observers.push_back(alerts);
+  const auto metrics = make_metrics(options);
+  if (metrics)
+    observers.push_back(metrics);
   const auto consumer = make_consumer(options, program.registry, std::move(observers));
   const StopSignals signals([&](int signal) {
     log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
     consumer->stop();
   });
+  std::unique_ptr<ops::HttpServer> monitoring;
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
                 program.registry, *consumer);
   try {
+    monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
+      look.silent_for = consumer->silent_for();
+      look.unready = consumer->unready();
+      look.partitions = consumer->partitions();
+    });
     const auto result = consumer->run();
     log->ended(result);
-    return end_with(static_cast<int>(result), alerts);
+    return end_with(static_cast<int>(result), alerts, monitoring.get());
   } catch (const FatalError& error) {
     log->failed(error.what());
-    return end_with(static_cast<int>(RunResult::kFatal), alerts);
+    return end_with(static_cast<int>(RunResult::kFatal), alerts, monitoring.get());
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.

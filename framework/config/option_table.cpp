@@ -784,6 +784,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                             milliseconds{100}, hours{24}},
      .meaning = "How long PostgreSQL or Kafka is away before that is an alert."},
 
+    // [monitoring]
+    {.section = "monitoring",
+     .name = "listen",
+     .field = TextField{field<&Options::monitoring, &MonitoringOptions::listen>},
+     .values = "`address:port`, in numbers",
+     .meaning = "Where `/metrics`, `/live`, `/ready` and `/status` are served, such as "
+                "`\"127.0.0.1:9464\"` or `\"[::]:9464\"`. Whoever reaches it may read them: no "
+                "password is asked for. Empty: nowhere."},
+
     // [handler_defaults]
     {.section = "handler_defaults",
      .name = "timeout",

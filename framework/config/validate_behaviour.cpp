@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "config/listen_address.hpp"
 #include "config/validation.hpp"
 
 namespace pawl::config {
@@ -20,6 +21,15 @@ void validate_alerts(const AlertOptions& alerts, Validation& validation) {
                      "holds a NUL character", "take it out");
     }
   }
+}
+
+void validate_monitoring(const MonitoringOptions& monitoring, Validation& validation) {
+  if (monitoring.listen.empty() || parse_listen_address(monitoring.listen))
+    return;
+  validation.add("monitoring.listen", in_quotes(monitoring.listen),
+                 "not an address and a port to listen on",
+                 "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
+                 "interfaces");
 }
 
 void validate_dead_letters(const Options& options, Validation& validation) {
@@ -58,6 +68,7 @@ void validate_behaviour(const Options& options, Validation& validation) {
                    "leave one of them out");
   }
   validate_alerts(options.alerts, validation);
+  validate_monitoring(options.monitoring, validation);
 }
 
 }  // namespace pawl::config

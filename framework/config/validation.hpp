@@ -93,7 +93,7 @@ void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 /// [redis], and leases.store.
 void validate_redis(const Options& options, Validation& validation);
 
-/// [idempotency], [dead_letters], [audit], [consumer], [alerts].
+/// [idempotency], [dead_letters], [audit], [consumer], [alerts], [monitoring].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

@@ -475,6 +475,14 @@ struct AlertOptions {
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
+/// What `run` and `relay` tell about themselves over HTTP (docs/observe.md).
+struct MonitoringOptions {
+  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
+  std::string listen;
+
+  friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
+};
+
 /// Everything a consumer needs to know, validated. load_config() fills it from TOML.
 struct Options {
   KafkaOptions kafka;
@@ -491,6 +499,7 @@ struct Options {
   BatchOptions batch;
   LogOptions log;
   AlertOptions alerts;
+  MonitoringOptions monitoring;
   std::vector<HandlerOptions> handlers;
 
   friend bool operator==(const Options&, const Options&) = default;
