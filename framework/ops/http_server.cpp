@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -82,31 +82,6 @@ class FewThreads final : public httplib::TaskQueue {
   std::vector<std::thread> threads_;
 };
 
-/// The library's server ignores SIGPIPE for the whole process, which would hand that on to programs
-/// that it starts. Its threads block the signal instead.
-class KeepsSigpipe {
- public:
-  KeepsSigpipe() { ::sigaction(SIGPIPE, nullptr, &before_); }
-  ~KeepsSigpipe() { ::sigaction(SIGPIPE, &before_, nullptr); }
-  KeepsSigpipe(const KeepsSigpipe&) = delete;
-  KeepsSigpipe& operator=(const KeepsSigpipe&) = delete;
-
- private:
-  struct sigaction before_{};
-};
-
-void block_sigpipe() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
-std::unique_ptr<httplib::Server> new_server() {
-  const KeepsSigpipe keeps;
-  return std::make_unique<httplib::Server>();
-}
-
 /// As its own default, without SO_REUSEPORT: by that a second process would take its share of the
 /// requests in silence.
 void set_socket_options(socket_t socket) {
@@ -119,7 +94,7 @@ void set_socket_options(socket_t socket) {
 class HttpServer::Impl {
  public:
   Impl(const config::ListenAddress& address, Handler handler)
-      : handler_(std::move(handler)), server_(new_server()) {
+      : handler_(std::move(handler)), server_(std::make_unique<httplib::Server>()) {
     server_->new_task_queue = [] { return new FewThreads(); };
     server_->set_socket_options(set_socket_options);
     server_->set_keep_alive_max_count(1);
@@ -164,7 +139,6 @@ class HttpServer::Impl {
           errno == 0 ? "not an address of this machine" : std::strerror(errno)));
     }
     thread_ = std::thread([this] {
-      block_sigpipe();
       server_->listen_after_bind();
       const std::scoped_lock lock(mutex_);
       ended_ = true;

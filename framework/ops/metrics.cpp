@@ -103,6 +103,9 @@ void MetricsObserver::note(const Event& event) {
       redis_ = Reached::kNo;
       return;
     case Step::kOutboxAcquired:
+      // Both were asked for it.
+      database_ = Reached::kYes;
+      kafka_ = Reached::kYes;
       relays_ = true;
       return outbox_.count(event);
     case Step::kOutboxEnded:
@@ -143,6 +146,8 @@ void MetricsObserver::note_partition(const Event& event) {
       auto& partition = partition_of(event);
       partition.fresh = true;
       partition.standing = false;
+      auto unknown = Reached::kUnknown;
+      kafka_.compare_exchange_strong(unknown, Reached::kYes);
       return;
     }
     case Step::kAcquired: {

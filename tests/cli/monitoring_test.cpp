@@ -11,6 +11,7 @@
 #include <random>
 
 #include "prelude.hpp"
+#include "relay_site.hpp"
 #include "site.hpp"
 
 namespace {
@@ -46,8 +47,10 @@ std::size_t append(const char* data, std::size_t size, std::size_t count, void* 
 /// A process that is watched, and what it answers.
 class Watched {
  public:
-  explicit Watched(Site& site) : site_(site) {
-    site.more += fmt::format("\n[monitoring]\nlisten = \"127.0.0.1:{}\"\n", port_);
+  explicit Watched(Site& site) : Watched(site, site.more) {}
+  /// `configuration`: to which its section is added.
+  Watched(const Site& site, std::string& configuration) : site_(site) {
+    configuration += fmt::format("\n[monitoring]\nlisten = \"127.0.0.1:{}\"\n", port_);
   }
 
   std::uint16_t port() const { return port_; }
@@ -97,7 +100,7 @@ class Watched {
   }
 
  private:
-  Site& site_;
+  const Site& site_;
   const std::uint16_t port_ = free_port();
 };
 
@@ -108,9 +111,9 @@ void stop(ChildProcess& child) {
 
 /// Of each partition, by `status`.
 std::map<int, nlohmann::json> status_of(Site& site) {
-  const auto outcome = site.run({"status", "--json"});
+  const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   std::map<int, nlohmann::json> partitions;
-  for (const auto& partition : nlohmann::json::parse(outcome.out).at("partitions"))
+  for (const auto& partition : status.at("partitions"))
     partitions[partition.at("partition").get<int>()] = partition;
   return partitions;
 }
@@ -144,7 +147,8 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
     CHECK(watched.metric("pawl_lag_messages", partition) == its.at("lag").get<double>());
     CHECK(watched.metric("pawl_log_end_offset", partition) == its.at("end").get<double>());
     CHECK(watched.metric("pawl_next_offset", partition) == its.at("stored").get<double>() + 1);
-    CHECK(watched.metric("pawl_next_offset", partition) == site.stored(partition) + 1.0);
+    CHECK(watched.metric("pawl_next_offset", partition) ==
+          static_cast<double>(site.stored(partition) + 1));
     CHECK(watched.metric("pawl_partition_halted", partition) ==
           (its.at("state") == "halted" ? 1.0 : 0.0));
   }
@@ -298,13 +302,36 @@ TEST_CASE("only GET and HEAD are served, and the text is what Prometheus reads")
   stop(*child);
 }
 
+TEST_CASE("a process that only relays tells what it publishes, and whether it can") {
+  PostgresServer server;
+  RelaySite site;
+  site.url = server.create_database("relay");
+  const Watched watched(site, site.outbox_lines);
+  const auto relay = site.start_relay();
+  watched.wait_for("/ready", 200);
+  for (int i = 0; i < 5; ++i)
+    site.publish(site.topic, std::to_string(i), "value");
+  wait_until([&] { return watched.metric("pawl_outbox_published_total") == 5.0; }, kDeadline,
+             "five messages to be published");
+  wait_until([&] { return watched.metric("pawl_outbox_lanes") == 4.0; }, kDeadline,
+             "all lanes to be its own");
+  CHECK(watched.metric("pawl_outbox_refused_total") == 0.0);
+  CHECK(nlohmann::json::parse(watched.ask("/status").body).at("group").is_null());
+  server.stop(StopMode::kImmediate);
+  watched.wait_for("/ready", 503);
+  CHECK(watched.ask("/live").status == 200);
+  server.start();
+  watched.wait_for("/ready", 200);
+  stop(*relay);
+}
+
 TEST_CASE("an address that cannot be listened on is refused with its option") {
   Site site;
   site.more = "\n[monitoring]\nlisten = \"localhost\"\n";
   for (const auto* command : {"check", "run"}) {
     const auto refused = site.run({command});
     CHECK(refused.code == 2);
-    CHECK_THAT(refused.err, ContainsSubstring("monitoring.listen = \"localhost\""));
+    CHECK_THAT(refused.out + refused.err, ContainsSubstring("monitoring.listen = \"localhost\""));
   }
 
   Site other;

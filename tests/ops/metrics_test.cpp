@@ -124,10 +124,15 @@ TEST_CASE("whether a server answers is known once somebody has asked it") {
   CHECK(metrics.database() == Reached::kNo);
   metrics.on_event(Event{Step::kConnected});
   CHECK(metrics.database() == Reached::kYes);
-  metrics.on_event(event(Step::kLogEnd));
+  metrics.on_event(event(Step::kAssigned));
   CHECK(metrics.kafka() == Reached::kYes);
   metrics.on_event(Event{Step::kKafkaLost});
   CHECK(metrics.kafka() == Reached::kNo);
+  // What was fetched before may still be told.
+  metrics.on_event(event(Step::kAssigned));
+  CHECK(metrics.kafka() == Reached::kNo);
+  metrics.on_event(event(Step::kLogEnd));
+  CHECK(metrics.kafka() == Reached::kYes);
   metrics.on_event(Event{Step::kRedisLost});
   CHECK(metrics.redis() == Reached::kNo);
   metrics.on_event(Event{Step::kRedisBack});
