@@ -5,7 +5,7 @@
 #   include/pawl, lib/libpawl*.a  the library, target pawl::pawl, and pawl::testing
 #   lib/cmake/pawl                the package's configuration
 #   lib/pawl/deps                 libraries that scripts/setup built because the system has none
-#   share/pawl                    scripts (migrate, services), migrations, conf/reference.toml
+#   share/pawl                    scripts (migrate, services), migrations, conf/reference.toml, conf/prometheus, conf/grafana
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -28,6 +28,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/scripts/lib" DESTINATION "${pawl_share_
         PATTERN target EXCLUDE)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/migrations" DESTINATION "${pawl_share_dir}")
 install(FILES "${PROJECT_SOURCE_DIR}/conf/reference.toml" DESTINATION "${pawl_share_dir}/conf")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/conf/prometheus" "${PROJECT_SOURCE_DIR}/conf/grafana"
+        DESTINATION "${pawl_share_dir}/conf")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${pawl_share_dir}")
 
 install(EXPORT pawlTargets NAMESPACE pawl:: DESTINATION "${pawl_package_dir}")

@@ -205,11 +205,11 @@ void add_positions(Families& families, const ProcessLook& look) {
 }
 
 void add_tallies(Families& families, const MetricsObserver& metrics) {
-  for (const auto& [tally, name] : kTallyNames) {
-    auto& family = families.family(name, MetricType::Counter);
-    metrics.partitions().each([&, tally = tally](const std::string& topic, std::int32_t partition,
-                                                 const MetricsObserver::Partition& of) {
-      Families::add(family, labels_of(topic, partition), static_cast<double>(of.read(tally)));
+  for (const auto& entry : kTallyNames) {
+    auto& family = families.family(entry.name, MetricType::Counter);
+    metrics.partitions().each([&](const std::string& topic, std::int32_t partition,
+                                  const MetricsObserver::Partition& of) {
+      Families::add(family, labels_of(topic, partition), static_cast<double>(of.read(entry.tally)));
     });
   }
   auto& failed = families.family(

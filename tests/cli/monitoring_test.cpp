@@ -228,6 +228,53 @@ TEST_CASE("what is counted is what the register has counted") {
   stop(*child);
 }
 
+TEST_CASE("each message is timed once, however it travels, and what travels together is counted") {
+  struct Row {
+    std::string handler;
+    std::string more;
+    bool apart;         ///< handlers' statements run before the flight with the COMMIT
+    std::string flock;  ///< what counts those that travel together; empty: none do
+  };
+  const std::string batch = R"toml(batch = true
+sql = "INSERT INTO ledger SELECT * FROM unnest({header:event-id}::text[], {/account}::text[], {/amount}::bigint[])"
+)toml";
+  const auto row = GENERATE_COPY(values<Row>({
+      {"", "[consumer]\npipeline = 1\n", true, ""},
+      {"", "", false, "pawl_pipeline_messages"},
+      {batch, "", true, "pawl_batch_messages"},
+      {"concurrency = 4\n", "[consumer]\npipeline = 1\n", true, ""},
+  }));
+  CAPTURE(row.handler, row.more);
+  Site site;
+  const Watched watched(site);
+  site.more += row.more;
+  site.handler = "name = \"payment\"\n" +
+                 (row.handler.starts_with("batch") ? row.handler : row.handler + site.handler);
+  site.pay_many(0, "e", 40);
+  const auto child = site.start();
+  site.wait_for_stored(0, 39);
+  watched.wait_for_metric("pawl_messages_applied_total", 0, 40);
+  CHECK(watched.metric(
+            fmt::format("pawl_fetch_to_commit_seconds_count{{topic=\"{}\"}}", site.topic)) == 40.0);
+  const auto commits = watched.metric("pawl_commit_seconds_count").value_or(0);
+  const auto handled =
+      watched.metric("pawl_handler_seconds_count{handler=\"payment\"}").value_or(0);
+  if (row.flock.empty()) {
+    CHECK(commits == 40);
+    CHECK(handled == 40);
+  } else {
+    // The first ones may go alone.
+    const auto together = watched.metric(row.flock + "_sum").value_or(0);
+    const auto flights = watched.metric(row.flock + "_count").value_or(0);
+    CHECK(together > 1);
+    CHECK(flights < together);
+    CHECK(commits == flights + 40 - together);
+    if (row.apart)
+      CHECK(handled == commits);
+  }
+  stop(*child);
+}
+
 TEST_CASE("it lives and is not ready while PostgreSQL is away, also before it was ever there") {
   PostgresServer server;
   Site site(2);
