@@ -146,6 +146,8 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
     const auto& its = status.at(partition);
     CHECK(watched.metric("pawl_lag_messages", partition) == its.at("lag").get<double>());
     CHECK(watched.metric("pawl_log_end_offset", partition) == its.at("end").get<double>());
+    const auto end = KafkaBroker::shared().last_stable_offset(site.topic, partition);
+    CHECK(watched.metric("pawl_log_end_offset", partition) == static_cast<double>(end));
     CHECK(watched.metric("pawl_next_offset", partition) == its.at("stored").get<double>() + 1);
     CHECK(watched.metric("pawl_next_offset", partition) ==
           static_cast<double>(site.stored(partition) + 1));
@@ -178,20 +180,28 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
 TEST_CASE("what is counted is what the register has counted") {
   Site site(2);
   const Watched watched(site);
-  site.handler =
-      "when = '{header:event-id} != \"left out\"'\nmissing_key = \"process\"\n" + site.handler;
+  site.handler = R"toml(when = '{/account} != "left out"'
+missing_key = "process"
+sql = "UPDATE accounts SET balance = balance + {/amount}::bigint WHERE id = {/account}"
+)toml";
   site.more += "[consumer]\nunmatched = \"skip\"\n";
   for (const int partition : {0, 1}) {
     site.pay_many(partition, fmt::format("fine-{}-", partition), 10 + partition);
     site.pay_many(partition, fmt::format("fine-{}-", partition), 3);
-    site.pay(partition, "left out", "a", "1");
+    site.pay(partition, fmt::format("skipped-{}", partition), "left out", "1");
     site.pay(partition, fmt::format("bad-{}", partition), "a", "\"no number\"");
     site.pay(partition, fmt::format("fine-{}-0", partition), "b", "7");  // another payload
+    KafkaProducer producer(site.bootstrap);
+    producer.send(site.topic, {.key = "a",
+                               .value = R"({"account": "a", "amount": 1})",
+                               .headers = {},
+                               .partition = partition});
+    producer.flush();
   }
   const auto child =
       site.start({"--set", "failures.then=dead-letter", "--set", "failures.max_attempts=1"});
-  site.wait_for_stored(0, 15);
-  site.wait_for_stored(1, 16);
+  site.wait_for_stored(0, 16);
+  site.wait_for_stored(1, 17);
   const std::map<std::string, std::string> metrics{
       {"applied_count", "pawl_messages_applied_total"},
       {"duplicate_count", "pawl_messages_duplicate_total"},
@@ -206,7 +216,8 @@ TEST_CASE("what is counted is what the register has counted") {
           "SELECT {} FROM pawl.processed_kafka_offsets WHERE partition = {}", column, partition));
       watched.wait_for_metric(metric, partition, std::stod(stored));
     }
-    CHECK(watched.metric("pawl_messages_applied_total", partition) == 10.0 + partition);
+    CHECK(watched.metric("pawl_messages_applied_total", partition) == 11.0 + partition);
+    CHECK(watched.metric("pawl_messages_unchecked_total", partition) == 1.0);
     CHECK(watched.metric("pawl_messages_duplicate_total", partition) == 3.0);
     CHECK(watched.metric("pawl_messages_skipped_total", partition) == 1.0);
     CHECK(watched.metric("pawl_messages_dead_lettered_total", partition) == 2.0);
@@ -221,7 +232,7 @@ TEST_CASE("what is counted is what the register has counted") {
   }
   // Each of them was timed once.
   CHECK(watched.metric(
-            fmt::format("pawl_fetch_to_commit_seconds_count{{topic=\"{}\"}}", site.topic)) == 33.0);
+            fmt::format("pawl_fetch_to_commit_seconds_count{{topic=\"{}\"}}", site.topic)) == 35.0);
   CHECK(watched.metric("pawl_commit_seconds_count").value_or(0) > 0);
   CHECK(watched.metric("pawl_database_up") == 1.0);
   wait_until([&] { return watched.metric("pawl_kafka_up") == 1.0; }, kDeadline, "Kafka to be up");
