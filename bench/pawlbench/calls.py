@@ -17,9 +17,9 @@ AT_ONCE = 64  # calls of a partition
 CONNECTIONS = 16  # to PostgreSQL for all calls, which is pawl's default
 RUN_WITHIN = 600.0
 
-# Where leases are kept, and what [leases] says for it. Another store is another entry.
-POSTGRESQL = "postgresql"
-STORES = {POSTGRESQL: ""}
+# Where leases are kept.
+POSTGRESQL, REDIS = "postgres", "redis"
+STORES = (POSTGRESQL, REDIS)
 
 RECORDED = {True: "pawl.idempotency_keys", False: "naive_calls"}
 
@@ -120,7 +120,8 @@ url = "{database.url}"
 concurrency = {self.connections}
 [leases]
 calls = {self.at_once}
-{STORES[self.store]}
+store = "{self.store}"
+{self._redis(site)}
 [idempotency]
 key = "{{header:event-id}}"
 scope = "{SCOPE}"
@@ -134,6 +135,9 @@ relay = "off"
 [log]
 level = "warn"
 """
+
+    def _redis(self, site: Site) -> str:
+        return f'[redis]\naddress = "{site.redis()}"' if self.store == REDIS else ""
 
     def _values(self, database: Database, child: Child, server_cpu: float) -> Values:
         table = RECORDED[self.is_pawl]

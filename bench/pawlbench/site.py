@@ -60,6 +60,7 @@ class Site:
         self._templates: set[str] = set()
         self._counter = 0
         self._commit_timestamps = False
+        self._redis = ""
 
     def __enter__(self) -> "Site":
         return self
@@ -79,6 +80,16 @@ class Site:
         self.postgres_programs = Path((self.work / "postgres/programs_folder").read_text().strip())
         self.server = Database("postgres", self._server)
         self._make_template("bench_empty")
+
+    def redis(self) -> str:
+        """The address of an empty Redis without a disk, started when it is first asked for. Databases of one template
+        share their identity, so that leases of the run before would be known to the next."""
+        if not self._redis:
+            command = [SCRIPTS / "services", "redis", "start", self.work / "redis"]
+            self._redis = run([*command, "--mode", "server", "--conf", 'save=""'])
+        host, _, port = self._redis.rpartition(":")
+        run(["redis-cli", "-h", host, "-p", port, "flushall"])
+        return self._redis
 
     def record_commit_times(self) -> None:
         """From now on PostgreSQL keeps the time of each commit; not while throughput is measured."""

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <set>
 
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
@@ -25,6 +26,8 @@ struct Arguments {
   std::string scope;
   std::string response;
   std::int64_t limit = 50;
+  std::vector<std::int64_t> ids;
+  bool all = false;
   bool unknown = false;
   bool lost = false;
   bool done = false;
@@ -64,7 +67,8 @@ Json describe(const ledger::LeaseRow& lease) {
           {"resolved_by", or_null(lease.resolved_by)},
           {"topic", lease.topic},
           {"partition", lease.partition},
-          {"offset", lease.offset}};
+          {"offset", lease.offset},
+          {"dead_letter", lease.dead_letter ? Json(*lease.dead_letter) : Json(nullptr)}};
 }
 
 Json describe(const ledger::LeaseLoss& loss) {
@@ -83,6 +87,24 @@ Json describe(const ledger::LeaseLoss& loss) {
 
 std::string place(const std::string& topic, std::int32_t partition, std::int64_t offset) {
   return fmt::format("{} [{}] {}", topic, partition, offset);
+}
+
+/// What an operator sees: of a dead letter's call nobody but its replay makes another attempt.
+std::string state_text(const ledger::LeaseRow& lease) {
+  if (lease.dead_letter)
+    return fmt::format("{}, dead letter {}", lease_state(lease), *lease.dead_letter);
+  return lease_state(lease);
+}
+
+/// What is to be done once an operator has said how it was.
+std::string what_next(const ledger::LeaseRow& lease) {
+  if (lease.dead_letter) {
+    return fmt::format("Its message is a dead letter: pawl dlq replay --config FILE {}",
+                       *lease.dead_letter);
+  }
+  return fmt::format(
+      "If its partition is halted: pawl partitions resume --config FILE --topic {} --partition {}",
+      lease.topic, lease.partition);
 }
 
 int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Arguments& arguments) {
@@ -148,7 +170,7 @@ int list(const Options& options, const Arguments& arguments) {
                {"MESSAGE"},
                {"SCOPE"}});
   for (const auto& lease : found) {
-    table.add({lease.key, lease_state(lease), std::to_string(lease.attempts),
+    table.add({lease.key, state_text(lease), std::to_string(lease.attempts),
                ledger::to_string(lease.begun),
                lease.unknown_since ? ledger::to_string(*lease.unknown_since) : "-",
                lease.owner.empty() ? "-" : lease.owner,
@@ -203,13 +225,27 @@ int resolve(const Options& options, const Arguments& arguments) {
   site.view.resolve(*site.session, lease, done,
                     arguments.response.empty() ? Response{} : Response{arguments.response});
   std::cout << fmt::format(
-      "{}: {}. If its partition is halted: pawl partitions resume --config FILE --topic {} "
-      "--partition {}\n",
-      printable(lease.key),
+      "{}: {}. {}\n", printable(lease.key),
       done ? "done; the message is finished with that as soon as it is tried again"
            : "not done; it is called for as soon as its message is tried again",
-      lease.topic, lease.partition);
+      what_next(lease));
   return kDone;
+}
+
+int acknowledge(const Options& options, const Arguments& arguments) {
+  if (arguments.ids.empty() != arguments.all)
+    throw BadCall("name the losses by their ID (leases list --lost), or give --all");
+  const auto site = open(options);
+  const auto forgotten = site.view.acknowledge(*site.session, arguments.ids, arguments.all);
+  std::cout << fmt::format("acknowledged {}\n", forgotten);
+  const std::set<std::int64_t> named(arguments.ids.begin(), arguments.ids.end());
+  if (static_cast<std::size_t>(forgotten) >= named.size())
+    return kDone;
+  std::cerr << fmt::format(
+      "{} of them are none of this consumer's; pawl leases list --lost has "
+      "those that are there\n",
+      named.size() - static_cast<std::size_t>(forgotten));
+  return kFailed;
 }
 
 }  // namespace
@@ -231,12 +267,16 @@ std::string lease_state(const ledger::LeaseRow& lease) {
 void add_leases(Command& parser, Commands& commands) {
   auto* leases = parser.add_subcommand(
       "leases", "Calls of leased handlers: in hand, or of which nobody knows how they ended");
-  const auto add = [&](const std::string& name, const std::string& description) {
+  const auto add = [&](const std::string& name, const std::string& description,
+                       bool by_scope = true) {
     auto* command = leases->add_subcommand(name, description);
     const auto arguments = std::make_shared<Arguments>();
     auto config = add_config_arguments(*command);
-    command->add_option("--scope", arguments->scope, "Only of this scope; else all of the consumer")
-        ->type_name("NAME");
+    if (by_scope) {
+      command
+          ->add_option("--scope", arguments->scope, "Only of this scope; else all of the consumer")
+          ->type_name("NAME");
+    }
     return std::tuple{command, config, arguments};
   };
   const auto act = [&](Command* command, const auto& config, const auto& arguments, auto function) {
@@ -271,6 +311,13 @@ void add_leases(Command& parser, Commands& commands) {
         ->type_name("TEXT");
     command->add_flag("--not-done", arguments->not_done, "It was not: it is to be called");
     act(command, config, arguments, resolve);
+  }
+  {
+    const auto [command, config, arguments] =
+        add("acknowledge", "Forget calls that lost their lease, once somebody has looked", false);
+    command->add_option("ID", arguments->ids, "Of `leases list --lost`");
+    command->add_flag("--all", arguments->all, "All of the consumer");
+    act(command, config, arguments, acknowledge);
   }
 }
 

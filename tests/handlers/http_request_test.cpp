@@ -7,9 +7,9 @@
 namespace {
 
 using pawl::HttpOptions;
+using pawl::handlers::CallMeaning;
 using pawl::handlers::problems_of;
 using pawl::handlers::RequestTemplate;
-using pawl::handlers::StatusMeaning;
 using pawl::handlers::StatusSet;
 
 HttpOptions options(const std::string& url) {
@@ -241,30 +241,36 @@ TEST_CASE("what a status says of the call") {
       *StatusSet::parse("408,409,425,429,5xx"), *StatusSet::parse("4xx,501")};
   struct Row {
     long status;
-    StatusMeaning meaning;
+    CallMeaning meaning;
   };
   const std::vector<Row> rows{
-      {200, StatusMeaning::kDone},
-      {204, StatusMeaning::kDone},
-      {409, StatusMeaning::kDone},
-      {301, StatusMeaning::kPermanent},
-      {404, StatusMeaning::kNotDone},
-      {501, StatusMeaning::kPermanent},
-      {408, StatusMeaning::kUnknown},
-      {500, StatusMeaning::kUnknown},
-      {504, StatusMeaning::kUnknown},
-      {425, StatusMeaning::kNotDone},
-      {429, StatusMeaning::kNotDone},
-      {503, StatusMeaning::kUnknown},
-      {422, StatusMeaning::kPermanent},
+      {200, CallMeaning::kDone},
+      {204, CallMeaning::kDone},
+      {409, CallMeaning::kDone},
+      {301, CallMeaning::kPermanent},
+      {404, CallMeaning::kNotDone},
+      {501, CallMeaning::kPermanent},
+      {408, CallMeaning::kUnknown},
+      {500, CallMeaning::kUnknown},
+      {504, CallMeaning::kUnknown},
+      {425, CallMeaning::kNotDone},
+      {429, CallMeaning::kNotDone},
+      {503, CallMeaning::kUnknown},
+      {422, CallMeaning::kPermanent},
       // No answer, and one before the answer.
-      {0, StatusMeaning::kUnknown},
-      {103, StatusMeaning::kUnknown},
-      {999, StatusMeaning::kPermanent},
+      {0, CallMeaning::kNoAnswer},
+      {103, CallMeaning::kNoAnswer},
+      {999, CallMeaning::kPermanent},
   };
   for (const auto& [status, meaning] : rows) {
     CAPTURE(status);
-    CHECK(meaning_of(status, sets) == meaning);
+    CHECK(meaning_of({.status = status}, sets) == meaning);
+    // An answer that was cut off says as much, unless it is to be kept.
+    const bool kept = meaning == CallMeaning::kDone;
+    CHECK(meaning_of({.whole = false, .status = status}, sets) ==
+          (kept ? CallMeaning::kNoAnswer : meaning));
+    CHECK(meaning_of({.sent = false, .whole = false, .status = status}, sets) ==
+          CallMeaning::kNotSent);
   }
 }
 

@@ -250,6 +250,50 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
 
+TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowledged") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.charge = false, .status = 422}; });
+  ChargingWorld charging(1, api);
+  charging.use("charge", "then = \"dead-letter\"");
+  auto& world = charging.world();
+  world.produce_one("refused", 1, 0);
+  charging.drain();
+  REQUIRE(charging.leases() == 1);
+  const TempDir folder;
+  const auto config = folder.path() / "pawl.toml";
+  std::ofstream(config) << world.config();
+  int runs = 0;
+  const auto leases = [&](std::vector<std::string> arguments, int code = 0) {
+    arguments.insert(arguments.begin(), "leases");
+    arguments.insert(arguments.end(), {"--config", config.string()});
+    ChildProcess child(PAWL_PROGRAM, arguments, {.output = folder.path() / std::to_string(++runs)});
+    CHECK(child.wait(60s).code == code);
+    return child.output();
+  };
+  CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter 1 "));
+  CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter\": 1"));
+  CHECK_THAT(leases({"resolve", "refused", "--done"}),
+             ContainsSubstring("Its message is a dead letter: pawl dlq replay --config FILE 1"));
+
+  const auto lose = [&](const std::string& key) {
+    world.execute(fmt::format(
+        "INSERT INTO pawl.lease_losses (scope_id, key, owner, attempt, returned, source_id,"
+        " partition, kafka_offset) SELECT scope_id, '{}', 'one', 1, true, source_id, 0, 0"
+        " FROM pawl.leases",
+        key));
+  };
+  lose("first");
+  lose("second");
+  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("first") && ContainsSubstring("second"));
+  CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or give --all"));
+  CHECK_THAT(leases({"acknowledge", "1", "9"}, 1),
+             ContainsSubstring("acknowledged 1") &&
+                 ContainsSubstring("1 of them are none of this consumer's"));
+  const auto left = leases({"list", "--lost"});
+  CHECK_THAT(left, !ContainsSubstring("first") && ContainsSubstring("second"));
+  CHECK_THAT(leases({"acknowledge", "--all"}), ContainsSubstring("acknowledged 1"));
+  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("no call has lost its lease"));
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // A sanitizer's own library has to be the first that is loaded.
 TEST_CASE("leases do not depend on the clocks of processes, which may be hours apart") {

@@ -276,25 +276,22 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   auto answer = connection->run(*this, request, time, lease.stop_token());
   put_back(std::move(connection));
   const auto name = handler_text(label_);
-  if (!answer.sent)
-    throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
-  const auto meaning = meaning_of(answer.status, statuses_);
-  const auto what = fmt::format("{}: the answer is {}", name, answer.status);
-  // Of an answer that was cut off the status says as much as of a whole one; only what is to be
-  // kept has to be there.
   const bool whole = answer.code == CURLE_OK || answer.full;
-  if (answer.status < 200 || (meaning == StatusMeaning::kDone && !whole)) {
-    throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
-                                    name, answer.text));
-  }
+  const auto meaning = meaning_of({answer.sent, whole, answer.status}, statuses_);
+  const auto what = fmt::format("{}: the answer is {}", name, answer.status);
   switch (meaning) {
-    case StatusMeaning::kDone:
+    case CallMeaning::kDone:
       return std::move(answer.body);
-    case StatusMeaning::kNotDone:
+    case CallMeaning::kNotSent:
+      throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
+    case CallMeaning::kNoAnswer:
+      throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
+                                      name, answer.text));
+    case CallMeaning::kNotDone:
       throw NotDone(what, answer.retry_after);
-    case StatusMeaning::kUnknown:
+    case CallMeaning::kUnknown:
       throw UnknownAnswer(what, answer.retry_after);
-    case StatusMeaning::kPermanent:
+    case CallMeaning::kPermanent:
       break;
   }
   throw PermanentError(what);

@@ -33,13 +33,13 @@ std::optional<StatusSet> StatusSet::parse(std::string_view text) {
   return set;
 }
 
-StatusMeaning meaning_of(long status, const StatusSets& sets) {
-  if (status < 200)
-    return StatusMeaning::kUnknown;
-  const std::array all{std::pair{&sets.success, StatusMeaning::kDone},
-                       std::pair{&sets.not_done, StatusMeaning::kNotDone},
-                       std::pair{&sets.retry, StatusMeaning::kUnknown},
-                       std::pair{&sets.permanent, StatusMeaning::kPermanent}};
+namespace {
+
+CallMeaning meaning_of_status(long status, const StatusSets& sets) {
+  const std::array all{std::pair{&sets.success, CallMeaning::kDone},
+                       std::pair{&sets.not_done, CallMeaning::kNotDone},
+                       std::pair{&sets.retry, CallMeaning::kUnknown},
+                       std::pair{&sets.permanent, CallMeaning::kPermanent}};
   for (const auto& [set, meaning] : all) {
     if (set->names(status))
       return meaning;
@@ -48,7 +48,18 @@ StatusMeaning meaning_of(long status, const StatusSets& sets) {
     if (set->contains(status))
       return meaning;
   }
-  return StatusMeaning::kPermanent;
+  return CallMeaning::kPermanent;
+}
+
+}  // namespace
+
+CallMeaning meaning_of(const Exchange& exchange, const StatusSets& sets) {
+  if (!exchange.sent)
+    return CallMeaning::kNotSent;
+  if (exchange.status < 200)
+    return CallMeaning::kNoAnswer;
+  const auto meaning = meaning_of_status(exchange.status, sets);
+  return meaning == CallMeaning::kDone && !exchange.whole ? CallMeaning::kNoAnswer : meaning;
 }
 
 }  // namespace pawl::handlers

@@ -30,21 +30,31 @@ class StatusSet {
   Statuses classes_;
 };
 
-/// What a status says of the call.
-enum class StatusMeaning {
-  kDone,
-  kNotDone,    ///< and may be done later
-  kUnknown,    ///< it may have been done
-  kPermanent,  ///< not done, and no attempt can help
-};
 struct StatusSets {
   StatusSet success;
   StatusSet not_done;
   StatusSet retry;
   StatusSet permanent;
 };
+
+/// How far a request came.
+struct Exchange {
+  bool sent = true;   ///< some of it may have left
+  bool whole = true;  ///< as much of the answer came as is kept
+  long status = 0;    ///< 0: no answer; below 200: not the final one
+};
+/// What it says of the call.
+enum class CallMeaning {
+  kDone,
+  kNotSent,    ///< not done, and may be done later
+  kNoAnswer,   ///< it may have been done: the answer, or what is to be kept of it, is not there
+  kNotDone,    ///< and may be done later: the answer says so
+  kUnknown,    ///< it may have been done: the answer says so
+  kPermanent,  ///< not done, and no attempt can help
+};
 /// The first set that names the status counts, else the first that has its class; what is in none
-/// is permanent. What is no final answer (below 200) says nothing: unknown.
-[[nodiscard]] StatusMeaning meaning_of(long status, const StatusSets& sets);
+/// is permanent. Of an answer that was cut off the status says as much as of a whole one; only what
+/// is to be kept has to be there.
+[[nodiscard]] CallMeaning meaning_of(const Exchange& exchange, const StatusSets& sets);
 
 }  // namespace pawl::handlers

@@ -154,6 +154,19 @@ LeaseAnswer RedisLeases::acquire(postgres::Session& session, LeaseRequest& reque
   try {
     return ask(session, *scripts, request);
   } catch (const redis::Error& error) {
+    if (error.code() == "WRONGTYPE") {
+      // That is a matter of this key alone, and no time mends it.
+      LeaseAnswer answer;
+      answer.how = LeaseAnswer::How::kUnusable;
+      const auto name = scripts->history_name(request.lease.scope, request.lease.key);
+      answer.holder = fmt::format(
+          "what stands in Redis under {}, or under its :holder, is no lease of pawl's ({}). Look "
+          "at "
+          "it with redis-cli TYPE, see that nobody else uses redis.prefix, and remove it: "
+          "redis-cli DEL '{}'",
+          name, error.what(), name);
+      return answer;
+    }
     throw LeasesAway(error.what());
   }
 }

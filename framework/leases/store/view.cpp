@@ -6,6 +6,7 @@
 
 #include "ledger/rows.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/array_elements.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -31,10 +32,14 @@ constexpr std::string_view kList = R"sql(
          floor(extract(epoch FROM l.begun_at) * 1000)::bigint,
          floor(extract(epoch FROM u.since) * 1000)::bigint,
          l.done, l.response, coalesce(l.resolved_by, ''), coalesce(t.topic, ''), l.partition,
-         l.kafka_offset
+         l.kafka_offset, d.dead_letter_id
     FROM pawl.idempotency_scopes s
     JOIN pawl.leases l USING (scope_id)
     LEFT JOIN pawl.consumer_topics t USING (source_id)
+    LEFT JOIN LATERAL (
+         SELECT max(w.dead_letter_id) AS dead_letter_id FROM pawl.dead_letters w
+          WHERE w.consumer_id = t.consumer_id AND w.topic = t.topic AND w.partition = l.partition
+            AND w.kafka_offset = l.kafka_offset AND w.status IN ('dead', 'parked')) d ON true
   {}
    WHERE CASE WHEN $2 <> '' THEN s.name = $2
               ELSE EXISTS (SELECT FROM pawl.scope_sources o JOIN pawl.consumer_topics c USING (source_id)
@@ -69,6 +74,13 @@ constexpr const char* kLosses = R"sql(
    LIMIT $4::bigint
 )sql";
 
+constexpr const char* kAcknowledge = R"sql(
+  DELETE FROM pawl.lease_losses x USING pawl.consumer_topics t
+   WHERE t.source_id = x.source_id AND t.consumer_id = $1::integer
+     AND ($2::boolean OR x.loss_id = ANY ($3::bigint[]))
+  RETURNING x.loss_id
+)sql";
+
 constexpr const char* kResolve = R"sql(
   SELECT pawl.resolve_lease(s.scope_id, $2, $3::boolean, $4::bytea)
     FROM pawl.idempotency_scopes s WHERE s.name = $1
@@ -101,6 +113,7 @@ LeaseView::LeaseView(const std::string& schema, ConsumerId consumer)
       list_{"", in_schema(with_state(kList), schema)},
       count_{"", in_schema(with_state(kCount), schema)},
       losses_{"", in_schema(kLosses, schema)},
+      acknowledge_{"", in_schema(kAcknowledge, schema)},
       resolve_{"", in_schema(kResolve, schema)} {}
 
 std::vector<LeaseRow> LeaseView::list(postgres::Session& session, const LeaseFilter& filter,
@@ -127,6 +140,7 @@ std::vector<LeaseRow> LeaseView::list(postgres::Session& session, const LeaseFil
     lease.topic = text(rows, row, 11);
     lease.partition = static_cast<std::int32_t>(integer(rows, row, 12));
     lease.offset = integer(rows, row, 13);
+    lease.dead_letter = optional_integer(rows, row, 14);
     leases.push_back(std::move(lease));
   }
   return leases;
@@ -154,6 +168,19 @@ std::vector<LeaseLoss> LeaseView::losses(postgres::Session& session, const Lease
                       static_cast<std::int32_t>(integer(rows, row, 8)), integer(rows, row, 9)});
   }
   return losses;
+}
+
+std::int64_t LeaseView::acknowledge(postgres::Session& session,
+                                    const std::vector<std::int64_t>& ids, bool all) const {
+  postgres::ArrayElements elements;
+  for (const auto id : ids)
+    elements.add_integer(id);
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(all ? "true" : "false");
+  parameters.add_text(elements.array());
+  const auto found = session.exec(acknowledge_, parameters);
+  return PQntuples(found.get());
 }
 
 void LeaseView::resolve(postgres::Session& session, const LeaseRow& lease, bool done,

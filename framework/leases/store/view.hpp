@@ -37,6 +37,8 @@ struct LeaseRow {
   std::string topic;
   std::int32_t partition = 0;
   std::int64_t offset = 0;
+  /// Of the message, unresolved: the next attempt is its replay.
+  std::optional<std::int64_t> dead_letter;
 };
 
 /// A row of pawl.lease_losses.
@@ -79,6 +81,10 @@ class LeaseView {
   /// Newest first.
   [[nodiscard]] std::vector<LeaseLoss> losses(postgres::Session& session, const LeaseFilter& filter,
                                               std::int64_t limit) const;
+  /// Forgets losses that somebody has looked at, those with these ids or all of the consumer. How
+  /// many there were.
+  [[nodiscard]] std::int64_t acknowledge(postgres::Session& session,
+                                         const std::vector<std::int64_t>& ids, bool all) const;
   /// Says of an unknown attempt that it was done, with this response, or that it was not (nullopt).
   /// Throws FatalError with what to do where there is nothing to be said.
   void resolve(postgres::Session& session, const LeaseRow& lease, bool done,
@@ -89,6 +95,7 @@ class LeaseView {
   postgres::Statement list_;
   postgres::Statement count_;
   postgres::Statement losses_;
+  postgres::Statement acknowledge_;
   postgres::Statement resolve_;
 };
 

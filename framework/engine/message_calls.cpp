@@ -1,0 +1,418 @@
+// The half of MessageProcessor that is about leased handlers: lease, call, and its record.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "config/shell_word.hpp"
+#include "engine/after_record.hpp"
+#include "engine/failure.hpp"
+#include "engine/handler_call.hpp"
+#include "engine/message_processor.hpp"
+#include "message/idempotency_key.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::engine {
+
+using ledger::Outcome;
+
+namespace {
+
+/// How often a message asks for a key that another attempt has.
+constexpr std::chrono::milliseconds kShortestPending{20};
+constexpr std::chrono::milliseconds kLongestPending{500};
+
+ledger::GivenBack known_of(const LeasedCall& call) {
+  switch (call.outcome()) {
+    case LeasedCall::Outcome::kDone:
+      return ledger::GivenBack::kDone;
+    case LeasedCall::Outcome::kNotDone:
+      return ledger::GivenBack::kNotDone;
+    case LeasedCall::Outcome::kNone:
+    case LeasedCall::Outcome::kNotBegun:
+      return ledger::GivenBack::kNotBegun;
+    case LeasedCall::Outcome::kUnknown:
+      break;
+  }
+  return ledger::GivenBack::kUnknown;
+}
+
+/// Where the system has no thread for the keeper, no lease may be taken.
+ledger::KeyLease propose(LeaseKeeper& keeper, ledger::ScopeId scope, const std::string& key) {
+  try {
+    return keeper.propose(scope, key);
+  } catch (const std::system_error& error) {
+    throw LeasePending(fmt::format("no thread can be had to keep its lease: {}", error.what()),
+                       kLongestPending);
+  }
+}
+
+/// Ends a transaction that records a call for a message which is another owner's by now.
+class UnplacedStep final : public LastStep {
+ public:
+  explicit UnplacedStep(const ledger::IdempotencyKeys& keys) : keys_(keys) {}
+
+  void request(postgres::Request& request, const std::string& /*transaction*/,
+               Outcome /*outcome*/) const override {
+    keys_.name_transaction(request);
+  }
+  [[nodiscard]] bool names_transaction() const override { return false; }
+  [[nodiscard]] bool respects_parking() const override { return false; }
+  [[nodiscard]] bool may_leave_out() const override { return false; }
+
+ private:
+  const ledger::IdempotencyKeys& keys_;
+};
+
+/// Another step in a message's place, as long as this lives.
+class Exchanged {
+ public:
+  Exchanged(const MessageStep*& place, const MessageStep* other)
+      : place_(place), before_(std::exchange(place, other)) {}
+  ~Exchanged() { place_ = before_; }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+
+ private:
+  const MessageStep*& place_;
+  const MessageStep* const before_;
+};
+
+}  // namespace
+
+std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& session,
+                                                           const MessageStep& step,
+                                                           Subject& subject) {
+  subject = {};
+  next_.reset();
+  auto& hand = take_in_hand(session, step);
+  emit_step(Step::kFetched, hand);
+  find_handler(hand, subject);
+  if (subject.binding == nullptr || subject.binding->leased == nullptr ||
+      hand.key_text() == nullptr)
+    return nullptr;
+  subject.key = *hand.key_text();
+  return acquire_lease(session, hand);
+}
+
+ledger::LeaseAnswer MessageProcessor::ask_for_lease(
+    postgres::Session& session, ledger::LeaseRequest& request,
+    std::optional<ledger::AskedLease>& asked) const {
+  using How = ledger::LeaseAnswer::How;
+  auto& keeper = *context_.lease_keeper;
+  if (!keeper.may_ask())
+    throw LeasePending("no lease can be had now", kLongestPending);
+  try {
+    auto answer = context_.leases->acquire(session, request);
+    asked.reset();
+    // Else nothing had to be written for it.
+    if (answer.how == How::kMine || answer.how == How::kDone)
+      keeper.reachable().answered();
+    return answer;
+  } catch (const ledger::LeasesAway& error) {
+    if (request.is_spent)
+      asked.reset();
+    keeper.reachable().failed(error.what());
+    throw LeasePending(error.what(), kLongestPending);
+  } catch (...) {
+    if (request.is_spent)
+      asked.reset();
+    throw;
+  }
+}
+
+/// Whether it was given nobody knows; its message is not this processor's any more.
+void MessageProcessor::forget_asked(postgres::Session& session,
+                                    const ledger::AskedLease& asked) const noexcept {
+  try {
+    (void)context_.leases->give_back(session, asked.lease, ledger::GivenBack::kNotBegun, false, {});
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it ends by itself
+  }
+}
+
+std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& session,
+                                                            InHand& hand) {
+  using How = ledger::LeaseAnswer::How;
+  const auto& binding = hand.binding();
+  const auto& message = hand.message;
+  auto& keeper = *context_.lease_keeper;
+  const auto& key = *hand.key_text();
+  const auto scope_id = scopes_.find(session, binding, message.topic(), hand.step->source);
+  ledger::LeaseRequest request;
+  request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
+                     message.offset()};
+  auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
+  // Under the same token: the answer may be all that was lost.
+  if (!asked || asked->lease.scope != scope_id || asked->lease.key != key ||
+      asked->subject != request.subject) {
+    if (asked)
+      forget_asked(session, *asked);
+    asked = ledger::AskedLease{propose(keeper, scope_id, key), request.subject};
+  }
+  request.lease = asked->lease;
+  request.message =
+      fmt::format("{} [{}] offset {}", message.topic(), message.partition(), message.offset());
+  request.time = keeper.time();
+  request.any_payload = binding.conflict == Conflict::kIgnore;
+  request.fence = hand.step->last.fence();
+  if (hand.step->last.respects_parking() && binding.may_park(message))
+    request.unless_parked = context_.dead_letters.record_key(message);
+  const auto asked_at = BootClock::now();
+  const auto answer = ask_for_lease(session, request, asked);
+  switch (answer.how) {
+    case How::kFinished:
+    case How::kParked:
+      return nullptr;
+    case How::kPending:
+      throw LeasePending(fmt::format("its key is being processed by {}", answer.holder),
+                         std::clamp(answer.wait, kShortestPending, kLongestPending));
+    case How::kConflict:
+      throw Unfit(
+          ledger::dead_reason::kConflict,
+          fmt::format("an unfinished call for its idempotency key has ANOTHER payload, that of {}: "
+                      "often the key names an entity, not an event. Choose a key that is unique "
+                      "per event, or set idempotency.conflict = \"ignore\" if producers only "
+                      "re-serialise",
+                      answer.holder));
+    case How::kHeld:
+      throw UnknownOutcome(fmt::format(
+          "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; pawl "
+          "leases show --config FILE -- {} has it. Run with leases.store = \"postgres\" until it "
+          "is, and change the store while no process runs",
+          shell_word(key)));
+    case How::kUnusable:
+      throw UnknownOutcome(answer.holder);
+    case How::kMine:
+    case How::kDone:
+      break;
+  }
+  emit_step(Step::kLeased, hand);
+  std::string buffer;
+  const auto& scope = scope_name(context_.options.kafka, binding.scope, message.topic(), buffer);
+  return std::make_unique<LeasedCall>(
+      keeper, binding, message::remote_key(scope, key),
+      TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
+      keeper.hold(request.lease, asked_at));
+}
+
+Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,
+                                         Subject& subject) {
+  if (hand.step->call != nullptr)
+    return finish_call(session, hand, *hand.step->call, subject);
+  if (hand.step->nothing_to_call)
+    return apply_claimed(session, hand, subject);
+  const auto is_same = [&](const LeasedCall& call) {
+    const auto& of = call.subject();
+    return call.lease().key == subject.key && of.source == hand.step->source &&
+           of.partition == hand.message.partition() && of.offset == hand.message.offset();
+  };
+  if (call_ && !is_same(*call_))
+    let_go_of_call(session);
+  if (!call_) {
+    auto call = acquire_lease(session, hand);
+    if (!call)
+      return apply_claimed(session, hand, subject);
+    call->run(hand.message);
+    emit_step(Step::kCalled, hand);
+    call_ = std::move(call);
+  }
+  try {
+    const auto outcome = finish_call(session, hand, *call_, subject);
+    call_.reset();
+    return outcome;
+  } catch (...) {
+    if (call_->ended())
+      call_.reset();
+    throw;
+  }
+}
+
+/// Stores what became of the call. Throws with the call ended where there is nothing more to store;
+/// else it is to be repeated.
+Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
+                                      Subject& subject) {
+  subject.lease = call.lease();
+  if (call.took() > std::chrono::steady_clock::duration::zero())
+    timing_.handler = call.took();
+  if (call.outcome() != LeasedCall::Outcome::kDone) {
+    give_back(session, hand, call, known_of(call), std::nullopt);
+    std::rethrow_exception(call.error());
+  }
+  try {
+    require_fits(hand.binding(), call.response());
+  } catch (...) {
+    give_back(session, hand, call, ledger::GivenBack::kDone, std::nullopt);
+    throw;
+  }
+  try {
+    record_call(session, hand, call, subject);
+    call.end();
+    return Outcome::kApplied;
+  } catch (const postgres::InDoubt&) {
+    call.note_doubt();
+    throw;
+  } catch (const postgres::Error& error) {
+    switch (after_record({.session_alive = session.alive(),
+                          .lease_lost = error.sqlstate() == postgres::kLeaseLostState,
+                          .failure = error.failure(),
+                          .handler_begun = subject.handler_begun,
+                          .keeps_responses = context_.leases->keeps_responses()})) {
+      case AfterRecord::kRepeat:
+        break;
+      case AfterRecord::kLost:
+        lose_lease(session, hand, call);
+      case AfterRecord::kUnplaced:
+        record_unplaced(session, hand, call, subject);
+        break;
+      case AfterRecord::kTaken:
+        (void)context_.leases->give_back(session, call.lease(), ledger::GivenBack::kDone,
+                                         call.settled(), call.response());
+        call.end();
+        break;
+      case AfterRecord::kGivenBack:
+        give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+        break;
+    }
+    throw;
+  } catch (...) {  // code's may be anything
+    if (session.alive())
+      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+    throw;
+  }
+}
+
+void MessageProcessor::record_unplaced(postgres::Session& session, InHand& hand, LeasedCall& call,
+                                       Subject& subject) {
+  const UnplacedStep unplaced(context_.keys);
+  const MessageStep step{hand.message, hand.step->source, hand.step->leader_epoch, unplaced};
+  const Exchanged exchanged(hand.step, &step);
+  try {
+    record_call(session, hand, call, subject);
+    call.end();
+  } catch (const postgres::InDoubt&) {
+    call.note_doubt();
+    throw;
+  } catch (const postgres::Error& error) {
+    if (!session.alive())
+      throw;
+    if (error.sqlstate() == postgres::kLeaseLostState)
+      lose_lease(session, hand, call);
+    give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+  } catch (...) {  // code's may be anything
+    if (session.alive())
+      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
+    throw;
+  }
+}
+
+void MessageProcessor::record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
+                                   Subject& subject) {
+  const auto& leased = *hand.binding().leased;
+  postgres::Frame frame(session, hand.binding().frame);
+  const bool begun = begin_with_lock(frame, hand);
+  context_.leases->record(request_, call.lease(), call.subject(), call.response(),
+                          session.durable_commit());
+  if (!begun && !leased.has_record() && !hand.step->last.names_transaction()) {
+    // Nothing needs an answer before COMMIT.
+    emit_step(Step::kClaimed, hand);
+    emit_step(Step::kHandled, hand);
+    frame.begin_later(std::exchange(request_, {}));
+    finish(frame, hand, "", Outcome::kApplied);
+    return context_.leases->recorded(call.lease());
+  }
+  const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
+  emit_step(Step::kClaimed, hand);
+  const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
+  if (leased.has_record()) {
+    subject.handler_begun = true;
+    (void)call_handler(session, [&] {
+      leased.record(frame, hand.message, call.response());
+      return Response{};
+    });
+  }
+  emit_step(Step::kHandled, hand);
+  finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
+  context_.leases->recorded(call.lease());
+}
+
+void MessageProcessor::give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
+                                 ledger::GivenBack how, const Response& response) {
+  const bool may_be_done = how == ledger::GivenBack::kUnknown || how == ledger::GivenBack::kDone;
+  if (!context_.leases->give_back(session, call.lease(), how, call.settled(), response) &&
+      may_be_done)
+    lose_lease(session, hand, call);
+  call.end();
+}
+
+/// Key and response, as record_unplaced() stores them: where nothing else keeps what it brought.
+void MessageProcessor::record_alone(postgres::Session& session, const LeasedCall& call) {
+  postgres::Frame frame(session, {});
+  context_.leases->record(request_, call.lease(), call.subject(), call.response(),
+                          session.durable_commit());
+  frame.begin_later(std::exchange(request_, {}));
+  context_.keys.name_transaction(request_);
+  frame.finish(request_, {});
+  context_.leases->recorded(call.lease());
+}
+
+void MessageProcessor::let_go_of_call(postgres::Session& session,
+                                      const TopicPartition* of) noexcept {
+  if (!call_ || (of != nullptr && !(call_->partition() == *of)))
+    return;
+  const auto call = std::move(call_);
+  try {
+    const bool done = call->outcome() == LeasedCall::Outcome::kDone;
+    if (done && !context_.leases->keeps_responses() && !call->binding().leased->has_record())
+      return record_alone(session, *call);
+    const bool ours =
+        context_.leases->give_back(session, call->lease(), known_of(*call), call->settled(),
+                                   done ? call->response() : std::nullopt);
+    if (!ours && call->may_be_done()) {
+      Event event{Step::kWarning};
+      event.partition = call->subject().partition;
+      event.offset = call->subject().offset;
+      tell_loss(session, *call, event);
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its lease ends by itself
+  }
+}
+
+/// Another attempt may have been made beside this one; what this one brought is not recorded.
+void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand,
+                                  LeasedCall& call) {
+  if (call.in_doubt()) {
+    // It may have been recorded when the connection broke.
+    context_.keys.look_up(request_, call.lease().scope, call.lease().key);
+    const auto found = postgres::run_transaction(session, {std::move(request_)});
+    const auto stored = ledger::IdempotencyKeys::read(found.back().get());
+    if (stored && stored->topic == hand.message.topic() &&
+        stored->partition == hand.message.partition() && stored->offset == hand.message.offset()) {
+      call.end();
+      throw postgres::Error(std::string(postgres::kOutOfOrderState),
+                            "the message was finished when the connection broke");
+    }
+  }
+  tell_loss(session, call, event_of(Step::kWarning, hand.message));
+  call.end();
+  throw postgres::Error(std::string(postgres::kLeaseLostState),
+                        "the lease was lost while the call ran");
+}
+
+void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& call,
+                                 Event event) const {
+  const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
+  context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
+  const auto text = fmt::format(
+      "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
+      "may have been made beside it; `pawl leases list --lost` has it. Compare with the other "
+      "side, which knows the call as {}",
+      returned ? "the call had returned" : "what the call did is unknown", call.remote_key());
+  event.warning = Warning::kLeaseLost;
+  event.key = call.lease().key;
+  event.detail = text;
+  context_.observers.emit(event);
+}
+
+}  // namespace pawl::engine
