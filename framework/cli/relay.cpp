@@ -9,6 +9,7 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/programs.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/config_arguments.hpp"
@@ -39,6 +40,7 @@ void refuse_other_schema(const Options& options) {
 }
 
 int relay(const Program& program, const Options& options, bool drain) {
+  require_programs(options);
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);

@@ -5,6 +5,7 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/programs.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
@@ -27,6 +28,7 @@ std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& 
 }
 
 int run(const Program& program, const Options& options) {
+  require_programs(options);
   StopSignals::block();
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);

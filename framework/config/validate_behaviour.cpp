@@ -9,19 +9,6 @@ namespace pawl::config {
 
 namespace {
 
-void validate_alerts(const AlertOptions& alerts, Validation& validation) {
-  if (!alerts.command.empty() && !alerts.command.front().starts_with('/')) {
-    validation.add("alerts.command[0]", in_quotes(alerts.command.front()), "not an absolute path",
-                   "name the program by its whole path, such as \"/usr/local/bin/page\"");
-  }
-  for (std::size_t i = 0; i < alerts.command.size(); ++i) {
-    if (alerts.command[i].find('\0') != std::string::npos) {
-      validation.add(fmt::format("alerts.command[{}]", i), in_quotes(alerts.command[i]),
-                     "holds a NUL character", "take it out");
-    }
-  }
-}
-
 void validate_dead_letters(const Options& options, Validation& validation) {
   const auto& letters = options.dead_letters;
   const std::string option = "dead_letters.topic";
@@ -57,7 +44,7 @@ void validate_behaviour(const Options& options, Validation& validation) {
                        options.postgres.synchronous_commit + "\"",
                    "leave one of them out");
   }
-  validate_alerts(options.alerts, validation);
+  validation.program("alerts.command", options.alerts.command);
 }
 
 }  // namespace pawl::config

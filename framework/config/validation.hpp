@@ -50,6 +50,9 @@ class Validation {
   /// characters, no white space at either end.
   void label(const std::string& option, const std::string& value, std::size_t most);
 
+  /// A program and its arguments, or nothing.
+  void program(const std::string& option, const std::vector<std::string>& command);
+
   /// A topic's name; false: not one that Kafka allows, which was reported.
   bool topic(const std::string& option, const std::string& name);
 

@@ -145,6 +145,18 @@ TEST_CASE("what holds no secret is listed as it is") {
         "[\"/bin/page\", \"***\"] from --set alerts.command=...");
 }
 
+TEST_CASE("arguments of a command that prints a secret are not listed") {
+  const auto listed = load_in_force(
+      request(kRequired + "[postgres]\nurl = \"postgresql://app@db/p\"\n"
+                          "[kafka.librdkafka]\n\"sasl.mechanism\" = \"OAUTHBEARER\"\n",
+              {R"(postgres.password_command=["/bin/get", "hunter2"])",
+               R"(kafka.oauth_token_command=["/bin/token", "hunter2"])"}));
+  CHECK(shown(listed, "postgres.password_command") ==
+        "[\"/bin/get\", \"***\"] from --set postgres.password_command=...");
+  CHECK(shown(listed, "kafka.oauth_token_command") ==
+        "[\"/bin/token\", \"***\"] from --set kafka.oauth_token_command=...");
+}
+
 TEST_CASE("without a file nothing is missing, but what is said is checked") {
   LoadRequest nothing;
   nothing.complete = false;
