@@ -5,6 +5,7 @@
 #   Threads::Threads  CURL::libcurl  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
 #   RdKafka::rdkafka (the C library)  fmt::fmt  spdlog::spdlog  simdjson::simdjson
 #   tomlplusplus::tomlplusplus  CLI11::CLI11  nlohmann_json::nlohmann_json
+#   PkgConfig::prometheus-cpp-core  PkgConfig::cpp-httplib
 #   hiredis::hiredis  hiredis::hiredis_ssl (only with PAWL_REDIS)
 #   Catch2::Catch2  Catch2::Catch2WithMain (only with PAWL_BUILD_TESTS)
 # All are imported targets, whose include folders the compiler treats as SYSTEM.
@@ -68,6 +69,20 @@ pawl_find_package(simdjson)
 pawl_find_package(tomlplusplus)
 pawl_find_package(CLI11)
 pawl_find_package(nlohmann_json)
+# Debian's cpp-httplib has no CMake configuration, prometheus-cpp's has no version and wants more than
+# its core.
+pawl_find_package(PkgConfig)
+if(PkgConfig_FOUND)
+  foreach(pawl_library IN ITEMS prometheus-cpp-core>=1.0 cpp-httplib>=0.11)
+    string(REGEX REPLACE ">.*" "" pawl_module "${pawl_library}")
+    pkg_check_modules(${pawl_module} QUIET IMPORTED_TARGET GLOBAL ${pawl_library})
+    if(${pawl_module}_FOUND)
+      message(STATUS "pawl: ${pawl_module} ${${pawl_module}_VERSION}")
+    else()
+      list(APPEND pawl_missing "${pawl_module}")
+    endif()
+  endforeach()
+endif()
 if(PAWL_REDIS)
   pawl_find_package(hiredis 1.2)
   # Has no version of its own, and comes with that one.

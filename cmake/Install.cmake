@@ -3,7 +3,7 @@
 #
 # runtime
 #   bin/pawl, bin/pawl-migrate    the stock program, and the script behind `pawl migrate`
-#   share/pawl                    that script, migrations, conf/reference.toml
+#   share/pawl                    that script, migrations, conf/reference.toml, prometheus, grafana
 #   share/man, share/bash-completion, share/zsh, share/doc/pawl
 #   lib/systemd/system            the unit pawl@.service, where the prefix is /usr
 # dev
@@ -55,6 +55,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/migrations" DESTINATION "${pawl_share_d
         COMPONENT runtime)
 install(FILES "${PROJECT_SOURCE_DIR}/conf/reference.toml" DESTINATION "${pawl_share_dir}/conf"
         COMPONENT runtime)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/conf/prometheus" "${PROJECT_SOURCE_DIR}/conf/grafana"
+        DESTINATION "${pawl_share_dir}/conf" COMPONENT runtime)
 install(FILES "${PROJECT_SOURCE_DIR}/conf/payments.toml"
         DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/pawl/examples" COMPONENT runtime)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright

@@ -14,7 +14,9 @@ set(CPACK_PACKAGE_CONTACT "pawl maintainers <maintainers@pawl.invalid>")
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
 set(CPACK_PACKAGE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+# Programs and the shared library are stripped as their symbols are put apart; archives by this.
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/packaging/StripArchives.cmake")
 set(CPACK_COMPONENTS_ALL runtime dev)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 
@@ -28,8 +30,8 @@ set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME pawl)
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Kafka to PostgreSQL, exactly once in effect
- Takes messages from Kafka and applies each of them to PostgreSQL in one
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
+    "Takes messages from Kafka and applies each of them to PostgreSQL in one
  transaction with its idempotency key and the processed offset. A program that
  needs a configuration and no code.")
 # psql, for pawl migrate; accounts, for the service's.
@@ -40,8 +42,8 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libpawl-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_COMPONENT_DEV_DESCRIPTION "Kafka to PostgreSQL, exactly once in effect: the library
- Headers, the static and the shared library, CMake and pkg-config for consumers
+set(CPACK_COMPONENT_DEV_DESCRIPTION
+    "The library: headers, the static and the shared library, CMake and pkg-config for consumers
  whose handlers are C++20.")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${PAWL_DEV_PACKAGES}")
 

@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include "console/bad_call.hpp"
 #include "engine/observers.hpp"
-#include "ops/alerts_command.hpp"
 
 namespace pawl::cli {
 
@@ -12,15 +10,15 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
                                                 const std::shared_ptr<ops::LogObserver>& log) {
   if (!ops::AlertObserver::wanted(options.alerts))
     return nullptr;
-  if (const auto problem = ops::alert_command_problem(options.alerts); !problem.empty())
-    throw BadCall(problem);
   return std::make_shared<ops::AlertObserver>(options, [log](const std::string& problem) {
     log->on_event(engine::warning_event(Warning::kAlertFailed, problem));
   });
 }
 
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts) {
-  if (alerts && !alerts->finish())
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts,
+             ops::HttpServer* monitoring) {
+  const bool served = monitoring == nullptr || monitoring->finish();
+  if ((alerts && !alerts->finish()) || !served)
     ::_exit(code);
   return code;
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ops/alerts.hpp"
+#include "ops/http_server.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/options.hpp"
 
@@ -13,8 +14,9 @@ namespace pawl::cli {
 std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
                                                 const std::shared_ptr<ops::LogObserver>& log);
 
-/// Sends what is due. Where a connection of the alerts still waits for something then, the process
-/// ends now.
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts);
+/// Sends what is due, and ends `monitoring` (null: there is none). Where a connection of either
+/// still waits for something then, the process ends now.
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts,
+             ops::HttpServer* monitoring);
 
 }  // namespace pawl::cli

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "cli/programs.hpp"
 #include "cli/rights_text.hpp"
 #include "config/redact.hpp"
 #include "config/redis_settings.hpp"
@@ -24,11 +25,11 @@
 #include "ledger/consumers.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
-#include "ops/alerts_command.hpp"
 #include "outbox/lane.hpp"
 #include "outbox/task.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/describe.hpp"
+#include "process/program.hpp"
 #include "redis/connector.hpp"
 #include "redis/error.hpp"
 
@@ -65,7 +66,7 @@ class Check {
 
   int run() {
     findings_.good("configuration");
-    check_alerts();
+    check_programs();
     if (relays_only_) {
       findings_.note(
           "there is neither kafka.group nor a [[handler]]: looking at what `relay` needs, and not "
@@ -91,7 +92,7 @@ class Check {
   [[nodiscard]] bool relays_at_once() const {
     return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
   }
-  void check_alerts();
+  void check_programs();
   void check_redis();
   void make_router();
   void check_remotes();
@@ -126,14 +127,14 @@ class Check {
   std::map<std::string, kafka::TopicDescription> topics_;  ///< those that exist
 };
 
-void Check::check_alerts() {
-  if (options_.alerts.command.empty())
-    return;
-  if (const auto problem = ops::alert_command_problem(options_.alerts); !problem.empty()) {
-    findings_.wrong(problem);
-    bad_config_ = true;
-  } else {
-    findings_.good(fmt::format("alert command {}", options_.alerts.command.front()));
+void Check::check_programs() {
+  for (const auto& [option, what, command] : programs_of(options_)) {
+    if (const auto problem = process::command_problem(option, command); !problem.empty()) {
+      findings_.wrong(problem);
+      bad_config_ = true;
+    } else {
+      findings_.good(fmt::format("{} {}", what, command.front()));
+    }
   }
 }
 

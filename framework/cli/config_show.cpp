@@ -101,7 +101,7 @@ void add_config(Command& parser, Commands& commands) {
   command->add_flag("--json", *json, "For machines");
   command->footer(
       "Without --config: the defaults, with what --set says. Passwords, most properties of\n"
-      "librdkafka and arguments of alerts.command are shown as ***, ${...} as it was written.");
+      "librdkafka and arguments of commands are shown as ***, ${...} as it was written.");
   commands.set_action(command, [arguments, json] {
     const auto options = arguments->in_force();
     *json ? print_json(options) : print_text(options);

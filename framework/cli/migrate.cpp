@@ -14,6 +14,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/connecting.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -104,8 +105,11 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
       throw BadCall("--set changes a configuration: give --config FILE as well");
   } else {
     const auto options = config.load_to_relay();
-    if (database.empty())
+    if (database.empty()) {
       database = options.postgres.url;
+      if (const auto password = postgres::password_of(options.postgres.password_command))
+        ::setenv("PGPASSWORD", password->c_str(), 1);
+    }
     if (arguments.schema.empty())
       arguments.schema = options.postgres.schema;
   }

@@ -10,6 +10,8 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/monitoring.hpp"
+#include "cli/programs.hpp"
 #include "cli/reload.hpp"
 #include "cli/service.hpp"
 #include "cli/stop_signals.hpp"
@@ -48,12 +50,16 @@ struct Ended {
 
 Ended relay_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
                  const std::function<Options()>& read, bool drain) {
-  StopSignals::block();
+  require_programs(options);
+  StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);
   std::vector<std::shared_ptr<Observer>> told{log};
   if (alerts)
     told.push_back(alerts);
+  const auto metrics = make_metrics(options);
+  if (metrics)
+    told.push_back(metrics);
   const engine::Observers observers(std::move(told));
   std::mutex mutex;
   std::condition_variable changed;
@@ -84,6 +90,10 @@ Ended relay_once(const Program& program, const ops::ServiceManager& manager, con
         stop(true);
         return true;
       });
+  const auto monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
+    if (metrics->database() == ops::MetricsObserver::Reached::kNo)
+      look.unready = "PostgreSQL cannot be used now";
+  });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)
@@ -112,7 +122,7 @@ Ended relay_once(const Program& program, const ops::ServiceManager& manager, con
   }
   log->relayed(drained);
   const std::scoped_lock lock(mutex);
-  return {end_with(kDone, alerts), anew && !drained};
+  return {end_with(kDone, alerts, monitoring.get()), anew && !drained};
 }
 
 int relay(const Program& program, const std::function<Options()>& read, bool drain) {

@@ -8,6 +8,8 @@
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
+#include "cli/monitoring.hpp"
+#include "cli/programs.hpp"
 #include "cli/reload.hpp"
 #include "cli/service.hpp"
 #include "cli/stop_signals.hpp"
@@ -53,12 +55,16 @@ struct Ended {
 
 Ended run_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
                const std::function<Options()>& read) {
-  StopSignals::block();
+  require_programs(options);
+  StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
   const auto alerts = make_alerts(options, log);
   std::vector<std::shared_ptr<Observer>> observers{log};
   if (alerts)
     observers.push_back(alerts);
+  const auto metrics = make_metrics(options);
+  if (metrics)
+    observers.push_back(metrics);
   const auto consumer = make_consumer(options, program.registry, std::move(observers));
   std::atomic<bool> anew{false};
   Service service(manager, {[&] { return consumer->silent_for(); },
@@ -83,15 +89,21 @@ Ended run_once(const Program& program, const ops::ServiceManager& manager, const
         consumer->stop();
         return true;
       });
+  std::unique_ptr<ops::HttpServer> monitoring;
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
                 program.registry, *consumer);
   try {
+    monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
+      look.silent_for = consumer->silent_for();
+      look.unready = consumer->unready();
+      look.partitions = consumer->partitions();
+    });
     const auto result = consumer->run();
     log->ended(result);
-    return {end_with(static_cast<int>(result), alerts), anew};
+    return {end_with(static_cast<int>(result), alerts, monitoring.get()), anew};
   } catch (const FatalError& error) {
     log->failed(error.what());
-    return {end_with(static_cast<int>(RunResult::kFatal), alerts)};
+    return {end_with(static_cast<int>(RunResult::kFatal), alerts, monitoring.get())};
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.

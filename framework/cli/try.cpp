@@ -22,6 +22,7 @@
 #include "handlers/router.hpp"
 #include "handlers/statement_plan.hpp"
 #include "kafka/fetch_one.hpp"
+#include "kafka/handles.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
@@ -70,7 +71,11 @@ class Source {
     topic_ = arguments.topic;
     client_ = make_client(options);
     const TopicPartition partition{topic_, *arguments.partition};
-    record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kFetchTimeout);
+    try {
+      record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kFetchTimeout);
+    } catch (const kafka::KafkaError& error) {
+      throw BadCall(fmt::format("--offset {}: {}", *arguments.offset, error.what()));
+    }
     if (!record_ || record_->offset() != *arguments.offset) {
       throw BadCall(fmt::format(
           "--offset {}: {} [{}] has no message there{}", *arguments.offset, topic_,
@@ -109,14 +114,21 @@ class Trial {
   int run(bool commit) {
     std::cout << fmt::format("message   {} [{}] offset {}\n", printable(message_.topic()),
                              message_.partition(), message_.offset());
-    binding_ = router_.route(message_, json_);
-    if (binding_ == nullptr) {
-      std::cout << "handler   none: no handler of this topic has a `when` that holds; "
-                   "failures.unmatched says what becomes of it\n";
-      return kFailed;
+    bool has_key = false;
+    try {
+      binding_ = router_.route(message_, json_);
+      if (binding_ == nullptr) {
+        std::cout << "handler   none: no handler of this topic has a `when` that holds; "
+                     "failures.unmatched says what becomes of it\n";
+        return kFailed;
+      }
+      std::cout << fmt::format("handler   {}\n", printable(binding_->label));
+      has_key = find_key();
+    } catch (...) {  // code's may be anything
+      return fail(true);
     }
-    std::cout << fmt::format("handler   {}\n", printable(binding_->label));
-    const bool has_key = say_key();
+    if (has_key)
+      say_whether_processed();
     if (binding_->leased != nullptr) {
       std::cout << "effect    a call to the outside under a lease, which is not made here\n";
       return has_key ? kDone : kFailed;
@@ -128,7 +140,7 @@ class Trial {
   }
 
  private:
-  bool say_key() {
+  bool find_key() {
     const auto key = engine::derive_key(*binding_, message_, json_);
     if (const auto* none = std::get_if<engine::NoKey>(&key)) {
       std::cout << fmt::format(
@@ -137,18 +149,20 @@ class Trial {
     }
     key_ = std::get<engine::Key>(key).text;
     std::string buffer;
-    const auto& scope =
-        engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
-    std::cout << fmt::format("key       {} in scope {}\n", printable(key_), printable(scope));
-    const auto found =
-        ledger::find_key(*session_, options_.postgres.schema, {{scope, ""}}, key_, 0);
-    if (!found.empty()) {
-      const auto& before = found.front();
-      std::cout << fmt::format(
-          "          PROCESSED BEFORE, at {} [{}] offset {}: `run` passes it as a duplicate\n",
-          printable(before.topic), before.partition, before.offset);
-    }
+    scope_ = engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
+    std::cout << fmt::format("key       {} in scope {}\n", printable(key_), printable(scope_));
     return true;
+  }
+
+  void say_whether_processed() {
+    const auto found =
+        ledger::find_key(*session_, options_.postgres.schema, {{scope_, ""}}, key_, 0);
+    if (found.empty())
+      return;
+    const auto& before = found.front();
+    std::cout << fmt::format(
+        "          PROCESSED BEFORE, at {} [{}] offset {}: `run` passes it as a duplicate\n",
+        printable(before.topic), before.partition, before.offset);
   }
 
   /// With what is bound to them, as far as that is known without running them.
@@ -271,6 +285,7 @@ class Trial {
   const std::unique_ptr<postgres::Session> session_;
   const handlers::Binding* binding_ = nullptr;
   std::string key_;
+  std::string scope_;
 };
 
 int try_it(const Program& program, const Options& options, const Arguments& arguments) {
@@ -279,13 +294,7 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   if (arguments.file.empty() == !from_kafka || (from_kafka && !complete))
     throw BadCall("give --message FILE, or --topic, --partition and --offset");
   const Source source(options, arguments);
-  try {
-    return Trial(options, program.registry, source.message()).run(arguments.commit);
-  } catch (const std::runtime_error& error) {
-    // Of a condition or a key that cannot be evaluated for this message.
-    std::cout << fmt::format("FAILED    {}\n", printable_lines(error.what()));
-    return kFailed;
-  }
+  return Trial(options, program.registry, source.message()).run(arguments.commit);
 }
 
 }  // namespace

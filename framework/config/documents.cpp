@@ -63,7 +63,7 @@ constexpr const char* kThirdHandler = R"(#
 )";
 
 /// What a section says of all its options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kRemarks{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
     {{"redis", "Only with leases.store = \"redis\" (docs/effects.md)."},
      {"batch",
       "For handlers that take batches (docs/batches.md): `batch = true`, or code that was "
@@ -73,6 +73,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kRemarks{
       "Told about: a halt, a dead letter, an open breaker, probation after a crash, PostgreSQL or "
       "Kafka away for longer than `unreachable_after`, and back again. docs/operations.md has the "
       "fields."},
+     {"monitoring",
+      "Metrics for Prometheus and probes over HTTP, of `run` and `relay` (docs/observe.md)."},
      {"handler_defaults", "What every [[handler]] has that does not say otherwise."}}};
 
 std::string default_of(const OptionDescriptor& option) {

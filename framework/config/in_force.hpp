@@ -13,7 +13,7 @@ namespace pawl::config {
 
 /// One option with its value and where that comes from, for a person to read.
 struct OptionInForce {
-  std::string option;  ///< "kafka.group", "kafka.librdkafka.client.id", "handler[0].then"
+  std::string option;  ///< "kafka.group", "kafka.librdkafka.client.id", "handler[0].on_failure"
   /// With "***" for what may be secret, and ${...} as it was written.
   Node value;
   std::string from;  ///< "default", "conf/payments.toml:12" or "--set kafka.group=..."

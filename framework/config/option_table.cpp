@@ -236,6 +236,16 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning = "Only for `assignment = \"manual\"`."},
 
     {.section = "kafka",
+     .name = "oauth_token_command",
+     .field = TextsField{field<&Options::kafka, &KafkaOptions::oauth_token_command>},
+     .values = "a path and arguments",
+     .meaning = "For `sasl.mechanism = \"OAUTHBEARER\"`: a program that prints an [OAuth "
+                "token](security.md#oauthbearer), an absolute path, no shell. Every connection to "
+                "Kafka uses it; it is run again before the token ends, for at most 10 s. Empty: "
+                "none.",
+     .shown = Shown::kProgram},
+
+    {.section = "kafka",
      .name = "librdkafka",
      .field = OtherField{read_properties, properties_value},
      .free_table = true},
@@ -252,6 +262,16 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "connect (a `%` in a password that is not `%25`, an unknown option, a port that is no "
          "number) is an error of the configuration. Percent-encode `@ / : % [ ]` in a password.",
      .shown = Shown::kConnection},
+
+    {.section = "postgres",
+     .name = "password_command",
+     .field = TextsField{field<&Options::postgres, &PostgresOptions::password_command>},
+     .values = "a path and arguments",
+     .meaning = "A program whose first line of output [is the "
+                "password](security.md#a-password-from-a-command), an absolute path, no shell. It "
+                "is run at each connect, for at most 10 s, so that passwords may change and tokens "
+                "end. Not beside a password in `url`. Empty: none.",
+     .shown = Shown::kProgram},
 
     {.section = "postgres",
      .name = "schema",
@@ -791,6 +811,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::alerts, &AlertOptions::unreachable_after>,
                             milliseconds{100}, hours{24}},
      .meaning = "How long PostgreSQL or Kafka is away before that is an alert."},
+
+    // [monitoring]
+    {.section = "monitoring",
+     .name = "listen",
+     .field = TextField{field<&Options::monitoring, &MonitoringOptions::listen>},
+     .values = "`address:port`, in numbers",
+     .meaning = "Where `/metrics`, `/live`, `/ready` and `/status` are served, such as "
+                "`\"127.0.0.1:9464\"` or `\"[::]:9464\"`. Whoever reaches it may read them: no "
+                "password is asked for. Empty: nowhere."},
 
     // [handler_defaults]
     {.section = "handler_defaults",

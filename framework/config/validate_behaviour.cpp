@@ -3,23 +3,20 @@
 #include <algorithm>
 #include <string>
 
+#include "config/listen_address.hpp"
 #include "config/validation.hpp"
 
 namespace pawl::config {
 
 namespace {
 
-void validate_alerts(const AlertOptions& alerts, Validation& validation) {
-  if (!alerts.command.empty() && !alerts.command.front().starts_with('/')) {
-    validation.add("alerts.command[0]", in_quotes(alerts.command.front()), "not an absolute path",
-                   "name the program by its whole path, such as \"/usr/local/bin/page\"");
-  }
-  for (std::size_t i = 0; i < alerts.command.size(); ++i) {
-    if (alerts.command[i].find('\0') != std::string::npos) {
-      validation.add(fmt::format("alerts.command[{}]", i), in_quotes(alerts.command[i]),
-                     "holds a NUL character", "take it out");
-    }
-  }
+void validate_monitoring(const MonitoringOptions& monitoring, Validation& validation) {
+  if (monitoring.listen.empty() || parse_listen_address(monitoring.listen))
+    return;
+  validation.add("monitoring.listen", in_quotes(monitoring.listen),
+                 "not an address and a port to listen on",
+                 "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
+                 "interfaces");
 }
 
 void validate_dead_letters(const Options& options, Validation& validation) {
@@ -57,7 +54,8 @@ void validate_behaviour(const Options& options, Validation& validation) {
                        options.postgres.synchronous_commit + "\"",
                    "leave one of them out");
   }
-  validate_alerts(options.alerts, validation);
+  validation.program("alerts.command", options.alerts.command);
+  validate_monitoring(options.monitoring, validation);
 }
 
 }  // namespace pawl::config

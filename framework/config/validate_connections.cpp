@@ -116,6 +116,42 @@ void validate_properties(const KafkaOptions& kafka, Validation& validation) {
   }
 }
 
+bool is_text(const std::string& value, std::string_view expected) {
+  return std::equal(value.begin(), value.end(), expected.begin(), expected.end(),
+                    [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+}
+
+void validate_tokens(const KafkaOptions& kafka, Validation& validation) {
+  const std::string option = "kafka.oauth_token_command";
+  const auto says = [&kafka](const char* property, std::string_view value) {
+    const auto found = kafka.librdkafka.find(property);
+    return found != kafka.librdkafka.end() && is_text(found->second, value);
+  };
+  validation.program(option, kafka.oauth_token_command);
+  const bool bearer =
+      says("sasl.mechanism", "oauthbearer") || says("sasl.mechanisms", "oauthbearer");
+  const bool other_way = says("sasl.oauthbearer.method", "oidc") ||
+                         says("enable.sasl.oauthbearer.unsecure.jwt", "true");
+  const bool command = !kafka.oauth_token_command.empty();
+  if (command && !bearer) {
+    validation.add(option, "", "set, but sasl.mechanism is not OAUTHBEARER",
+                   "set \"sasl.mechanism\" = \"OAUTHBEARER\" and \"security.protocol\" = "
+                   "\"sasl_ssl\" below [kafka.librdkafka], or remove the command");
+  } else if (command && other_way) {
+    validation.add(option, "",
+                   "set, and librdkafka has tokens by another way as well "
+                   "(sasl.oauthbearer.method, enable.sasl.oauthbearer.unsecure.jwt)",
+                   "leave one of them out");
+  } else if (bearer && !command && !other_way) {
+    validation.add(option, "", "not set, and sasl.mechanism OAUTHBEARER has no tokens",
+                   "name a program that prints one, or set \"sasl.oauthbearer.method\" = \"oidc\" "
+                   "below [kafka.librdkafka]",
+                   kafka.librdkafka.contains("sasl.mechanism")
+                       ? "kafka.librdkafka.sasl.mechanism"
+                       : "kafka.librdkafka.sasl.mechanisms");
+  }
+}
+
 bool is_identifier(std::string_view name) {
   constexpr std::size_t kLongest = 63;  // NAMEDATALEN - 1
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
@@ -168,10 +204,17 @@ void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& valida
   }
   validate_assignment(kafka, validation);
   validate_properties(kafka, validation);
+  validate_tokens(kafka, validation);
 }
 
 void validate_postgres(const PostgresOptions& postgres, Validation& validation) {
   validate_url(postgres.url, validation);
+  validation.program("postgres.password_command", postgres.password_command);
+  if (!postgres.password_command.empty() && postgres::names_password(postgres.url)) {
+    validation.add("postgres.password_command", "",
+                   "set, and postgres.url has a password (or a passfile) as well",
+                   "leave one of them out", "postgres.url");
+  }
   if (!is_identifier(postgres.schema)) {
     validation.add("postgres.schema", in_quotes(postgres.schema), "not a plain identifier",
                    "use a to z, 0 to 9 and _, at most 63, not a digit first");

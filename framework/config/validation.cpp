@@ -117,6 +117,18 @@ void Validation::label(const std::string& option, const std::string& value, std:
   }
 }
 
+void Validation::program(const std::string& option, const std::vector<std::string>& command) {
+  if (!command.empty() && !command.front().starts_with('/')) {
+    add(option + "[0]", in_quotes(command.front()), "not an absolute path",
+        "name the program by its whole path, such as \"/usr/local/bin/page\"");
+  }
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    // Arguments are not shown: they may be secret.
+    if (command[i].find('\0') != std::string::npos)
+      add(fmt::format("{}[{}]", option, i), "", "holds a NUL character", "take it out");
+  }
+}
+
 bool Validation::topic(const std::string& option, const std::string& name) {
   constexpr std::size_t kMostBytes = 249;
   constexpr std::string_view kPunctuation = "._-";

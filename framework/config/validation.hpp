@@ -50,6 +50,9 @@ class Validation {
   /// characters, no white space at either end.
   void label(const std::string& option, const std::string& value, std::size_t most);
 
+  /// A program and its arguments, or nothing.
+  void program(const std::string& option, const std::vector<std::string>& command);
+
   /// A topic's name; false: not one that Kafka allows, which was reported.
   bool topic(const std::string& option, const std::string& name);
 
@@ -93,7 +96,7 @@ void validate_postgres(const PostgresOptions& postgres, Validation& validation);
 /// [redis], and leases.store.
 void validate_redis(const Options& options, Validation& validation);
 
-/// [idempotency], [dead_letters], [audit], [consumer], [alerts].
+/// [idempotency], [dead_letters], [audit], [consumer], [alerts], [monitoring].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

@@ -11,12 +11,8 @@
 namespace pawl::cli {
 
 std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
-  postgres::SessionSettings settings;
-  settings.url = options.postgres.url;
+  auto settings = postgres::settings_of(options.postgres);
   settings.application_name = "pawl command";
-  settings.pooled = options.postgres.pooled;
-  settings.connect_timeout = options.postgres.connect_timeout;
-  settings.lock_timeout = options.postgres.lock_timeout;
   try {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {

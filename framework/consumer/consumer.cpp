@@ -68,6 +68,10 @@ std::vector<PartitionSnapshot> Consumer::partitions() const {
   return impl_->supervisor.partitions();
 }
 
+std::string Consumer::unready() const {
+  return impl_->supervisor.unready();
+}
+
 std::chrono::milliseconds Consumer::silent_for() const {
   return impl_->supervisor.silent_for();
 }

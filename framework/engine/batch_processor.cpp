@@ -11,17 +11,17 @@
 
 namespace pawl::engine {
 
-void BatchProcessor::emit(Step what, std::size_t index) const {
+Event BatchProcessor::event_of_entry(Step what, std::size_t index) const {
   auto event = event_of(what, messages_[index]);
   event.key = entries_[index].key;
   event.handler = binding_->label;
-  context_.observers.emit(event);
+  return event;
 }
 
 /// The batch's last message stands for all.
 void BatchProcessor::emit_step(Step what) const {
   if (context_.observers.every_step())
-    emit(what, messages_.size() - 1);
+    context_.observers.emit(event_of_entry(what, messages_.size() - 1));
 }
 
 void BatchProcessor::clear() {
@@ -32,10 +32,11 @@ void BatchProcessor::clear() {
     column.clear();
 }
 
-bool BatchProcessor::add(const Message& message) {
+bool BatchProcessor::add(const Message& message, std::chrono::steady_clock::time_point taken_at) {
   try {
     if (!study(message))
       return false;
+    studied_.taken_at = taken_at;
     messages_.push_back(message);
     entries_.push_back(std::move(studied_));
     return true;
@@ -71,6 +72,7 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
                                                   Subject& subject) {
   subject = {};
   subject.binding = binding_;
+  timing_ = {};
   emit_step(Step::kFetched);
   if (auto conflicts = sort_keys(); !conflicts.empty())
     return conflicts;
@@ -85,7 +87,6 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
   apply(session, frame, subject);
   emit_step(Step::kHandled);
   finish(frame, step);
-  tell();
   return {};
 }
 
@@ -208,11 +209,14 @@ void BatchProcessor::apply(postgres::Session& session, postgres::Frame& frame, S
     claim = claim_of_applied();
   subject.handler_begun = true;
   std::vector<Response> responses;
+  Stopwatch watch(context_.observers.times());
   call_handler(session, [&]() -> Response {
     responses = binding_->batch->apply_batch(
         frame, {messages, columns_, applied_, claim ? &*claim : nullptr});
     return std::nullopt;
   });
+  watch.stop();
+  timing_.handler = watch.read();
   store(frame, responses);
 }
 
@@ -264,14 +268,32 @@ void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
     hooks.before_commit = [&] { emit_step(Step::kAdvancing); };
     hooks.commit_sent = [&] { emit_step(Step::kCommitting); };
   }
+  Stopwatch watch(context_.observers.times());
   frame.finish(request_, hooks);
+  watch.stop();
+  timing_.commit = watch.read();
+  tell(watch);
 }
 
 /// Says of each message how it ended.
-void BatchProcessor::tell() {
+void BatchProcessor::tell(const Stopwatch& watch) {
+  const auto last = entries_.size() - 1;
+  Timing timing;
+  timing.company = Company::kBatch;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const bool duplicate = entries_[i].fate == Fate::kDuplicate;
-    emit(duplicate ? Step::kDuplicate : Step::kCommitted, i);
+    auto event = event_of_entry(duplicate ? Step::kDuplicate : Step::kCommitted, i);
+    event.unchecked = entries_[i].fate == Fate::kUnchecked;
+    if (context_.observers.times()) {
+      timing.since_fetched = watch.since(entries_[i].taken_at);
+      if (i == last) {
+        timing.handler = timing_.handler;
+        timing.commit = timing_.commit;
+        timing.messages = entries_.size();
+      }
+      event.timing = &timing;
+    }
+    context_.observers.emit(event);
     if (duplicate)
       tell_duplicate(context_.observers, *binding_, messages_[i], entries_[i].response);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include "engine/frame_context.hpp"
 #include "engine/scope_cache.hpp"
+#include "engine/stopwatch.hpp"
 #include "engine/subject.hpp"
 #include "handlers/batch_handler.hpp"
 #include "ledger/batch_keys.hpp"
@@ -39,7 +41,7 @@ class BatchProcessor {
 
   /// Adds the message behind those that are there. False: it does not go into this batch. What the
   /// message views stays where it is until the batch is processed.
-  bool add(const Message& message);
+  bool add(const Message& message, std::chrono::steady_clock::time_point taken_at = {});
 
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
   [[nodiscard]] std::span<const Message> messages() const { return messages_; }
@@ -57,7 +59,8 @@ class BatchProcessor {
     std::string key;
     std::int64_t payload_hash = 0;
     Fate fate = Fate::kUnchecked;
-    Response response;  ///< of a duplicate, as stored
+    Response response;                                    ///< of a duplicate, as stored
+    std::chrono::steady_clock::time_point taken_at = {};  ///< out of Kafka's queue
   };
 
   bool study(const Message& message);
@@ -69,8 +72,8 @@ class BatchProcessor {
   void store(postgres::Frame& frame, const std::vector<Response>& responses);
   void finish(postgres::Frame& frame, const BatchStep& step);
   [[nodiscard]] ledger::BatchCounts count() const;
-  void tell();
-  void emit(Step what, std::size_t index) const;
+  void tell(const Stopwatch& watch);
+  [[nodiscard]] Event event_of_entry(Step what, std::size_t index) const;
   void emit_step(Step what) const;
 
   const FrameContext& context_;
@@ -92,6 +95,7 @@ class BatchProcessor {
   std::vector<std::uint32_t> applied_;  // those that the handler gets, in the log's order
   std::vector<Message> applied_messages_;
   postgres::Request request_;  // of the batch, one after the other
+  Timing timing_;              // where observers want times
 };
 
 }  // namespace pawl::engine

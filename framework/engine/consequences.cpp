@@ -90,7 +90,8 @@ void Consequences::say(const Partition& partition, const Attempt& attempt,
 
 void Consequences::tell_failed(const Partition& partition, std::int64_t offset,
                                const Failure& failure) const {
-  partition.tell(Step::kFailed, offset, told(failure, context_.options.log.error_details));
+  partition.tell_failed(offset, told(failure, context_.options.log.error_details),
+                        class_of(failure));
 }
 
 void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
@@ -170,9 +171,9 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
       burial_of(options, attempt, message, partition.head().attempts, item.record.leader_epoch());
   try {
     const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item));
-    processor_.set_aside(*session_,
-                         {message, partition.held().source, item.record.leader_epoch(), advance},
-                         attempt.subject, options.on_failure, burial);
+    MessageStep step{message, partition.held().source, item.record.leader_epoch(), advance};
+    step.taken_at = item.taken_at;
+    processor_.set_aside(*session_, step, attempt.subject, options.on_failure, burial);
   } catch (...) {
     follow(partition, note_failed(attempt, session_.why_failed()));
     return;

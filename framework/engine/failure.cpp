@@ -67,6 +67,12 @@ std::string one_line(const char* what) {
 
 }  // namespace
 
+std::string_view class_of(const Failure& failure) {
+  if (failure.kind == postgres::FailureClass::kMessage && !failure.reason.empty())
+    return failure.reason;
+  return postgres::to_string(failure.kind);
+}
+
 bool may_pass_later(const Failure& failure) {
   return !failure.permanent && !failure.only_operator &&
          failure.kind != FailureClass::kTransactionEnded;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pawl/errors.hpp"
 #include "postgres/sqlstate.hpp"
@@ -39,6 +40,10 @@ struct Failure {
   /// What failures in a row must share to open the breaker.
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };
+
+/// Whose fault it is, in a word, as Event::failure_class has it: a dead_reason where it is the
+/// message's, else "contention", "program" and so on. A view of static text, or into `failure`.
+[[nodiscard]] std::string_view class_of(const Failure& failure);
 
 /// Whether another attempt may end otherwise. To try again what a handler committed by itself would
 /// pass it as a duplicate and hide that.

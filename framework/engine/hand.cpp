@@ -101,6 +101,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.nothing_to_call = nothing_to_call;
+    step.taken_at = errand.entry->item.taken_at;
     step.is_first_try = errand.entry->head.attempts == 0;
     Landing landing;
     {
@@ -183,6 +184,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.call = &call;
+    step.taken_at = errand.entry->item.taken_at;
     Landing landing;
     {
       const auto watched =
@@ -303,7 +305,7 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
   auto said = attempt.failure;
   if (action.what == Action::What::kRetry)
     said.text += fmt::format(" (attempt {} of {})", head.attempts, attempts_allowed(options));
-  tell(errand, Step::kFailed, told(said, context_.options.log.error_details));
+  tell_failed(errand, said);
   return act(errand, counted, action);
 }
 
@@ -317,8 +319,9 @@ Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
     const auto watched =
         session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
     const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
-    processor_.set_aside(*session_, {message, partition.source, epoch, finish}, attempt.subject,
-                         options.on_failure, burial);
+    MessageStep step{message, partition.source, epoch, finish};
+    step.taken_at = errand.entry->item.taken_at;
+    processor_.set_aside(*session_, step, attempt.subject, options.on_failure, burial);
   } catch (...) {
     return follow(errand, note_failed(attempt, session_.why_failed()));
   }
@@ -335,6 +338,14 @@ void Hand::tell(const Errand& errand, Step step, std::string_view detail) const 
   emit(errand, event);
 }
 
+void Hand::tell_failed(const Errand& errand, const Failure& failure) const {
+  const auto text = told(failure, context_.options.log.error_details);
+  Event event{Step::kFailed};
+  event.detail = text;
+  event.failure_class = class_of(failure);
+  emit(errand, event);
+}
+
 void Hand::emit(const Errand& errand, Event event) const {
   event.topic = errand.partition->name.topic;
   event.partition = errand.partition->name.partition;
@@ -347,7 +358,7 @@ void Hand::say(const Errand& errand, const Attempt& attempt, const Action& actio
     case Action::Say::kNothing:
       return;
     case Action::Say::kFailed:
-      return tell(errand, Step::kFailed, told(attempt.failure, context_.options.log.error_details));
+      return tell_failed(errand, attempt.failure);
     case Action::Say::kWarning: {
       const auto text = warning_text(attempt);
       return emit(errand, warning_event(warning_of(attempt), text));

@@ -22,21 +22,21 @@ void Inbox::clear() {
   unreadable_ = false;
 }
 
-Inbox::Taken Inbox::take(kafka::Record& record) {
+Inbox::Taken Inbox::take(kafka::Record& record, Clock::time_point now) {
   switch (record.kind()) {
     case kafka::Record::Kind::kMessage: {
       if (!is_next(record))
         return Taken::kNotNext;
       found_its_place();
       const auto offset = record.offset();
-      push(record);
+      push(record, now);
       taken_ = ledger::Position::behind(offset);
       return Taken::kYes;
     }
     case kafka::Record::Kind::kEndOfLog: {
       found_its_place();
       const auto end = record.offset();
-      push(record);
+      push(record, now);
       taken_ = std::max(taken_, ledger::Position::before(end));
       return Taken::kYes;
     }
@@ -46,7 +46,7 @@ Inbox::Taken Inbox::take(kafka::Record& record) {
   if (record.error_kind() != kafka::ErrorKind::kUnreadable)
     return Taken::kError;
   unreadable_ = true;
-  push(record);
+  push(record, now);
   return Taken::kYes;
 }
 
@@ -69,10 +69,10 @@ void Inbox::found_its_place() {
   refusal_.reset();
 }
 
-void Inbox::push(kafka::Record& record) {
+void Inbox::push(kafka::Record& record, Clock::time_point now) {
   const auto epoch = record.kind() == kafka::Record::Kind::kError ? std::optional<std::int32_t>()
                                                                   : record.leader_epoch();
-  items_.push_back({std::move(record), taken_, epoch});
+  items_.push_back({std::move(record), taken_, epoch, now});
 }
 
 void Inbox::saw_life(Clock::time_point now, std::uint64_t answers) {

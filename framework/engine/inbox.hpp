@@ -34,6 +34,7 @@ class Inbox {
     ledger::Position from;
     /// KIP-320: of the record, or of what stands before the end of the log; nullopt: unknown.
     std::optional<std::int32_t> leader_epoch;
+    Clock::time_point taken_at = {};
 
     [[nodiscard]] bool is_message() const { return record.kind() == kafka::Record::Kind::kMessage; }
   };
@@ -58,7 +59,7 @@ class Inbox {
 
   /// Takes what the stream has delivered, or leaves `record` as it is. An unreadable place in the
   /// log is taken like a record: its turn comes behind the messages before it.
-  Taken take(kafka::Record& record);
+  Taken take(kafka::Record& record, Clock::time_point now = {});
   /// Nothing is to be taken from behind an unreadable place.
   [[nodiscard]] bool ends_unreadable() const { return unreadable_; }
 
@@ -93,7 +94,7 @@ class Inbox {
  private:
   [[nodiscard]] bool is_next(const kafka::Record& record);
   void found_its_place();
-  void push(kafka::Record& record);
+  void push(kafka::Record& record, Clock::time_point now);
 
   std::deque<Item> items_;
   ledger::Position taken_;

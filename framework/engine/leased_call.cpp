@@ -65,6 +65,7 @@ void LeasedCall::run(const Message& message) noexcept {
   if (outcome_ != Outcome::kNone)
     return;
   outcome_ = Outcome::kNotBegun;
+  const auto begun = std::chrono::steady_clock::now();
   try {
     call(message);
   } catch (const NotDone&) {
@@ -83,6 +84,7 @@ void LeasedCall::run(const Message& message) noexcept {
   } catch (...) {  // code's may be anything
     error_ = std::current_exception();
   }
+  took_ = std::chrono::steady_clock::now() - begun;
   // That is no fault of the message, nor of the other side.
   if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
     error_ = std::make_exception_ptr(

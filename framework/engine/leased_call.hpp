@@ -72,6 +72,8 @@ class LeasedCall {
   [[nodiscard]] const std::string& remote_key() const { return remote_key_; }
   [[nodiscard]] const ledger::LeaseSubject& subject() const { return subject_; }
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
+  /// Of run(); zero: it had nothing to do.
+  [[nodiscard]] std::chrono::steady_clock::duration took() const { return took_; }
   [[nodiscard]] Outcome outcome() const { return outcome_; }
   [[nodiscard]] const TopicPartition& partition() const { return partition_; }
   [[nodiscard]] bool may_be_done() const {
@@ -107,6 +109,7 @@ class LeasedCall {
   const std::optional<std::chrono::milliseconds> last_ago_;
   const std::shared_ptr<HeldLease> held_;
   Outcome outcome_ = Outcome::kNone;
+  std::chrono::steady_clock::duration took_{0};
   Response response_;
   std::exception_ptr error_;
   bool settled_ = false;

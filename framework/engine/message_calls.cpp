@@ -218,6 +218,8 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
 Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
                                       Subject& subject) {
   subject.lease = call.lease();
+  if (call.took() > std::chrono::steady_clock::duration::zero())
+    timing_.handler = call.took();
   if (call.outcome() != LeasedCall::Outcome::kDone) {
     give_back(session, hand, call, known_of(call), std::nullopt);
     std::rethrow_exception(call.error());

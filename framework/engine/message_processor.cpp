@@ -6,6 +6,7 @@
 
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
+#include "engine/stopwatch.hpp"
 #include "handlers/handler_statement.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
@@ -28,13 +29,27 @@ bool same_record(const Message& one, const Message& other) {
 MessageProcessor::MessageProcessor(const FrameContext& context)
     : context_(context), scopes_(context.options, context.keys) {}
 
-void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
+Event MessageProcessor::event_of_hand(Step what, const InHand& hand, std::string_view detail) {
   auto event = event_of(what, hand.message);
   if (const auto* key = hand.key_text())
     event.key = *key;
   event.detail = detail;
   if (hand.route != nullptr)
     event.handler = hand.route->label;
+  return event;
+}
+
+void MessageProcessor::emit(Step what, const InHand& hand, std::string_view detail) const {
+  context_.observers.emit(event_of_hand(what, hand, detail));
+}
+
+/// Of a message that has ended.
+void MessageProcessor::emit_end(Step what, const InHand& hand, std::string_view detail,
+                                bool unchecked) const {
+  auto event = event_of_hand(what, hand, detail);
+  event.unchecked = unchecked;
+  if (context_.observers.times())
+    event.timing = &timing_;
   context_.observers.emit(event);
 }
 
@@ -59,6 +74,7 @@ MessageProcessor::InHand& MessageProcessor::take_in_hand(const postgres::Session
     look_at(current_, step.message);
   }
   hands_[current_]->step = &step;
+  timing_ = {};
   return *hands_[current_];
 }
 
@@ -261,8 +277,12 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
                                        InHand& hand, Subject& subject) {
   subject.handler_begun = true;
-  return call_handler(
+  Stopwatch watch(context_.observers.times());
+  auto response = call_handler(
       session, [&] { return hand.binding().handler->apply(frame, hand.message, hand.json); });
+  watch.stop();
+  timing_.handler = watch.read();
+  return response;
 }
 
 Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& hand,
@@ -386,25 +406,31 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
     hooks.before_commit = [&] { emit(Step::kAdvancing, hand); };
     hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
   }
-  ahead_ = frame.finish(request_, hooks, prepare_next());
+  auto next = prepare_next();
+  Stopwatch watch(context_.observers.times());
+  ahead_ = frame.finish(request_, hooks, std::move(next));
+  watch.stop();
+  timing_.commit = watch.read();
+  timing_.messages = 1;
+  timing_.since_fetched = watch.since(hand.step->taken_at);
 
   switch (outcome) {
     case Outcome::kDuplicate:
-      emit(Step::kDuplicate, hand);
+      emit_end(Step::kDuplicate, hand);
       break;
     case Outcome::kSkipped:
-      emit(Step::kSkipped, hand);
+      emit_end(Step::kSkipped, hand);
       break;
     case Outcome::kDead:
-      emit(dead, hand, why);
+      emit_end(dead, hand, why);
       context_.letter_stored->ring();
       break;
     case Outcome::kParked:
-      emit(Step::kParked, hand, why);
+      emit_end(Step::kParked, hand, why);
       context_.letter_stored->ring();
       break;
     default:
-      emit(Step::kCommitted, hand);
+      emit_end(Step::kCommitted, hand, {}, outcome == Outcome::kUnchecked);
   }
 }
 

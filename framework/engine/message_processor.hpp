@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,8 @@ struct MessageStep {
   bool nothing_to_call = false;
   /// Of a leased handler: the lease that was asked for, while it is unknown whether it was given.
   std::optional<ledger::AskedLease>* asked = nullptr;
+  /// When it came out of Kafka's queue; nobody knows: not told.
+  std::chrono::steady_clock::time_point taken_at = {};
 };
 
 /// The message that is processed right after the one in hand. What it views stays where it is.
@@ -139,6 +142,9 @@ class MessageProcessor {
   void finish(postgres::Frame& frame, const InHand& hand, const std::string& transaction,
               ledger::Outcome outcome, std::string_view why = {}, Step dead = Step::kDeadLettered);
   void emit(Step what, const InHand& hand, std::string_view detail = {}) const;
+  [[nodiscard]] static Event event_of_hand(Step what, const InHand& hand, std::string_view detail);
+  void emit_end(Step what, const InHand& hand, std::string_view detail = {},
+                bool unchecked = false) const;
   void emit_step(Step what, const InHand& hand) const;
 
   const FrameContext& context_;
@@ -155,6 +161,7 @@ class MessageProcessor {
   std::optional<Upcoming> next_;
   postgres::Request request_;  ///< of the message in hand, one after the other
   postgres::Request next_claim_;
+  Timing timing_;                          ///< of the message in hand, where observers want times
   std::optional<postgres::Ticket> ahead_;  ///< the claim of hands_[1 - current_]
 };
 

@@ -162,8 +162,13 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
     return;
   const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - call.since);
   const auto patience = std::min(kStalledLook, context_.options.postgres.lock_timeout / 2);
-  if (waited > patience && call.own)
+  if (waited > patience && call.own) {
+    const auto& postgres = context_.options.postgres;
+    // For each call, and each may find a server that does not answer.
+    pulse_.beat(Clock::now() + postgres.connect_timeout + postgres.lock_timeout + kCallGrace);
     end_stalled_owner(call);
+    pulse_.beat();
+  }
   const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
   if (waited > 2 * limit) {
     warn(Warning::kWorkerStuck,

@@ -35,10 +35,12 @@ class Observers {
       observer->on_event(event);
   }
   [[nodiscard]] bool every_step() const { return every_step_; }
+  [[nodiscard]] bool times() const { return times_; }
 
  private:
   std::vector<std::shared_ptr<Observer>> observers_;
   bool every_step_ = false;
+  bool times_ = false;
 };
 
 }  // namespace pawl::engine

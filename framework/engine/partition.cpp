@@ -108,6 +108,7 @@ void Partition::granted(const Positioned& positioned) {
   const auto& acquired = positioned.acquired;
   const bool elsewhere = held_.stored != acquired.stored;
   if (elsewhere) {
+    status_->waits_since = -1;
     head_.forget_attempts();
     pace_.forget_failures();
   }
@@ -215,7 +216,7 @@ Partition::Fetched Partition::take(std::size_t most) {
   for (auto& record : records) {
     if (inbox_.ends_unreadable())
       break;
-    switch (inbox_.take(record)) {
+    switch (inbox_.take(record, now)) {
       case Inbox::Taken::kYes:
         fetched.came = true;
         break;
@@ -229,12 +230,27 @@ Partition::Fetched Partition::take(std::size_t most) {
         break;
     }
   }
+  note_next();
   return fetched;
+}
+
+/// The next message is known, and when it was produced, until it is behind: also while the
+/// partition stands at it.
+void Partition::note_next() {
+  if (!context_.observers.times())
+    return;
+  const auto& window = ahead_.window();
+  if (window.empty() && inbox_.empty())
+    return;
+  const auto& next = window.empty() ? inbox_.front() : window[0].item;
+  if (next.is_message() && next.record.timestamp())
+    status_->waits_since = next.record.timestamp()->time_since_epoch().count();
 }
 
 void Partition::stored(ledger::Position position, std::optional<std::int32_t> leader_epoch) {
   held_.leader_epoch = leader_epoch;
   held_.stored = position;
+  status_->waits_since = -1;
   status_->position = position.next();
   ahead_.stored(position);
 }
@@ -248,6 +264,7 @@ void Partition::passed_ahead(std::size_t count, Clock::time_point again) {
   stored(ledger::Position::behind(last.record.offset()), last.leader_epoch);
   ahead_.window().pop(count);
   ahead_.pass_again(again);
+  note_next();
   head_.on_probation -= std::min(head_.on_probation, static_cast<std::uint32_t>(count));
   head_is_behind();
 }
@@ -269,6 +286,7 @@ void Partition::moved_past(std::size_t items, Clock::duration took) {
     }
     inbox_.pop_front();
   }
+  note_next();
   pace_.passed(messages, held_.stored.last(), head_.had_failed(), took);
   head_is_behind();
 }
@@ -375,6 +393,14 @@ void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
   Event event{step};
   event.detail = detail;
   event.message_offset = message_offset;
+  emit(event, offset);
+}
+
+void Partition::tell_failed(std::int64_t offset, std::string_view detail,
+                            std::string_view failure_class) const {
+  Event event{Step::kFailed};
+  event.detail = detail;
+  event.failure_class = failure_class;
   emit(event, offset);
 }
 

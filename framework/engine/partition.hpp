@@ -144,6 +144,9 @@ class Partition {
 
   void tell(Step step, std::int64_t offset, std::string_view detail = {},
             std::optional<std::int64_t> message_offset = std::nullopt) const;
+  /// One try of the message at `offset`.
+  void tell_failed(std::int64_t offset, std::string_view detail,
+                   std::string_view failure_class) const;
   /// Something is the matter with it, where it stands.
   void warn(Warning warning, std::string_view detail) const;
 
@@ -154,6 +157,7 @@ class Partition {
   void clear();
   void head_is_behind();
   void reached_end(std::int64_t end);
+  void note_next();
   void emit(Event event, std::int64_t offset) const;
   bool watch_stream(Clock::time_point now);
 

@@ -34,6 +34,9 @@ struct PartitionStatus {
   std::atomic<std::int64_t> end_seen{-1};
   /// The log's end as Kafka told last; -1: not yet.
   std::atomic<std::int64_t> log_end{-1};
+  /// When the message at `position` was produced, in ms since 1970, by its record; -1: not known.
+  /// Kept only where an observer wants times.
+  std::atomic<std::int64_t> waits_since{-1};
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
 
@@ -41,7 +44,11 @@ struct PartitionStatus {
     const auto known = [](std::int64_t offset) {
       return offset >= 0 ? std::optional(offset) : std::nullopt;
     };
-    return {partition, acquired, halted, paused, known(position), known(log_end)};
+    PartitionSnapshot snapshot{partition, acquired,        halted,
+                               paused,    known(position), known(log_end)};
+    if (const auto since = known(waits_since))
+      snapshot.waits_since = Timestamp(std::chrono::milliseconds(*since));
+    return snapshot;
   }
 
   /// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was

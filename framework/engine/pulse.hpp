@@ -24,17 +24,17 @@ class Pulse {
     Pulse& pulse_;
   };
 
-  void beat(Clock::time_point now = Clock::now()) { last_ = now.time_since_epoch().count(); }
+  /// Until later than now where a wait begins that ends by then.
+  void beat(Clock::time_point until = Clock::now()) { last_ = until.time_since_epoch().count(); }
 
   [[nodiscard]] bool rests() const { return last_ == kResting; }
 
-  /// Since the last beat; zero while it rests.
+  /// Since the last beat; zero while it rests, and before what it was told to wait for is over.
   [[nodiscard]] std::chrono::milliseconds silent_for(Clock::time_point now = Clock::now()) const {
     const Clock::rep last = last_;
     if (last == kResting)
       return std::chrono::milliseconds{0};
     const auto passed = now - Clock::time_point(Clock::duration(last));
-    // Another thread may have beaten after `now` was read.
     return std::max(std::chrono::milliseconds{0},
                     std::chrono::duration_cast<std::chrono::milliseconds>(passed));
   }

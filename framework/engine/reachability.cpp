@@ -16,7 +16,7 @@ void Reachability::failed(const std::string& why) {
   update(why);
 }
 
-bool Reachability::is_away() {
+bool Reachability::is_away() const {
   const std::scoped_lock lock(mutex_);
   return away_;
 }

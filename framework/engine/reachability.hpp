@@ -24,7 +24,7 @@ class Reachability {
   void failed(const std::string& why);
 
   /// As told last.
-  [[nodiscard]] bool is_away();
+  [[nodiscard]] bool is_away() const;
 
   /// It answers, but has no room for what a partition has to store, until accepted(). No answer to
   /// anybody else says anything about that.
@@ -38,7 +38,7 @@ class Reachability {
   const Observers& observers_;
   const Step lost_;
   const Step back_;
-  std::mutex mutex_;  ///< also keeps the order in which changes are told
+  mutable std::mutex mutex_;  ///< also keeps the order in which changes are told
   bool silent_ = false;
   std::set<TopicPartition> refused_;
   bool away_ = false;  ///< as told last

@@ -7,6 +7,7 @@
 
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
+#include "engine/stopwatch.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -243,7 +244,7 @@ std::size_t Runner::collect_batch(const Partition& partition, Clock::time_point 
     bytes += item.record.bytes();
     const bool fits = batches_.size() == 0 || bytes <= context_.options.batch.max_bytes;
     if (!fits || goes_back(epoch, item.leader_epoch) || pace.runs_alone(item.record.offset()) ||
-        !batches_.add(partition.view(item)))
+        !batches_.add(partition.view(item), item.taken_at))
       break;
     epoch = item.leader_epoch;
     previous = ledger::Position::behind(item.record.offset());
@@ -298,9 +299,10 @@ std::optional<Attempt> Runner::run_one(Partition& partition, const Work& work, b
     {
       const auto watched = session_.watch(partition.name(), partition.held().previous_owner,
                                           context_.longest_handler);
-      outcome = processor_.process(*session_,
-                                   {message, partition.held().source, item.leader_epoch, advance},
-                                   subject, more_follows ? upcoming(partition) : std::nullopt);
+      MessageStep step{message, partition.held().source, item.leader_epoch, advance};
+      step.taken_at = item.taken_at;
+      outcome = processor_.process(*session_, step, subject,
+                                   more_follows ? upcoming(partition) : std::nullopt);
     }
     if (outcome == ledger::Outcome::kApplied || outcome == ledger::Outcome::kUnchecked)
       context_.breaker.applied(subject.binding->label);
@@ -334,14 +336,25 @@ std::optional<Attempt> Runner::run_pipeline(Partition& partition, const Work& wo
           partition.tell(Step::kCommitting, pipeline_.message(i).offset());
       };
     MessagePipeline::Landed landed;
+    Stopwatch watch(context_.observers.times());
     {
       const auto watched = session_.watch(partition.name(), partition.held().previous_owner,
                                           context_.longest_handler * 2);
       landed = pipeline_.run(*session_, sent);
     }
+    watch.stop();
     const auto took = Clock::now() - work.begun;
+    Timing timing;
+    timing.company = Company::kPipeline;
+    const auto flight = watch.read();
     for (std::size_t i = 0; i < landed.stored; ++i) {
-      tell_landed(i);
+      if (flight) {
+        timing.since_fetched = watch.since(partition.inbox().front().taken_at);
+        const bool last = i + 1 == landed.stored;
+        timing.commit = last ? flight : std::nullopt;
+        timing.messages = last ? landed.stored : 0;
+      }
+      tell_landed(i, flight ? &timing : nullptr);
       partition.moved_past();
     }
     tell_outbox();
@@ -364,13 +377,14 @@ void Runner::tell_outbox() {
     context_.frame.outbox_written->ring();
 }
 
-void Runner::tell_landed(std::size_t index) const {
+void Runner::tell_landed(std::size_t index, const Timing* timing) const {
   const bool applied = pipeline_.outcome(index) == ledger::Outcome::kApplied;
   if (applied)
     context_.breaker.applied(pipeline_.handler(index));
   auto event = event_of(applied ? Step::kCommitted : Step::kDuplicate, pipeline_.message(index));
   event.key = pipeline_.key(index);
   event.handler = pipeline_.handler(index);
+  event.timing = timing;
   context_.observers.emit(event);
 }
 

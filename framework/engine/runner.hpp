@@ -77,7 +77,7 @@ class Runner {
   [[nodiscard]] std::optional<Upcoming> upcoming(const Partition& partition) const;
   [[nodiscard]] ledger::Advance step_over_batch(const Partition& partition,
                                                 std::size_t items) const;
-  void tell_landed(std::size_t index) const;
+  void tell_landed(std::size_t index, const Timing* timing) const;
   void tell_outbox();
 
   bool halts_at(Partition& partition);

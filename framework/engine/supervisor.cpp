@@ -77,6 +77,20 @@ std::chrono::milliseconds Supervisor::silent_for() const {
   return std::max(group_pulse_.silent_for(), monitor_pulse_.silent_for());
 }
 
+std::string Supervisor::unready() const {
+  if (stop_)
+    return "it was asked to stop";
+  if (group_pulse_.rests()) {
+    const std::scoped_lock lock(stop_mutex_);
+    return awaited_.empty() ? "it begins, or ends" : awaited_;
+  }
+  if (!assigned_once_)
+    return "Kafka has not said yet which partitions are this process's";
+  if (database_reachable_.is_away())
+    return "PostgreSQL cannot be used now";
+  return {};
+}
+
 void Supervisor::stop() {
   stop_ = true;
   const std::scoped_lock lock(stop_mutex_);
@@ -130,10 +144,15 @@ RunResult Supervisor::run() {
 bool Supervisor::connect() {
   Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
   std::string last_problem;
+  const auto await = [this](const std::string& what) {
+    const std::scoped_lock lock(stop_mutex_);
+    awaited_ = what;
+  };
   const auto report = [&](Warning warning, std::string problem) {
     if (problem == last_problem)
       return;
     last_problem = std::move(problem);
+    await(last_problem);
     warn(warning, last_problem);
   };
   while (!stop_) {
@@ -152,6 +171,7 @@ bool Supervisor::connect() {
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
       share_buffer();
       make_context(std::move(registration));
+      await("");
       return true;
     } catch (const kafka::KafkaError& error) {
       kafka_reachable_.failed(error.what());

@@ -41,6 +41,7 @@ class Supervisor final : private kafka::MembershipListener {
   void stop();                                                      ///< from any thread
   [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;  ///< from any thread
   [[nodiscard]] std::chrono::milliseconds silent_for() const;       ///< from any thread
+  [[nodiscard]] std::string unready() const;                        ///< from any thread
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -102,15 +103,16 @@ class Supervisor final : private kafka::MembershipListener {
   std::map<Worker*, std::size_t> load_;       // group thread
   std::shared_ptr<Revocation> revocation_;
 
-  bool assigned_once_ = false;
+  std::atomic<bool> assigned_once_{false};
   std::optional<Clock::time_point> say_awaited_at_;  ///< nullopt: said, or nothing to say
   std::optional<Draining> draining_;                 ///< with --drain, from the first poll on
   std::map<TopicPartition, std::int64_t> told_kafka_;
   Clock::time_point next_commit_{};
   std::optional<std::string> fatal_;
 
-  std::mutex stop_mutex_;
+  mutable std::mutex stop_mutex_;
   std::condition_variable stop_changed_;
+  std::string awaited_;  ///< by connect(), for people; guarded by stop_mutex_
   std::atomic<bool> stop_{false};
 };
 

@@ -11,14 +11,10 @@ namespace pawl::engine {
 using std::chrono::milliseconds;
 
 postgres::SessionSettings session_settings(const Options& options) {
-  postgres::SessionSettings settings;
-  settings.url = options.postgres.url;
+  auto settings = postgres::settings_of(options.postgres);
   settings.application_name = "pawl " + options.kafka.group;
-  settings.pooled = options.postgres.pooled;
   settings.synchronous_commit = options.postgres.synchronous_commit;
   settings.durable_commit = options.postgres.synchronous_commit;
-  settings.connect_timeout = options.postgres.connect_timeout;
-  settings.lock_timeout = options.postgres.lock_timeout;
   milliseconds longest{30000};
   for (const auto& handler : options.handlers)
     longest = std::max(longest, handler.timeout);

@@ -8,6 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "kafka/advice.hpp"
+#include "kafka/token_refresh.hpp"
+
 namespace pawl::kafka {
 namespace {
 
@@ -97,10 +100,15 @@ BatchProducer::BatchProducer(const KafkaOptions& options, const Settings& settin
     throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka producer: {}", error));
   static_cast<void>(conf.release());  // rd_kafka_new took it
   events_.reset(rd_kafka_queue_get_main(client_));
+  tokens_ = TokenRefresh::begin(options, client_, [this](const std::string& problem) {
+    if (log_)
+      log_(3, "OAUTHBEARER", problem);
+  });
 }
 
 BatchProducer::~BatchProducer() {
   rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  tokens_.reset();
   events_.reset();
   rd_kafka_destroy(client_);
 }
@@ -151,7 +159,7 @@ std::vector<Delivery> BatchProducer::settle(Deadline& deadline) {
   while (undecided_ > 0) {
     const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(kPoll.count()))};
     if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
-      problem_ = rd_kafka_event_error_string(event.get());
+      problem_ = explained(rd_kafka_event_error_string(event.get()));
       if (rd_kafka_event_error(event.get()) == RD_KAFKA_RESP_ERR__FATAL)
         throw KafkaError(RD_KAFKA_RESP_ERR__FATAL, problem_);
     } else if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_DR) {
@@ -207,7 +215,7 @@ void BatchProducer::on_log(const rd_kafka_t* client, int level, const char* faci
   const std::string_view about(facility);
   // As in Producer.
   if (self != nullptr && self->log_ && about != "CONFWARN" && about != "TERMINATE")
-    self->log_(level, facility, text);
+    self->log_(level, facility, explained(text));
 }
 
 }  // namespace pawl::kafka

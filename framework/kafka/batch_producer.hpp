@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
+
+class TokenRefresh;
 
 /// One librdkafka producer that sends batch after batch, in order.
 ///
@@ -83,6 +86,7 @@ class BatchProducer {
   const bool transactions_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
+  std::unique_ptr<TokenRefresh> tokens_;
   std::size_t undecided_ = 0;
   std::vector<Delivery> refused_;  ///< since begin()
   std::string failed_;             ///< why a message was not stored, for a reason not its own

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "kafka/advice.hpp"
+#include "kafka/token_refresh.hpp"
+
 namespace pawl::kafka {
 namespace {
 
@@ -88,6 +91,8 @@ ConfHandle common_conf(const KafkaOptions& options) {
   set_property(conf, "client.id", "pawl");
   set_property(conf, "reconnect.backoff.ms", "50");
   set_property(conf, "reconnect.backoff.max.ms", "1000");
+  TokenRefresh::prepare(options, conf);
+  explain_certificates(conf);
   return handle;
 }
 
@@ -134,9 +139,12 @@ Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partiti
   }
   static_cast<void>(conf.release());  // rd_kafka_new took it
   rd_kafka_poll_set_consumer(client_);
+  tokens_ = TokenRefresh::begin(options, client_,
+                                [this](const std::string& problem) { note_trouble(problem); });
 }
 
 Client::~Client() {
+  tokens_.reset();
   // Closing is Membership's; a second close here could block without bound.
   rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
@@ -145,18 +153,26 @@ void Client::on_log(const rd_kafka_t* client, int level, const char* facility, c
   auto* self = static_cast<Client*>(rd_kafka_opaque(client));
   if (self == nullptr)
     return;
+  const auto shown = explained(text);
   // Syslog's error and worse: a refused connection, a failed handshake or login.
-  if (level <= 3) {
-    const std::scoped_lock lock(self->trouble_mutex_);
-    self->trouble_ = text;
-  }
+  if (level <= 3)
+    self->note_trouble(fmt::format("librdkafka says: {}", shown));
   if (self->log_)
-    self->log_(level, facility, text);
+    self->log_(level, facility, shown);
+}
+
+void Client::note_trouble(const std::string& text) {
+  // What comes behind it only guesses why, and is of the same handshake.
+  constexpr std::string_view kWhy = "verification callback failed";
+  constexpr std::string_view kGuess = "certificate verify failed";
+  const std::scoped_lock lock(trouble_mutex_);
+  if (text.find(kGuess) == std::string::npos || trouble_.find(kWhy) == std::string::npos)
+    trouble_ = text;
 }
 
 std::string Client::cause() const {
   const std::scoped_lock lock(trouble_mutex_);
-  return trouble_.empty() ? "" : fmt::format("; librdkafka says: {}", trouble_);
+  return trouble_.empty() ? "" : fmt::format("; {}", trouble_);
 }
 
 }  // namespace pawl::kafka

@@ -19,6 +19,8 @@
 
 namespace pawl::kafka {
 
+class TokenRefresh;
+
 /// Of librdkafka, as it is linked: "2.14.2".
 [[nodiscard]] const char* library_version();
 
@@ -132,7 +134,9 @@ class Client {
       const std::vector<TopicPartition>& partitions, std::int64_t spec,
       rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const;
 
-  /// "; librdkafka says: ...", what it logged last about brokers that it cannot use.
+  void note_trouble(const std::string& text);
+  /// "; librdkafka says: ...", what it logged last about brokers that it cannot use, or why there
+  /// is no token.
   [[nodiscard]] std::string cause() const;
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
@@ -142,6 +146,7 @@ class Client {
   BufferPlan plan_;
   mutable Bootstrap bootstrap_;
   rd_kafka_t* client_ = nullptr;
+  std::unique_ptr<TokenRefresh> tokens_;
 };
 
 }  // namespace pawl::kafka

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kafka/advice.hpp"
+
 namespace pawl::kafka {
 namespace {
 
@@ -128,7 +130,7 @@ void Membership::serve(const EventHandle& event) {
         code = rd_kafka_fatal_error(client_.raw(), reason, sizeof reason);
         text = fmt::format("{} ({})", reason, rd_kafka_err2name(code));
       }
-      listener_.on_kafka_error(kind_of_error(code), text, fatal);
+      listener_.on_kafka_error(kind_of_error(code), explained(text), fatal);
       break;
     }
     case RD_KAFKA_EVENT_FETCH:

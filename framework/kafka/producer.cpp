@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "kafka/advice.hpp"
+#include "kafka/token_refresh.hpp"
+
 namespace pawl::kafka {
 namespace {
 
@@ -32,10 +35,15 @@ Producer::Producer(const KafkaOptions& options, std::size_t largest, LogFunction
   }
   static_cast<void>(conf.release());  // rd_kafka_new took it
   events_.reset(rd_kafka_queue_get_main(client_));
+  tokens_ = TokenRefresh::begin(options, client_, [this](const std::string& problem) {
+    if (log_)
+      log_(3, "OAUTHBEARER", problem);
+  });
 }
 
 Producer::~Producer() {
   rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  tokens_.reset();
   events_.reset();
   rd_kafka_destroy(client_);
 }
@@ -58,7 +66,7 @@ std::vector<Delivery> Producer::deliveries(std::chrono::milliseconds timeout) {
   while (const EventHandle event{rd_kafka_queue_poll(events_.get(), wait)}) {
     wait = 0;
     if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR)
-      problem_ = rd_kafka_event_error_string(event.get());
+      problem_ = explained(rd_kafka_event_error_string(event.get()));
     if (rd_kafka_event_type(event.get()) != RD_KAFKA_EVENT_DR)
       continue;
     while (const auto* message = rd_kafka_event_message_next(event.get()))
@@ -80,7 +88,7 @@ void Producer::on_log(const rd_kafka_t* client, int level, const char* facility,
   // That messages are dropped is our intention.
   const std::string_view about(facility);
   if (about != "CONFWARN" && about != "TERMINATE")
-    self->log_(level, facility, text);
+    self->log_(level, facility, explained(text));
 }
 
 }  // namespace pawl::kafka

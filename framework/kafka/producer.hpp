@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "pawl/options.hpp"
 
 namespace pawl::kafka {
+
+class TokenRefresh;
 
 /// One idempotent librdkafka producer with the connection properties of the consumer. Each message
 /// is a batch of its own, so that one which Kafka refuses takes no other with it. While brokers are
@@ -43,6 +46,7 @@ class Producer {
   Bootstrap bootstrap_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
+  std::unique_ptr<TokenRefresh> tokens_;
   std::set<std::int64_t> undecided_;  ///< librdkafka holds pointers to its elements
   std::vector<Delivery> decided_;
   std::string problem_;

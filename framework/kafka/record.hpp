@@ -37,6 +37,7 @@ class Record {
   /// What an end of the log does not know by itself. `client`: which has just delivered it, from
   /// `partition`.
   void note_leader_epoch_before_end(rd_kafka_t* client, const TopicPartition& partition);
+  [[nodiscard]] const std::optional<Timestamp>& timestamp() const { return timestamp_; }
   [[nodiscard]] std::size_t bytes() const {
     return key_.value_or("").size() + value_.value_or("").size();
   }

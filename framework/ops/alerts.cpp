@@ -66,7 +66,7 @@ AlertObserver::AlertObserver(const Options& options, std::function<void(const st
       report_(std::move(report)),
       limit_(options.alerts.min_interval, options.alerts.unreachable_after) {
   if (!options.alerts.command.empty())
-    command_ = std::make_unique<AlertCommand>(options.alerts);
+    command_ = std::make_unique<process::Program>(options.alerts.command, options.alerts.timeout);
   if (!options.alerts.notify_channel.empty())
     notify_ = std::make_unique<AlertNotify>(options);
   thread_ = std::thread([this] { run(); });
@@ -187,8 +187,10 @@ void AlertObserver::run() {
 void AlertObserver::send(const Alert& alert) {
   try {
     if (command_) {
-      const auto problem = command_->run(alert_json(sender_, alert, kMostInput) + '\n',
-                                         alert_environment(sender_, alert));
+      const auto problem = command_
+                               ->run({alert_json(sender_, alert, kMostInput) + '\n',
+                                      alert_environment(sender_, alert)})
+                               .problem;
       if (!problem.empty())
         report_(fmt::format("alerts.command failed for \"{}\": {}", alert.kind, problem));
     }

@@ -8,12 +8,12 @@
 #include <string>
 #include <thread>
 
-#include "ops/alerts_command.hpp"
 #include "ops/alerts_limit.hpp"
 #include "ops/alerts_message.hpp"
 #include "ops/alerts_notify.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
+#include "process/program.hpp"
 
 namespace pawl::ops {
 
@@ -48,8 +48,8 @@ class AlertObserver final : public Observer {
 
   const AlertSender sender_;
   const std::function<void(const std::string&)> report_;
-  std::unique_ptr<AlertCommand> command_;  ///< null: none is asked for
-  std::unique_ptr<AlertNotify> notify_;    ///< the same
+  std::unique_ptr<process::Program> command_;  ///< null: none is asked for
+  std::unique_ptr<AlertNotify> notify_;        ///< the same
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -12,10 +12,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPatience{2000};
 
 postgres::SessionSettings settings_of(const Options& options, const std::atomic<bool>& unwanted) {
-  postgres::SessionSettings settings;
-  settings.url = options.postgres.url;
+  auto settings = postgres::settings_of(options.postgres);
   settings.application_name = "pawl alerts";
-  settings.pooled = options.postgres.pooled;
   settings.connect_timeout = std::min(options.postgres.connect_timeout, kPatience);
   settings.statement_timeout = kPatience;
   settings.lock_timeout = kPatience;

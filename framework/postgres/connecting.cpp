@@ -12,9 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include "postgres/connect_advice.hpp"
 #include "postgres/connection_string.hpp"
 #include "postgres/error.hpp"
 #include "postgres/socket_wait.hpp"
+#include "process/program.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -22,6 +24,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+
+constexpr seconds kPasswordTimeout{10};
+/// Tokens that are used as passwords have some thousand.
+constexpr std::size_t kMostPassword = std::size_t{64} << 10U;
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
@@ -80,12 +86,14 @@ std::string named(const Server& server) {
 
 class Attempt {
  public:
-  Attempt(const ConnectRequest& request, const std::optional<std::vector<Server>>& servers)
-      : request_(request), raw_(start(request, servers), &PQfinish) {
+  /// Without a password that of the connection string, or of libpq's environment, counts.
+  Attempt(const ConnectRequest& request, const std::optional<std::string>& password,
+          const std::optional<std::vector<Server>>& servers)
+      : request_(request), raw_(start(request, password, servers), &PQfinish) {
     if (!raw_)
       throw Error::connection_lost("out of memory while connecting to PostgreSQL");
     if (PQstatus(raw_.get()) == CONNECTION_BAD)
-      throw Error::connection_lost(connect_report(raw_.get()));
+      throw refused();
     limit_ = limit();
   }
 
@@ -96,7 +104,7 @@ class Attempt {
     auto state = PGRES_POLLING_WRITING;  // as libpq's manual demands, 34.1 "PQconnectStartParams"
     while (state != PGRES_POLLING_OK) {
       if (state == PGRES_POLLING_FAILED)
-        throw Error::connection_lost(connect_report(raw_.get()));
+        throw refused();
       if (!wait(state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until))
         return {nullptr, &PQfinish};
       state = PQconnectPoll(raw_.get());
@@ -123,7 +131,7 @@ class Attempt {
   }
 
  private:
-  static PGconn* start(const ConnectRequest& request,
+  static PGconn* start(const ConnectRequest& request, const std::optional<std::string>& password,
                        const std::optional<std::vector<Server>>& servers) {
     const auto list = [&servers](std::string Server::* part) {
       return servers ? join(*servers, part) : std::string();
@@ -138,6 +146,7 @@ class Attempt {
                                     "keepalives_count",
                                     "tcp_user_timeout",
                                     "dbname",
+                                    "password",
                                     "client_encoding",
                                     "host",
                                     "hostaddr",
@@ -153,12 +162,21 @@ class Attempt {
                                   "3",
                                   "30000",
                                   request.url.c_str(),
+                                  password ? password->c_str() : nullptr,
                                   "UTF8",
                                   given(hosts),
                                   given(addresses),
                                   given(ports),
                                   nullptr};
     return PQconnectStartParams(keywords, values, 1);
+  }
+
+  [[nodiscard]] Error refused() const {
+    const auto report = connect_report(raw_.get());
+    const auto at = current(raw_.get());
+    return Error::connection_lost(report + connect_advice(report,
+                                                          !request_.password_command.empty(),
+                                                          fmt::format("{}:{}", at.host, at.port)));
   }
 
   /// What libpq understands by connect_timeout; it does not look at it unless it waits itself.
@@ -195,6 +213,30 @@ class Attempt {
 };
 
 }  // namespace
+
+std::optional<std::string> password_of(const std::vector<std::string>& command,
+                                       const std::atomic<bool>* unwanted) {
+  if (command.empty())
+    return std::nullopt;
+  auto [problem, password] =
+      process::Program(command, kPasswordTimeout, kMostPassword).run({.unwanted = unwanted});
+  if (unwanted != nullptr && unwanted->load())
+    throw Error::connection_lost("the connection is not needed any more");
+  password.resize(std::min(password.find('\n'), password.size()));
+  if (password.ends_with('\r'))
+    password.pop_back();
+  if (problem.empty() && password.empty())
+    problem = "its first line of output is empty";
+  if (problem.empty() && password.find('\0') != std::string::npos)
+    problem = "its first line of output holds a NUL character";
+  if (!problem.empty()) {
+    throw Error::connection_lost(
+        fmt::format("postgres.password_command failed: {} ({}); run it by hand, as the user of "
+                    "this process, to see what it says",
+                    problem, command.front()));
+  }
+  return password;
+}
 
 std::vector<Server> listed_servers(const std::string& hosts, const std::string& addresses,
                                    const std::string& ports) {
@@ -236,11 +278,12 @@ std::vector<Server> servers_behind(const std::vector<Server>& listed, const Serv
 PGconn* connect(const ConnectRequest& request) {
   if (const auto problem = problem_of(request.url))
     throw Error::connection_lost(fmt::format("postgres.url {}; {}", problem->what, problem->fix));
+  const auto password = password_of(request.password_command, request.unwanted);
   std::optional<std::vector<Server>> servers;
   std::string before;
   while (true) {
     try {
-      Attempt attempt(request, servers);
+      Attempt attempt(request, password, servers);
       if (auto connection = attempt.finish())
         return connection.release();
       before += (before.empty() ? "" : "; ") + attempt.silence();

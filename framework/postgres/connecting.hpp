@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,20 @@ struct ConnectRequest {
   std::chrono::milliseconds timeout{5000};
   /// Set by another thread when the connection is not wanted any more; may be null.
   const std::atomic<bool>* unwanted = nullptr;
+  /// Its first line of output is the password; empty: none.
+  std::vector<std::string> password_command = {};
 };
+
+/// What the command prints as the password, run now; nullopt: there is no command. `unwanted`: as
+/// above. Throws Error (connection class), whose text never holds what it printed.
+[[nodiscard]] std::optional<std::string> password_of(const std::vector<std::string>& command,
+                                                     const std::atomic<bool>* unwanted = nullptr);
 
 /// Connects as PQconnectdb does, one server after the other with a limit for each, but ends within
 /// 50 ms once nobody wants it. Only the look-up of a host's name cannot be broken off: the
-/// resolver's own timeout bounds it. Throws Error (connection class). The caller owns the result.
+/// resolver's own timeout bounds it. A password command is run once before, whichever server
+/// answers then, and never its output shown. Throws Error (connection class). The caller owns the
+/// result.
 [[nodiscard]] PGconn* connect(const ConnectRequest& request);
 
 }  // namespace pawl::postgres

@@ -170,6 +170,17 @@ std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
   return std::nullopt;
 }
 
+bool names_password(const std::string& url) {
+  const ConnectionOptions options(PQconninfoParse(url.c_str(), nullptr));
+  for (const auto* option = options.get(); option != nullptr && option->keyword != nullptr;
+       ++option) {
+    const std::string_view keyword(option->keyword);
+    if (option->val != nullptr && (keyword == "password" || keyword == "passfile"))
+      return true;
+  }
+  return false;
+}
+
 bool may_show_value(std::string_view keyword) {
   return contains(kShown, keyword) || contains(kNumbers, keyword) ||
          std::any_of(kChoices.begin(), kChoices.end(),

@@ -24,6 +24,9 @@ struct ConnectionStringProblem {
 };
 [[nodiscard]] std::optional<ConnectionStringProblem> problem_of(const std::string& url);
 
+/// Whether a connection string says a password itself, or a file of passwords.
+[[nodiscard]] bool names_password(const std::string& url);
+
 /// Whether the value of a libpq parameter key word may be shown to people: it is no secret whatever
 /// it holds.
 [[nodiscard]] bool may_show_value(std::string_view keyword);

@@ -26,11 +26,21 @@ std::string at_least_on_disk(const std::string& synchronous_commit) {
 
 }  // namespace
 
+SessionSettings settings_of(const PostgresOptions& options) {
+  SessionSettings settings;
+  settings.url = options.url;
+  settings.password_command = options.password_command;
+  settings.pooled = options.pooled;
+  settings.connect_timeout = options.connect_timeout;
+  settings.lock_timeout = options.lock_timeout;
+  return settings;
+}
+
 Session::Session(const SessionSettings& settings)
     : settings_(settings),
       durable_commit_(at_least_on_disk(settings.durable_commit)),
-      raw_(connect(
-          {settings.url, settings.application_name, settings.connect_timeout, settings.unwanted})),
+      raw_(connect({settings.url, settings.application_name, settings.connect_timeout,
+                    settings.unwanted, settings.password_command})),
       statement_timeout_(settings.statement_timeout) {
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "pawl/options.hpp"
 #include "postgres/error.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/statement.hpp"
@@ -27,6 +28,8 @@ namespace pawl::postgres {
 struct SessionSettings {
   /// libpq connection string or URI; what it leaves out comes from libpq's environment and files.
   std::string url;
+  /// Prints the password, at each connect (PostgresOptions); empty: none.
+  std::vector<std::string> password_command = {};
   std::string application_name = "pawl";
   /// Nothing is set or prepared per session; settings travel with each transaction.
   bool pooled = false;
@@ -48,6 +51,10 @@ struct SessionSettings {
   /// Session::established().
   const std::atomic<bool>* unwanted = nullptr;
 };
+
+/// What the options say of every session, whoever makes it: where the server is, as whom to
+/// connect, and its bounds.
+[[nodiscard]] SessionSettings settings_of(const PostgresOptions& options);
 
 /// On top of the timeouts that PostgreSQL itself keeps: for the way there and back, and a disk
 /// that is busy.

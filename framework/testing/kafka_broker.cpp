@@ -154,6 +154,9 @@ KafkaBroker::KafkaBroker(KafkaOptions options) : options_{std::move(options)}, f
   for (const auto& setting : options_.settings) {
     arguments.insert(arguments.end(), {"--conf", setting});
   }
+  for (const auto& [name, protocol] : options_.listeners) {
+    arguments.insert(arguments.end(), {"--listener", name + "=" + protocol});
+  }
   service("start", arguments);
   running_ = true;
   bootstrap_ =
@@ -184,6 +187,11 @@ void KafkaBroker::service(const std::string& command, const std::vector<std::str
   std::vector<std::string> arguments{"kafka", command, folder_.path().string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   run_script(options_.scripts / "services", arguments);
+}
+
+std::string KafkaBroker::bootstrap(const std::string& listener) const {
+  return run_script(options_.scripts / "services",
+                    {"kafka", "bootstrap", folder_.path().string(), "--listener", listener});
 }
 
 void KafkaBroker::stop() {
@@ -359,12 +367,14 @@ void KafkaBroker::set_topic_config(const std::string& topic, const Config& confi
   }
 }
 
-void KafkaBroker::add_acl(const std::string& topic, int operation, int permission) {
-  const std::string what = "an ACL of topic " + topic;
+void KafkaBroker::add_acl(int resource, const std::string& name, bool prefix,
+                          const std::string& principal, int operation, int permission) {
+  const std::string what = "an ACL of " + name;
   std::array<char, 256> reason{};
   const Handle<rd_kafka_AclBinding_t, rd_kafka_AclBinding_destroy> denial{rd_kafka_AclBinding_new(
-      RD_KAFKA_RESOURCE_TOPIC, topic.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
-      static_cast<rd_kafka_AclOperation_t>(operation),
+      static_cast<rd_kafka_ResourceType_t>(resource), name.c_str(),
+      prefix ? RD_KAFKA_RESOURCE_PATTERN_PREFIXED : RD_KAFKA_RESOURCE_PATTERN_LITERAL,
+      principal.c_str(), "*", static_cast<rd_kafka_AclOperation_t>(operation),
       static_cast<rd_kafka_AclPermissionType_t>(permission), reason.data(), reason.size())};
   if (!denial) {
     throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
@@ -383,8 +393,48 @@ void KafkaBroker::add_acl(const std::string& topic, int operation, int permissio
   }
 }
 
+void KafkaBroker::permit(const KafkaPermission& permission) {
+  static const std::map<std::string, rd_kafka_ResourceType_t> kResources{
+      {"topic", RD_KAFKA_RESOURCE_TOPIC},
+      {"group", RD_KAFKA_RESOURCE_GROUP},
+      {"transactional-id", RD_KAFKA_RESOURCE_TRANSACTIONAL_ID}};
+  static const std::map<std::string, rd_kafka_AclOperation_t> kOperations{
+      {"Read", RD_KAFKA_ACL_OPERATION_READ},
+      {"Write", RD_KAFKA_ACL_OPERATION_WRITE},
+      {"Create", RD_KAFKA_ACL_OPERATION_CREATE},
+      {"Describe", RD_KAFKA_ACL_OPERATION_DESCRIBE}};
+  add_acl(kResources.at(permission.resource), permission.name, permission.prefix,
+          permission.principal, kOperations.at(permission.operation),
+          RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
+}
+
+void KafkaBroker::set_password(const std::string& user, const std::string& password) {
+  const std::string what = "setting the password of " + user;
+  constexpr int kIterations = 4096;
+  const Handle<rd_kafka_UserScramCredentialAlteration_t,
+               rd_kafka_UserScramCredentialAlteration_destroy>
+      request{rd_kafka_UserScramCredentialUpsertion_new(
+          user.c_str(), RD_KAFKA_SCRAM_MECHANISM_SHA_512, kIterations,
+          reinterpret_cast<const unsigned char*>(password.data()), password.size(), nullptr, 0)};
+  rd_kafka_UserScramCredentialAlteration_t* requests[] = {request.get()};
+  const EventHandle event = admin_request(
+      client().get(), RD_KAFKA_ADMIN_OP_ALTERUSERSCRAMCREDENTIALS, what,
+      [&](auto* options, auto* queue) {
+        rd_kafka_AlterUserScramCredentials(client().get(), requests, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* const* results = rd_kafka_AlterUserScramCredentials_result_responses(
+      rd_kafka_event_AlterUserScramCredentials_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const auto* error = rd_kafka_AlterUserScramCredentials_result_response_error(results[i]);
+        error != nullptr)
+      require(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
+  }
+}
+
 void KafkaBroker::deny_topic(const std::string& topic) {
-  add_acl(topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
+  add_acl(RD_KAFKA_RESOURCE_TOPIC, topic, false, "User:*", RD_KAFKA_ACL_OPERATION_ALL,
+          RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
   wait_until(
       [&] {
         return client().describe(topic).error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
@@ -394,7 +444,8 @@ void KafkaBroker::deny_topic(const std::string& topic) {
 
 void KafkaBroker::allow_only_describing(const std::string& topic) {
   // What is not allowed is denied as soon as a topic has any.
-  add_acl(topic, RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
+  add_acl(RD_KAFKA_RESOURCE_TOPIC, topic, false, "User:*", RD_KAFKA_ACL_OPERATION_DESCRIBE,
+          RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
 }
 
 void KafkaBroker::permit_topic(const std::string& topic) {

@@ -16,6 +16,9 @@ PostgresServer::PostgresServer(PostgresOptions options)
   for (const auto& setting : options_.settings) {
     arguments.insert(arguments.end(), {"--conf", setting});
   }
+  for (const auto& file : options_.files) {
+    arguments.insert(arguments.end(), {"--file", file.string()});
+  }
   service("start", arguments);
   running_ = true;
   const std::string first_url =

@@ -10,16 +10,23 @@ kafka_java() { # JVM OPTIONS AND CLASS...
 kafka_log4j=kafka-log4j2.properties
 
 # Small intervals, so that tests see retention, compaction and expired sessions soon.
-kafka_write_conf() { # DIR PORT CONTROLLER_PORT CONF...
+kafka_write_conf() { # DIR PORT CONTROLLER_PORT
+    local more='' protocols='' name protocol number
+    if [[ -e $1/listeners ]]; then
+        while read -r name protocol number; do
+            more+=,$name://127.0.0.1:$number
+            protocols+=,$name:$protocol
+        done <"$1/listeners"
+    fi
     {
         cat <<CONF
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$3
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
-advertised.listeners=PLAINTEXT://127.0.0.1:$2
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3$more
+advertised.listeners=PLAINTEXT://127.0.0.1:$2$more
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocols
 log.dirs=data
 auto.create.topics.enable=false
 num.partitions=1
@@ -71,6 +78,13 @@ kafka_await() { # DIR PORT LOG_OFFSET
     return 1
 }
 
+# Beside PLAINTEXT, a port each: a line with name, protocol and port.
+kafka_write_listeners() { # NAME=PROTOCOL...
+    local listener
+    for listener in "$@"; do echo "${listener%%=*} ${listener#*=} $(free_port)"; done >listeners
+}
+
+# The further listeners stand in the array `listeners`; a restart keeps those of the first start.
 kafka_start() { # DIR PORT CONF...
     local dir=$1 asked=$2 port controller attempt before setting
     shift 2
@@ -84,6 +98,7 @@ kafka_start() { # DIR PORT CONF...
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         port=${asked:-$(free_port)}
         if [[ -e controller_port ]]; then controller=$(<controller_port); else controller=$(free_port); fi
+        ((${#listeners[@]} == 0)) || kafka_write_listeners "${listeners[@]}"
         kafka_write_conf "$dir" "$port" "$controller"
         if [[ ! -e data/meta.properties ]]; then
             kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC kafka.tools.StorageTool format \
@@ -112,8 +127,15 @@ kafka_start() { # DIR PORT CONF...
 # 16 random bytes in URL-safe base64, as Kafka's own tool makes them.
 cluster_id() { head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '='; }
 
-kafka_bootstrap() { # DIR
+kafka_bootstrap() { # DIR [LISTENER]
+    local number
     [[ -r $1/port ]] || fail "no Kafka was started in $1"
+    if [[ ${2:-} ]]; then
+        number=$(awk -v "name=$2" '$1 == name { print $3 }' "$1/listeners" 2>/dev/null) || true
+        [[ $number ]] || fail "Kafka in $1 has no listener $2"
+        echo "127.0.0.1:$number"
+        return
+    fi
     echo "127.0.0.1:$(<"$1/port")"
 }
 

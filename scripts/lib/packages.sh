@@ -6,6 +6,7 @@ build_packages=(
     g++ make cmake ninja-build pkg-config ccache xz-utils ca-certificates debian-archive-keyring
     libpq-dev libfmt-dev libcli11-dev libtomlplusplus-dev libsimdjson-dev libspdlog-dev
     nlohmann-json3-dev libssl-dev zlib1g-dev libzstd-dev liblz4-dev libcurl4-openssl-dev libsasl2-dev
+    libcpp-httplib-dev prometheus-cpp-dev
 )
 
 # One pinned formatter and linter on every Debian: versions disagree about layout.
@@ -37,6 +38,8 @@ missing_packages() {
         command -v redis-server >/dev/null || echo redis-server
         command -v redis-sentinel >/dev/null || echo redis-sentinel
         command -v openssl >/dev/null || echo openssl
+        # For promtool; the server itself is not started.
+        command -v promtool >/dev/null || echo prometheus
         command -v python3 >/dev/null || echo python3
         command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
         command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"

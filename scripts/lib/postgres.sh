@@ -72,13 +72,17 @@ postgres_await() { # DIR
     return 1
 }
 
+# Files of the array `files` are copied into the data folder, where only the server reads them.
 postgres_start() { # DIR VERSION PORT CONF...
-    local dir=$1 version=$2 asked=$3 port setting attempt programs before
+    local dir=$1 version=$2 asked=$3 port setting attempt programs before file
     shift 3
     read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
     make_reachable "$dir"
     [[ -e $dir/programs_folder ]] || postgres_initialise "$dir" "$version"
     programs=$(<"$dir/programs_folder")
+    for file in "${files[@]}"; do
+        install -m 600 ${service_user:+-o "$service_user"} -- "$file" "$dir/data/"
+    done
     # Kept over restarts, so that clients find the server again.
     [[ ! $asked && -e $dir/port ]] && asked=$(<"$dir/port")
     postgres_socket_folder "$dir"

@@ -6,9 +6,10 @@
 declare -A room_may_include=(
     [include]=''
     [message]=''
-    [postgres]=''
+    [process]=''
+    [postgres]='process'
     [redis]=''
-    [kafka]=''
+    [kafka]='message process'
     [testing]='kafka' # headers only: pawl::testing is a library of its own
     [ledger]='message postgres'
     [dead_letters/store]='ledger message postgres'
@@ -19,7 +20,7 @@ declare -A room_may_include=(
     [handlers]='message postgres'
     [config]='handlers message postgres redis'
     [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis'
-    [ops]='config handlers postgres'
+    [ops]='config handlers postgres process'
     [console]='config kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
@@ -29,7 +30,7 @@ declare -A room_may_include=(
     [outbox]='config console engine kafka ledger message ops outbox/store postgres'
     [consumer]='config dead_letters engine kafka outbox retention'
     [cli]='audit config console dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
-           message ops outbox outbox/store postgres redis retention retention/store'
+           message ops outbox outbox/store postgres process redis retention retention/store'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.

@@ -84,7 +84,7 @@ for row in 'pawl, C\+\+' 'pawl, http' 'by hand, HTTP'; do
             "$TMPDIR/table" || fail "the table lacks a complete row of $row, $partitions"
     done
 done
-for row in 'pawl, C\+\+, postgresql' 'by hand, no leases'; do
+for row in 'pawl, C\+\+, postgres' 'pawl, C\+\+, redis' 'by hand, no leases'; do
     grep -qE "^$row, 8 partitions( +[0-9.,]+){6}$" "$TMPDIR/table" || fail "the table lacks a complete row of $row"
 done
 

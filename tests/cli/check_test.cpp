@@ -153,8 +153,8 @@ TEST_CASE("check names the migration command when the schema is missing, and sti
   site.url = PostgresServer::shared().create_empty_database("cli");
   const auto outcome = site.run({"check"});
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out,
-             ContainsSubstring("pawl migrate up --config FILE") && ContainsSubstring("topic " + site.topic));
+  CHECK_THAT(outcome.out, ContainsSubstring("pawl migrate up --config FILE") &&
+                              ContainsSubstring("topic " + site.topic));
 }
 
 TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say what to do") {

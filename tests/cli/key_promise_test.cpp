@@ -60,7 +60,7 @@ TEST_CASE("a late duplicate renews its key, so that it is a duplicate when it co
       std::string(mode) == "alone" ? std::vector<std::string>{"--set", "consumer.pipeline=1"}
                                    : std::vector<std::string>{};
   if (std::string(mode) == "replayed")
-    site.more = "[failures]\nthen = \"dead-letter\"\n";
+    site.more = "[failures]\non_failure = \"dead-letter\"\n";
   // Within the retention of an hour of the first ones; by now their keys are older than that.
   site.pay_many_before(75min, 0, "e", 5);
   site.drain(how);
@@ -192,7 +192,7 @@ TEST_CASE("a removal and a position that is set back never miss each other") {
 
 TEST_CASE("dlq replay of what is older than the keys that are left needs --force") {
   Aging site;
-  site.more = "[failures]\nmax_attempts = 1\nthen = \"dead-letter\"\n";
+  site.more = "[failures]\nmax_attempts = 1\non_failure = \"dead-letter\"\n";
   site.sql("ALTER TABLE ledger ADD CONSTRAINT small CHECK (amount < 100)");
   site.pay_before(600min, 0, "big", "100");
   site.pay_many_before(600min, 0, "e", 5);

@@ -6,7 +6,7 @@
 
 TEST_CASE("keys show tells where a key was first seen, and of a conflict both positions") {
   Site site;
-  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.more = "[failures]\non_failure = \"dead-letter\"\n";
   site.pay(0, "first", "a", "1");
   site.pay(0, "twice", "a", "1");
   site.pay(0, "twice", "b", "2");

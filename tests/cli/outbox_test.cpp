@@ -107,7 +107,8 @@ TEST_CASE(
              ContainsSubstring("outbox.alert_age = 1s") &&
                  ContainsSubstring("no process publishes") &&
                  ContainsSubstring("`pawl outbox status --config FILE`"));
-  CHECK(site.sql("SELECT told FROM pawl.outbox_watch") == "alerted");
+  // It is stored once it is told.
+  site.wait_for_sql("SELECT told FROM pawl.outbox_watch", "alerted");
   const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
 
   const auto text = site.run({"outbox", "status", "--exit-code"});

@@ -229,7 +229,7 @@ TEST_CASE(
     "the keys of dead letters stay until these are resolved, and so do all while a key is "
     "unknown") {
   Aging site;
-  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.more = "[failures]\non_failure = \"dead-letter\"\n";
   site.pay_many_before(600min, 0, "e", 10);
   site.pay_before(600min, 0, "e3", "2");
   site.drain();
@@ -362,7 +362,7 @@ TEST_CASE("table and index stop growing when keys come and go") {
 
 TEST_CASE("resolved dead letters and skip records go by their age, others never do") {
   Aging site;
-  site.more = "[failures]\nthen = \"dead-letter\"\n";
+  site.more = "[failures]\non_failure = \"dead-letter\"\n";
   site.pay_before(1min, 0, "", "1", false);
   site.pay_before(1min, 0, "", "1", false);
   site.pay_before(1min, 0, "", "1", false);

@@ -19,10 +19,12 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-Site::Site(int partitions)
-    : bootstrap(KafkaBroker::shared().bootstrap()),
-      url(PostgresServer::shared().create_database("cli")),
-      topic(KafkaBroker::shared().new_topic("payments", partitions)),
+Site::Site(int partitions) : Site(KafkaBroker::shared(), PostgresServer::shared(), partitions) {}
+
+Site::Site(KafkaBroker& kafka, PostgresServer& postgres, int partitions)
+    : bootstrap(kafka.bootstrap()),
+      url(postgres.create_database("cli")),
+      topic(kafka.new_topic("payments", partitions)),
       group("group-of-" + topic) {
   pqxx::connection connection(url);
   pqxx::work work(connection);

@@ -28,6 +28,8 @@ using Environment = std::map<std::string, std::optional<std::string>>;
 class Site {
  public:
   explicit Site(int partitions = 1);
+  /// The same on other servers.
+  Site(KafkaBroker& kafka, PostgresServer& postgres, int partitions = 1);
 
   std::string bootstrap;
   std::string url;
@@ -69,9 +71,10 @@ class Site {
   void wait_for_stored(int partition, long offset) const;
   void wait_for_sql(const std::string& query, const std::string& expected) const;
 
- private:
+ protected:
   std::filesystem::path new_file(const std::string& name);
 
+ private:
   TempDir folder_{"cli"};
   int files_ = 0;
 };

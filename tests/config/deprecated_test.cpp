@@ -77,6 +77,17 @@ TEST_CASE("an option under its old name is read, with a warning that has place a
             "will go"});
 }
 
+TEST_CASE("names that options have had in earlier versions are read") {
+  const auto loaded =
+      load_renamed(std::string(kRequired) + "then = \"park\"\n[consumer]\nunmatched = \"skip\"\n",
+                   {"failures.then=dead-letter"});
+  CHECK(loaded.errors.empty());
+  CHECK(loaded.options.failures.on_failure == FailurePolicy::kDeadLetter);
+  CHECK(loaded.options.handlers.at(0).failures->on_failure == FailurePolicy::kPark);
+  CHECK(loaded.options.consumer.unmatched == Unmatched::kSkip);
+  CHECK(loaded.warnings.size() == 3);
+}
+
 TEST_CASE("a --set may have an old name too, and counts over the file's new one") {
   const auto loaded = load_renamed(
       kRequired, {"kafka.consumer_group=other", "process.threads=2", "tries.patience=3s"});

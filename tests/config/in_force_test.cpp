@@ -59,7 +59,7 @@ client.id = "me"
   CHECK(shown(listed, "kafka.librdkafka.client.id") == "\"me\" from a.toml:18");
   CHECK(shown(listed, "consumer.workers") == "3 from --set consumer.workers=...");
   CHECK(shown(listed, "failures.on_failure") == "\"halt\" from default");
-  CHECK(shown(listed, "handler[0].then") == "\"park\" from a.toml:12");
+  CHECK(shown(listed, "handler[0].on_failure") == "\"park\" from a.toml:12");
   CHECK(shown(listed, "handler[0].max_attempts") == "7 from a.toml:14, failures.max_attempts");
   CHECK(shown(listed, "handler[0].breaker") == "50 from default, failures.breaker");
   CHECK(shown(listed, "handler[0].timeout") == "\"2s\" from a.toml:16, handler_defaults.timeout");
@@ -143,6 +143,18 @@ TEST_CASE("what holds no secret is listed as it is") {
   CHECK(shown(listed, "kafka.librdkafka.fetch.min.bytes") == "\"5\" from a.toml:17");
   CHECK(shown(listed, "alerts.command") ==
         "[\"/bin/page\", \"***\"] from --set alerts.command=...");
+}
+
+TEST_CASE("arguments of a command that prints a secret are not listed") {
+  const auto listed = load_in_force(
+      request(kRequired + "[postgres]\nurl = \"postgresql://app@db/p\"\n"
+                          "[kafka.librdkafka]\n\"sasl.mechanism\" = \"OAUTHBEARER\"\n",
+              {R"(postgres.password_command=["/bin/get", "hunter2"])",
+               R"(kafka.oauth_token_command=["/bin/token", "hunter2"])"}));
+  CHECK(shown(listed, "postgres.password_command") ==
+        "[\"/bin/get\", \"***\"] from --set postgres.password_command=...");
+  CHECK(shown(listed, "kafka.oauth_token_command") ==
+        "[\"/bin/token\", \"***\"] from --set kafka.oauth_token_command=...");
 }
 
 TEST_CASE("without a file nothing is missing, but what is said is checked") {

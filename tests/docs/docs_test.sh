@@ -123,6 +123,14 @@ if "$programs/pawl" version | grep -q hiredis; then
     grep -q 'a lease was taken there' "$work/output" || fail "check did not look at Redis"
 fi
 
+# What docs/observe.md has a process serve.
+{
+    cat conf/payments.toml
+    "$root/tests/docs/blocks" "$root/docs/observe.md" monitoring.toml
+} >"$work/monitoring.toml"
+pawl check --config "$work/monitoring.toml" >"$work/output" 2>&1 ||
+    { cat "$work/output" >&2; fail "check refuses monitoring.toml of docs/observe.md"; }
+
 # The config of docs/outbox.md that only relays.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
 pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||

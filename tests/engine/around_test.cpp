@@ -17,7 +17,7 @@ std::vector<std::string> drain(PaymentsWorld& world) {
   ProgramOptions options;
   options.arguments = {"--around", "--drain"};
   options.extra_config =
-      "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"5ms\"\n";
+      "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"5ms\"\n";
   auto process = world.start(options);
   const auto status = process->wait(90s);
   INFO(process->output());

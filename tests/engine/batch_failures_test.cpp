@@ -132,7 +132,7 @@ TEST_CASE("a key function that throws what is no exception fails its own message
   const auto* handler = GENERATE("batch_odd", "odd");
   CAPTURE(handler);
   world.use_handler(
-      fmt::format("name = \"{}\"\nthen = \"dead-letter\"\nmax_attempts = 2", handler));
+      fmt::format("name = \"{}\"\non_failure = \"dead-letter\"\nmax_attempts = 2", handler));
   for (const auto* id : {"a", "b", "poison", "c"})
     produce_poison(world, id);
   produce_poison(world, "a");  // on_duplicate throws as well
@@ -156,7 +156,7 @@ TEST_CASE("code that never returns ends the process, so that another can go on")
   produce_poison(world, "poison that hangs");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
-  CHECK(process->wait(180s).code == 5);
+  CHECK(process->wait(180s).code == 6);
   CHECK(occurrences(*process, "has not returned for") == 1);
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("a message that kills its process in a batch is set aside, and no othe
     world.produce_one(fmt::format("1-{}", i), 3, 1);
   const ProgramOptions program{
       {"--drain"},
-      "[failures]\nthen = \"dead-letter\"\nmax_crashes = 3\n[batch]\nmax_messages = 40\n"};
+      "[failures]\non_failure = \"dead-letter\"\nmax_crashes = 3\n[batch]\nmax_messages = 40\n"};
   int crashes = 0;
   while (true) {
     const auto process = world.start(program);

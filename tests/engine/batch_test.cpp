@@ -190,7 +190,7 @@ TEST_CASE(
   ProgramOptions options;
   const bool ignore = GENERATE(false, true);
   if (!ignore)
-    options.extra_config = "[failures]\nthen = \"dead-letter\"\n";
+    options.extra_config = "[failures]\non_failure = \"dead-letter\"\n";
   if (ignore)
     world.use_handler(std::string(kBatchCode) + "\nconflict = \"ignore\"");
   world.drain(options);
@@ -300,7 +300,7 @@ TEST_CASE("a value that must be there and is not stops its own message only") {
   for (int i = 0; i < 5; ++i)
     world.produce_record(payment(fmt::format("after-{}", i), good));
   ProgramOptions options;
-  options.extra_config = "[failures]\nthen = \"dead-letter\"\n";
+  options.extra_config = "[failures]\non_failure = \"dead-letter\"\n";
   world.drain(options);
   CHECK(world.number("SELECT count(*) FROM ledger") == 10);
   CHECK(
@@ -320,7 +320,7 @@ TEST_CASE("batches go through a pooler's rules too") {
 
 TEST_CASE("with park each message has its own transaction, and waits behind its record key") {
   PaymentsWorld world(1);
-  world.use_handler(std::string(kBatchPoison) + "\nthen = \"park\"\nmax_attempts = 1");
+  world.use_handler(std::string(kBatchPoison) + "\non_failure = \"park\"\nmax_attempts = 1");
   const auto good = R"({"account":"acc-1","amount":5})";
   world.produce_record(payment("a", good));
   world.produce_record(payment("poison", good));

@@ -11,7 +11,7 @@
 namespace {
 
 constexpr const char* kDeadLetter =
-    "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1\nbreaker = 0\n";
+    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 0\n";
 
 /// Dead letters at the first failure; `topic` empty: fed to none.
 ProgramOptions feeding(const std::string& topic, std::vector<std::string> arguments = {},
@@ -162,7 +162,8 @@ TEST_CASE("parked letters are fed as well, in their order") {
   }
   ProgramOptions options;
   options.extra_config =
-      "[failures]\nthen = \"park\"\nmax_attempts = 1\n[dead_letters]\ntopic = \"" + topic + "\"\n";
+      "[failures]\non_failure = \"park\"\nmax_attempts = 1\n[dead_letters]\ntopic = \"" + topic +
+      "\"\n";
   world.drain(options);
   const auto records = fed(world, topic);
   REQUIRE(records.size() == 3);

@@ -18,7 +18,7 @@ namespace {
 
 // One counted attempt would already be a dead letter.
 constexpr const char* kFirstCounts =
-    "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"20ms\"\n"
+    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"20ms\"\n"
     "retry_max = \"100ms\"\nprogram_error_retry = \"200ms\"\n";
 
 ProgramOptions first_counts() {
@@ -303,7 +303,8 @@ TEST_CASE("a message whose SQL crashes its server process is set aside, and no o
   for (int i = 0; i < 50; ++i)
     world.produce_one(fmt::format("beside-{}", i), 1, 1);
   ProgramOptions options;
-  options.extra_config = "[failures]\nthen = \"dead-letter\"\nretry_initial = \"10ms\"\n" + retries;
+  options.extra_config =
+      "[failures]\non_failure = \"dead-letter\"\nretry_initial = \"10ms\"\n" + retries;
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_until_all_processed(120s);
@@ -338,7 +339,7 @@ TEST_CASE("a crash of the server process whose count fails is counted once that 
   world.produce_one("after", 7, 0);
   ProgramOptions options;
   options.extra_config =
-      "[failures]\nthen = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"10ms\"\n";
+      "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"10ms\"\n";
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_until_all_processed(120s);

@@ -10,7 +10,7 @@ namespace {
 
 /// A second attempt would outlast every deadline.
 constexpr const char* kNeverAgain =
-    "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1000\nretry_initial = \"1h\"\n"
+    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1000\nretry_initial = \"1h\"\n"
     "retry_max = \"2h\"\n";
 
 /// [failures], with short delays.
@@ -107,7 +107,8 @@ TEST_CASE("skip leaves the message out and records it whole") {
 
 TEST_CASE("a handler's own policy goes before that of [failures]") {
   PaymentsWorld world(1);
-  world.use_handler("name = \"throws_on_poison\"\nthen = \"dead-letter\"\nmax_attempts = 2\n");
+  world.use_handler(
+      "name = \"throws_on_poison\"\non_failure = \"dead-letter\"\nmax_attempts = 2\n");
   world.produce_record(poison("poison-1", 0));
   world.produce_one("after", 7, 0);
   drain(world, failures("on_failure = \"halt\"\nmax_attempts = 7\n"));

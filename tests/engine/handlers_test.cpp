@@ -105,7 +105,7 @@ TEST_CASE(
   const std::string what = GENERATE("copy in", "copy out");
   CAPTURE(what);
   PaymentsWorld world(2);
-  world.use_handler("name = \"defers_copy\"\nthen = \"dead-letter\"");
+  world.use_handler("name = \"defers_copy\"\non_failure = \"dead-letter\"");
   world.produce_one("good", 5, 0);
   world.produce_one(what, 6, 0);
   const auto process = world.start(impatient({"--set", "consumer.workers=1"}));

@@ -252,7 +252,7 @@ TEST_CASE(
   const RefusedOffset refused(log.world, 3);
   ProgramOptions options;
   options.extra_config = fmt::format(
-      "[failures]\nthen = \"{}\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
+      "[failures]\non_failure = \"{}\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
       "retry_max = \"20ms\"\nprogram_error_retry = \"100ms\"\n",
       policy);
   const auto process = log.world.start(options);

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr const char* kPark = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
+constexpr const char* kPark = "[failures]\non_failure = \"park\"\nmax_attempts = 1\n";
 
 ProgramOptions parking(std::vector<std::string> arguments = {}) {
   ProgramOptions options;

@@ -83,7 +83,7 @@ ProgramOptions dead_letters(std::vector<std::string> arguments) {
   ProgramOptions options;
   options.arguments = std::move(arguments);
   options.extra_config =
-      "[failures]\nthen = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
+      "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 2\nretry_initial = \"5ms\"\n"
       "retry_max = \"20ms\"\n";
   return options;
 }
@@ -298,7 +298,7 @@ TEST_CASE("messages behind a parked one of their record key wait, the others tra
     send(world, fmt::format("b{}", i), "b");
   }
   ProgramOptions options;
-  options.extra_config = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
+  options.extra_config = "[failures]\non_failure = \"park\"\nmax_attempts = 1\n";
   options.arguments = {"--drain", "--events"};
   const auto process = world.start(options);
   REQUIRE(process->wait(90s).code == 0);

@@ -14,7 +14,7 @@ ProgramOptions program(const std::string& policy, const std::vector<std::string>
   options.arguments = {"--set", "consumer.pipeline=1"};
   options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
   options.extra_config =
-      fmt::format("[failures]\nthen = \"{}\"\nmax_crashes = 3\nmax_attempts = 3\n", policy);
+      fmt::format("[failures]\non_failure = \"{}\"\nmax_crashes = 3\nmax_attempts = 3\n", policy);
   return options;
 }
 

@@ -20,6 +20,10 @@ TEST_CASE("a pulse is silent since its last beat, and not at all while it rests"
     CHECK(pulse.silent_for(start + milliseconds(2500)) == milliseconds(500));
     // Who looks may have read the time before the beat.
     CHECK(pulse.silent_for(start + milliseconds(1900)) == milliseconds(0));
+    // A wait that has a bound is no silence before that.
+    pulse.beat(start + milliseconds(9000));
+    CHECK(pulse.silent_for(start + milliseconds(8000)) == milliseconds(0));
+    CHECK(pulse.silent_for(start + milliseconds(9300)) == milliseconds(300));
   }
   CHECK(pulse.rests());
   CHECK(pulse.silent_for(start + milliseconds(90000)) == milliseconds(0));

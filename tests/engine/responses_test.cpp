@@ -47,7 +47,7 @@ std::string hex_of(const PaymentsWorld& world, const std::string& key) {
 ProgramOptions dead_letters(std::vector<std::string> arguments = {"--drain", "--events"}) {
   ProgramOptions options;
   options.arguments = std::move(arguments);
-  options.extra_config = "[failures]\nthen = \"dead-letter\"\nretry_initial = \"5ms\"\n";
+  options.extra_config = "[failures]\non_failure = \"dead-letter\"\nretry_initial = \"5ms\"\n";
   return options;
 }
 

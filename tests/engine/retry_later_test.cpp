@@ -16,7 +16,7 @@ ProgramOptions retrying(const std::string& delays, std::vector<std::string> argu
   ProgramOptions options;
   options.arguments = std::move(arguments);
   options.extra_config = fmt::format(
-      "[failures]\nthen = \"retry-later\"\nmax_attempts = 1\nretry_later = {}\n"
+      "[failures]\non_failure = \"retry-later\"\nmax_attempts = 1\nretry_later = {}\n"
       "program_error_retry = \"1s\"\n",
       delays);
   return options;
@@ -361,7 +361,7 @@ TEST_CASE("a letter of a handler that this process does not have is not given up
   world.execute("UPDATE pawl.dead_letters SET handler = 'another', due_at = now()");
   ProgramOptions parks;
   parks.extra_config =
-      "[failures]\nthen = \"park\"\nmax_attempts = 1\nprogram_error_retry = \"1h\"\n";
+      "[failures]\non_failure = \"park\"\nmax_attempts = 1\nprogram_error_retry = \"1h\"\n";
   const auto process = world.start(parks);
   const ShowOnFailure show("consumer", *process);
   wait_for_letters(world, 1, "due_at > now() AND retries = 0 AND status = 'dead'");
@@ -375,7 +375,7 @@ TEST_CASE("letters keep being tried when the policy is another one by now") {
   produce(world, "a", 1, 2);
   world.drain(retrying(R"(["1h"])"));
   ProgramOptions parks;
-  parks.extra_config = "[failures]\nthen = \"park\"\nmax_attempts = 1\n";
+  parks.extra_config = "[failures]\non_failure = \"park\"\nmax_attempts = 1\n";
   const auto process = world.start(parks);
   const ShowOnFailure show("consumer", *process);
   make_due(world);

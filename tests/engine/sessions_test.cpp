@@ -16,7 +16,7 @@ constexpr auto kDeadline = 120s;
 
 // One counted attempt is a dead letter already.
 constexpr const char* kFirstCounts =
-    "[failures]\nthen = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"20ms\"\n"
+    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\nretry_initial = \"20ms\"\n"
     "retry_max = \"100ms\"\n";
 
 constexpr const char* kCountedSql = R"toml(sql = [

@@ -107,9 +107,10 @@ TEST_CASE("what cannot be connected is not done, and so waits for on_unknown = \
   PaymentApi api(false);
   ChargingWorld charging(1, api);
   auto& world = charging.world();
-  world.use_handler(fmt::format(
-      "http = {{ url = \"http://127.0.0.1:{}/\" }}\non_unknown = \"halt\"\nthen = \"dead-letter\"",
-      port));
+  world.use_handler(
+      fmt::format("http = {{ url = \"http://127.0.0.1:{}/\" }}\non_unknown = \"halt\"\non_failure "
+                  "= \"dead-letter\"",
+                  port));
   world.produce_one("event", 1, 0);
   charging.drain();
   CHECK_THAT(letter_of(world, "event"), ContainsSubstring("nothing was sent"));

@@ -102,7 +102,7 @@ TEST_CASE("an API's certificate is verified, and a client certificate shown") {
     tls += fmt::format(", certificate = \"{}\", private_key = \"{}\"", files.path("client.pem"),
                        files.path("client.key"));
   world.use_handler(
-      fmt::format("http = {{ url = \"{}\"{} }}\nthen = \"dead-letter\"\nmax_attempts = 2",
+      fmt::format("http = {{ url = \"{}\"{} }}\non_failure = \"dead-letter\"\nmax_attempts = 2",
                   api.url(row.host), tls));
   world.produce_one("event", 1, 0);
   charging.drain();

@@ -95,7 +95,7 @@ TEST_CASE("what a failed call means") {
   });
   ChargingWorld charging(1, api);
   charging.use("charge",
-               "concurrency = 8\norder_by = \"{header:event-id}\"\nthen = \"dead-letter\"");
+               "concurrency = 8\norder_by = \"{header:event-id}\"\non_failure = \"dead-letter\"");
   auto& world = charging.world();
   for (const auto& row : rows)
     world.produce_one(row.event, 1, 0);

@@ -65,7 +65,7 @@ TEST_CASE("leases in Redis: each message is called once, and its state is there 
   });
   ChargingWorld charging(2, api);
   use_redis(charging, redis);
-  charging.use("charge_and_record", "concurrency = 8\nthen = \"dead-letter\"");
+  charging.use("charge_and_record", "concurrency = 8\non_failure = \"dead-letter\"");
   auto& world = charging.world();
   world.produce(100);
   world.produce_one("refused", 0, 0);

@@ -32,8 +32,7 @@ TEST_CASE("each step is said in its way") {
   const std::vector<Row> rows{
       {event(Step::kAcquired, -1, ""), level_enum::info, false,
        "assigned, nothing is processed yet: begins at offset 0"},
-      {event(Step::kAcquired, 7, ""), level_enum::info, false,
-       "assigned, resuming at offset 8"},
+      {event(Step::kAcquired, 7, ""), level_enum::info, false, "assigned, resuming at offset 8"},
       {event(Step::kAcquired, 7, "the cause of its halt is gone"), level_enum::info, false,
        "the cause of its halt is gone: resuming at offset 8"},
       {event(Step::kRevoked, 7, ""), level_enum::info, false, "revoked, stored offset 7"},

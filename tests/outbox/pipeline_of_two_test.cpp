@@ -47,6 +47,9 @@ class Pipeline {
     broker_.create_topic("order-payments", 4);
     ChildOptions options;
     options.environment = libpq();
+    const char* path = std::getenv("PATH");
+    options.environment["PATH"] =
+        std::filesystem::path(PAWL_PROGRAM).parent_path().string() + ":" + (path ? path : "");
     options.working_directory = root();
     options.output = folder_.path() / "set-up.log";
     ChildProcess set_up("bash", {"-exc", documented("end-to-end")}, options);

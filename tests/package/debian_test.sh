@@ -59,6 +59,11 @@ new_system() { # FOLDER PACKAGES: a system that has nothing but these
     printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
     chmod 755 "$1/usr/sbin/policy-rc.d"
 }
+# Where it stands inside.
+package_file() { # now|next NAME
+    local files=("$work/$1/$2"_*.deb)
+    echo "/root/$1/${files[0]##*/}"
+}
 inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 
 # ---- the packages, and those of a version behind -------------------------------------------------
@@ -88,12 +93,12 @@ ls -- "$work/now" >&2
 
 new_system "$work/system" ''
 cp -r -- "$work/now" "$work/next" "$work/system/root/"
-quietly inside apt-get install --yes --no-install-recommends /root/now/pawl_*.deb
+quietly inside apt-get install --yes --no-install-recommends "$(package_file now pawl)"
 for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_schema.sql \
     /usr/share/bash-completion/completions/pawl /usr/share/zsh/vendor-completions/_pawl; do
     inside test -e "$file" || fail "$file is not installed"
 done
-find "$work/system" -name 'pawl@.service' | grep -q . || fail "the unit is not installed"
+compgen -G "$work/system/usr/lib/systemd/system/pawl@.service" >/dev/null || fail "the unit is not installed"
 missing=$(inside ldd /usr/bin/pawl | grep 'not found' || true)
 require "libraries that are not there" '' "$missing"
 # Each library is of a package that this one depends on.
@@ -144,7 +149,7 @@ chroot --userspec=pawl:pawl "$work/system" env -i PATH=/usr/bin:/bin pawl run --
 pid=$!
 some_are_there() { (($(query 'SELECT count(*) FROM ledger') > 3000)); }
 await 60 "payments" some_are_there
-quietly inside apt-get install --yes --no-install-recommends /root/next/pawl_*.deb
+quietly inside apt-get install --yes --no-install-recommends "$(package_file next pawl)"
 kill -s HUP "$pid"
 # The version that a program says is the project's; the file that runs is the package's.
 is_new() { [[ $(stat -Lc %i "/proc/$pid/exe") == "$(stat -c %i "$work/system/usr/bin/pawl")" ]]; }
@@ -159,7 +164,7 @@ pid=
 
 # ---- the library ---------------------------------------------------------------------------------
 
-quietly inside apt-get install --yes --no-install-recommends /root/next/libpawl-dev_*.deb g++ cmake ninja-build pkg-config
+quietly inside apt-get install --yes --no-install-recommends "$(package_file next libpawl-dev)" g++ cmake ninja-build pkg-config
 mkdir "$work/system/root/outside"
 "$root/tests/docs/blocks" "$root/README.md" main.cpp >"$work/system/root/outside/main.cpp"
 "$root/tests/docs/blocks" "$root/README.md" CMakeLists.txt >"$work/system/root/outside/CMakeLists.txt"

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pawl/handler.hpp"
+#include "pawl/message.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -33,6 +35,9 @@ struct PartitionSnapshot {
   bool paused = false;                              ///< by an operator
   std::optional<std::int64_t> next = std::nullopt;  ///< offset of the next message to process
   std::optional<std::int64_t> log_end = std::nullopt;  ///< of Kafka's log, as it was told last
+  /// When the next message to process was produced, by its record, once it is fetched. Only where
+  /// an observer wants times (Observer::watches_times).
+  std::optional<Timestamp> waits_since = std::nullopt;
 
   /// Messages between the two: at least 0.
   [[nodiscard]] std::optional<std::int64_t> lag() const {
@@ -73,6 +78,10 @@ class Consumer {
   /// partition nothing, so that a minute says that the process is stuck. Zero while run() connects,
   /// ends in order, or is not running. From any thread, at any time.
   [[nodiscard]] std::chrono::milliseconds silent_for() const;
+
+  /// Why no message can be processed now, for people; empty: run() is in its rounds, PostgreSQL
+  /// answers, and Kafka has said which partitions are this process's. From any thread, at any time.
+  [[nodiscard]] std::string unready() const;
 
   struct Impl;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -108,6 +109,29 @@ enum class Warning {
 /// Its code: "database_awaited".
 [[nodiscard]] std::string_view to_string(Warning warning);
 
+/// How the transaction of a message travelled to PostgreSQL.
+enum class Company {
+  kAlone,
+  kPipeline,  ///< with those of others, each committed by itself
+  kBatch,     ///< its transaction is that of others too
+};
+
+/// How long a message took. What was not there, or cannot be told from the rest, is nullopt.
+struct Timing {
+  using Duration = std::chrono::steady_clock::duration;
+
+  /// From when a worker took it out of Kafka's queue until the answer to COMMIT.
+  std::optional<Duration> since_fetched = std::nullopt;
+  /// In its handler, or the call of a leased one; of a batch at its last message. Statements that
+  /// travel with the COMMIT are in `commit` instead.
+  std::optional<Duration> handler = std::nullopt;
+  /// The round trip with the COMMIT; of messages that travelled together at the last of them.
+  std::optional<Duration> commit = std::nullopt;
+  Company company = Company::kAlone;
+  /// That travelled together, at the last of them; else 0.
+  std::size_t messages = 0;
+};
+
 /// One event. The views are valid only during the call.
 struct Event {
   Step step{};
@@ -124,6 +148,10 @@ struct Event {
   std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
   std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
+  /// Of kFailed: whose fault it is, in one of few words: "contention", "program", "conflict".
+  std::string_view failure_class = {};
+  bool unchecked = false;          ///< of kCommitted: without an idempotency key
+  const Timing* timing = nullptr;  ///< of a message that ended, when an observer wants it
 };
 
 /// Whether a step ends a message or a try of it: then the event's offset is the message's. At other
@@ -143,6 +171,9 @@ class Observer {
   /// Per-message steps other than those that end it (kCommitted ... kParked) and kFailed are
   /// reported only when an observer wants them: reporting them costs a network write each.
   [[nodiscard]] virtual bool watches_every_step() const noexcept { return false; }
+  /// Clocks are read for Event::timing, and for PartitionSnapshot::waits_since, only when an
+  /// observer wants them.
+  [[nodiscard]] virtual bool watches_times() const noexcept { return false; }
 };
 
 }  // namespace pawl

@@ -65,6 +65,9 @@ struct KafkaOptions {
   milliseconds commit_interval{5000};
   Assignment assignment = Assignment::kGroup;
   std::vector<std::int32_t> manual_partitions;
+  /// An absolute path and its arguments; run without a shell. Prints an OAuth token, for
+  /// sasl.mechanism OAUTHBEARER (docs/security.md). Empty: none.
+  std::vector<std::string> oauth_token_command;
   /// Any librdkafka property; those that would break the promise are refused by validation.
   std::map<std::string, std::string> librdkafka;
 
@@ -75,6 +78,9 @@ struct PostgresOptions {
   /// A libpq connection string or URI; parts that are absent come from libpq's environment,
   /// service and password files.
   std::string url;
+  /// An absolute path and its arguments; run without a shell at each connect, for at most 10 s. The
+  /// first line that it prints is the password. Empty: none.
+  std::vector<std::string> password_command;
   std::string schema = "pawl";
   /// Through a transaction-pooling proxy (PgBouncer): nothing is set or kept per session.
   bool pooled = false;
@@ -475,6 +481,14 @@ struct AlertOptions {
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
+/// What `run` and `relay` tell about themselves over HTTP (docs/observe.md).
+struct MonitoringOptions {
+  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
+  std::string listen;
+
+  friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
+};
+
 /// Everything a consumer needs to know, validated. load_config() fills it from TOML.
 struct Options {
   KafkaOptions kafka;
@@ -491,6 +505,7 @@ struct Options {
   BatchOptions batch;
   LogOptions log;
   AlertOptions alerts;
+  MonitoringOptions monitoring;
   std::vector<HandlerOptions> handlers;
 
   friend bool operator==(const Options&, const Options&) = default;

@@ -18,7 +18,20 @@ namespace pawl::testing {
 struct KafkaOptions {
   /// Lines for server.properties, "name=value".
   std::vector<std::string> settings = {};
+  /// Beside PLAINTEXT, by name the protocol: {"SCRAM", "SASL_SSL"}. Each has a port of its own, and
+  /// is configured by settings "listener.name.scram....".
+  std::map<std::string, std::string> listeners = {};
   std::filesystem::path scripts = scripts_folder();
+};
+
+/// One thing that a principal may do, in the words of kafka-acls.
+struct KafkaPermission {
+  std::string principal;  ///< "User:payments"
+  std::string resource;   ///< "topic", "group" or "transactional-id"
+  std::string name;
+  /// Also of all resources whose name begins so.
+  bool prefix = false;
+  std::string operation;  ///< "Read", "Write", "Describe", "Create", ...
 };
 
 /// What a group has committed for a partition, with the metadata text beside it.
@@ -51,6 +64,8 @@ class KafkaBroker {
 
   /// "127.0.0.1:PORT"; the same over restarts.
   const std::string& bootstrap() const { return bootstrap_; }
+  /// The same of one of KafkaOptions::listeners.
+  std::string bootstrap(const std::string& listener) const;
   const std::filesystem::path& folder() const { return folder_.path(); }
 
   void stop();
@@ -85,6 +100,11 @@ class KafkaBroker {
   void allow_only_describing(const std::string& topic);
   void permit_topic(const std::string& topic);
 
+  /// For a broker with an authorizer; returns before every request is permitted.
+  void permit(const KafkaPermission& permission);
+  /// Creates or changes a user for SCRAM-SHA-512.
+  void set_password(const std::string& user, const std::string& password);
+
   /// KIP-516, as base64. A topic that was deleted and created again has another one.
   std::string topic_id(const std::string& topic);
   int partition_count(const std::string& topic);
@@ -115,8 +135,9 @@ class KafkaBroker {
   void signal(int number);
   void service(const std::string& command, const std::vector<std::string>& more = {});
   Client& client();
-  /// For everybody; of rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.
-  void add_acl(const std::string& topic, int operation, int permission);
+  /// Of rd_kafka_ResourceType_t, rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.
+  void add_acl(int resource, const std::string& name, bool prefix, const std::string& principal,
+               int operation, int permission);
 
   KafkaOptions options_;
   TempDir folder_;

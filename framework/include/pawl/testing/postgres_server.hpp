@@ -19,6 +19,8 @@ struct PostgresOptions {
   std::string version = {};
   /// Settings for postgresql.conf, "name=value".
   std::vector<std::string> settings = {};
+  /// Copied into the data folder, for the server alone: certificates, keys, a pg_hba.conf.
+  std::vector<std::filesystem::path> files = {};
   std::filesystem::path scripts = scripts_folder();
 };
 

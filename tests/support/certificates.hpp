@@ -16,8 +16,10 @@ class Authority {
     std::string file;
     std::string key;
   };
-  /// `names`: as subjectAltName has them, "DNS:localhost,IP:127.0.0.1".
-  [[nodiscard]] Certificate sign(const std::string& name, const std::string& names) const;
+  /// `name`: the CN. `names`: as subjectAltName has them, "DNS:localhost,IP:127.0.0.1". With `days`
+  /// below zero the certificate has ended so long ago.
+  [[nodiscard]] Certificate sign(const std::string& name, const std::string& names,
+                                 int days = 2) const;
 
   [[nodiscard]] std::string file() const { return (folder_.path() / "ca.pem").string(); }
 

@@ -1,4 +1,4 @@
-#include "ops/alerts_command.hpp"
+#include "process/program.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,14 +15,15 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <string_view>
+#include <cstdint>
 #include <system_error>
 
-namespace pawl::ops {
+namespace pawl::process {
 namespace {
 
 using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{50};
 
 std::string reason(int error) {
   return std::generic_category().message(error);
@@ -31,14 +32,20 @@ std::string reason(int error) {
 /// Closes what it owns.
 class Descriptor {
  public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0)
-      ::close(number_);
-  }
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { close(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return number_; }
+  void own(int number) {
+    close();
+    number_ = number;
+  }
+  void close() {
+    if (number_ >= 0)
+      ::close(number_);
+    number_ = -1;
+  }
 
  private:
   int number_;
@@ -46,7 +53,7 @@ class Descriptor {
 
 /// The input as a file in memory: unlike a pipe it never blocks, and nobody has to read it.
 int memory_file(const std::string& content) {
-  const int file = ::memfd_create("pawl alert", MFD_CLOEXEC);
+  const int file = ::memfd_create("pawl input", MFD_CLOEXEC);
   if (file < 0)
     return -1;
   std::string_view left(content);
@@ -89,15 +96,16 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// posix_spawn is safe beside other threads: between fork and exec it runs no code of ours.
+/// `output` below zero: dropped.
 int spawn(const std::vector<std::string>& command, std::vector<std::string> environment, int input,
-          pid_t& child) {
+          int output, pid_t& child) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, output >= 0 ? output : STDERR_FILENO, STDOUT_FILENO);
   // Libraries may have opened some without CLOEXEC.
   posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 
@@ -135,10 +143,10 @@ int reap(pid_t child) {
 
 }  // namespace
 
-std::string alert_command_problem(const AlertOptions& options) {
-  if (options.command.empty())
+std::string command_problem(std::string_view option, const std::vector<std::string>& command) {
+  if (command.empty())
     return {};
-  const auto& path = options.command.front();
+  const auto& path = command.front();
   struct stat found{};
   std::string problem;
   if (::stat(path.c_str(), &found) != 0) {
@@ -150,75 +158,123 @@ std::string alert_command_problem(const AlertOptions& options) {
   }
   if (problem.empty())
     return {};
-  return fmt::format("alerts.command cannot be run: {}: {}; correct the path or chmod +x it", path,
+  return fmt::format("{} cannot be run: {}: {}; correct the path or chmod +x it", option, path,
                      problem);
 }
 
-AlertCommand::AlertCommand(const AlertOptions& options)
-    : command_(options.command), timeout_(options.timeout), hurry_(::eventfd(0, EFD_CLOEXEC)) {
-  if (hurry_ < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make an eventfd");
+Program::Program(std::vector<std::string> command, milliseconds timeout,
+                 std::size_t most_output) noexcept
+    : command_(std::move(command)),
+      timeout_(timeout),
+      most_output_(most_output),
+      hurry_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Program::~Program() {
+  if (hurry_ >= 0)
+    ::close(hurry_);
 }
 
-AlertCommand::~AlertCommand() {
-  ::close(hurry_);
-}
-
-void AlertCommand::end_by(Clock::time_point deadline) {
+void Program::end_by(Clock::time_point deadline) {
   deadline_ = deadline;
   const std::uint64_t one = 1;
   static_cast<void>(::write(hurry_, &one, sizeof one) == sizeof one);
 }
 
-std::string AlertCommand::run(const std::string& input,
-                              const std::vector<std::pair<std::string, std::string>>& environment) {
-  const Descriptor file(memory_file(input));
+Program::Outcome Program::run(const Input& input) {
+  if (hurry_ < 0)
+    return {"there was no descriptor to watch it by", {}};
+  const Descriptor file(memory_file(input.text));
   if (file.get() < 0)
-    return fmt::format("no memory for its input: {}", reason(errno));
-  pid_t child = -1;
-  if (const int error = spawn(command_, environment_with(environment), file.get(), child);
-      error != 0) {
-    return fmt::format("it cannot be started: {}", reason(error));
+    return {fmt::format("no memory for its input: {}", reason(errno)), {}};
+  Descriptor ours;
+  Descriptor its;
+  if (most_output_ > 0) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+      return {fmt::format("no pipe for its output: {}", reason(errno)), {}};
+    ours.own(ends[0]);
+    its.own(ends[1]);
+    ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   }
+  pid_t child = -1;
+  if (const int error =
+          spawn(command_, environment_with(input.environment), file.get(), its.get(), child);
+      error != 0) {
+    return {fmt::format("it cannot be started: {}", reason(error)), {}};
+  }
+  its.close();
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   const int unwatched = process.get() < 0 ? errno : 0;
-  const bool ended = unwatched == 0 && ends_in_time(process.get());
+  Outcome outcome;
+  const auto end =
+      unwatched != 0 ? End::kLate : wait(process.get(), ours.get(), input.unwanted, outcome.output);
   // Its group has its number until it is reaped.
-  if (!ended)
+  if (end != End::kExited)
     ::kill(-child, SIGKILL);
   const int status = reap(child);
   if (unwatched != 0) {
-    return fmt::format(
+    outcome.problem = fmt::format(
         "it was killed, since this system does not let it be watched (pidfd_open: "
         "{}); it takes Linux 5.3, and a seccomp profile that allows the call",
         reason(unwatched));
+  } else if (end == End::kWroteTooMuch) {
+    outcome.problem = fmt::format("it wrote more than {} bytes, and was killed", most_output_);
+  } else if (end == End::kUnwanted) {
+    outcome.problem = "it was killed, since nobody waits for it any more";
+  } else if (end == End::kLate) {
+    outcome.problem = "it had not ended in time, and was killed";
+  } else if (WIFSIGNALED(status)) {
+    outcome.problem = fmt::format("it was ended by signal {}", WTERMSIG(status));
+  } else if (WEXITSTATUS(status) != 0) {
+    outcome.problem = fmt::format("it ended with exit code {}", WEXITSTATUS(status));
   }
-  if (!ended)
-    return "it had not ended in time, and was killed";
-  if (WIFSIGNALED(status))
-    return fmt::format("it was ended by signal {}", WTERMSIG(status));
-  if (WEXITSTATUS(status) != 0)
-    return fmt::format("it ended with exit code {}", WEXITSTATUS(status));
-  return {};
+  if (!outcome.problem.empty())
+    outcome.output.clear();
+  return outcome;
 }
 
-bool AlertCommand::ends_in_time(int process) const {
+/// False: there is nothing now, or never any more.
+bool Program::read_some(int output, std::string& text) const {
+  std::array<char, 4096> part{};
+  const auto count = ::read(output, part.data(), part.size());
+  if (count > 0)
+    text.append(part.data(), static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && errno == EINTR);
+}
+
+Program::End Program::wait(int process, int output, const std::atomic<bool>* unwanted,
+                           std::string& text) const {
   const auto longest = Clock::now() + timeout_;
-  std::array<pollfd, 2> watched{{{process, POLLIN, 0}, {hurry_, POLLIN, 0}}};
+  // poll(2) passes over descriptors below zero.
+  std::array<pollfd, 3> watched{{{process, POLLIN, 0}, {hurry_, POLLIN, 0}, {output, POLLIN, 0}}};
   while (true) {
+    if (unwanted != nullptr && unwanted->load())
+      return End::kUnwanted;
     const auto until = std::min(longest, deadline_.load());
-    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    auto left = std::max(milliseconds{0}, std::chrono::ceil<milliseconds>(until - Clock::now()));
+    if (unwanted != nullptr)
+      left = std::min(left, kLook);
     // Once it is known that time is short, there is nothing more to hear.
-    const nfds_t count = deadline_.load() == Clock::time_point::max() ? 2 : 1;
-    const int ready = ::poll(watched.data(), count,
-                             static_cast<int>(std::max<milliseconds::rep>(0, left.count())));
-    if (ready > 0 && (watched[0].revents & POLLIN) != 0)
-      return true;
-    if (Clock::now() >= until)
-      return false;
+    if (deadline_.load() != Clock::time_point::max())
+      watched[1].fd = -1;
+    const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(left.count()));
     if (ready < 0 && errno != EINTR)
-      return false;
+      return End::kLate;
+    const bool exited = ready > 0 && (watched[0].revents & POLLIN) != 0;
+    if (ready > 0 && watched[2].fd >= 0 && (exited || watched[2].revents != 0)) {
+      while (text.size() <= most_output_ && read_some(output, text)) {
+      }
+      if (text.size() > most_output_)
+        return End::kWroteTooMuch;
+      // Nobody has its other end any more.
+      if ((watched[2].revents & POLLHUP) != 0)
+        watched[2].fd = -1;
+    }
+    if (exited)
+      return End::kExited;
+    if (Clock::now() >= until)
+      return End::kLate;
   }
 }
 
-}  // namespace pawl::ops
+}  // namespace pawl::process

@@ -1,0 +1,196 @@
+#include "ops/metrics.hpp"
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace pawl::ops {
+namespace {
+
+/// Nanoseconds: from half a millisecond to a minute.
+constexpr auto kTimes = std::to_array<std::int64_t>(
+    {500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 25'000'000, 50'000'000, 100'000'000,
+     250'000'000, 500'000'000, 1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000,
+     30'000'000'000, 60'000'000'000});
+constexpr auto kSizes =
+    std::to_array<std::int64_t>({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096});
+
+std::int64_t nanoseconds(Timing::Duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
+std::unique_ptr<Histogram> new_times() {
+  return std::make_unique<Histogram>(kTimes);
+}
+
+std::unique_ptr<MetricsObserver::Counter> new_counter() {
+  return std::make_unique<MetricsObserver::Counter>(0);
+}
+
+std::optional<Tally> tally_of(Step step) {
+  switch (step) {
+    case Step::kCommitted:
+      return Tally::kApplied;
+    case Step::kDuplicate:
+      return Tally::kDuplicates;
+    case Step::kSkipped:
+      return Tally::kSkipped;
+    case Step::kDeadLettered:
+      return Tally::kDead;
+    case Step::kParked:
+      return Tally::kParked;
+    case Step::kRetryLater:
+      return Tally::kRetryLater;
+    case Step::kRetried:
+      return Tally::kRetried;
+    case Step::kInDoubt:
+      return Tally::kInDoubt;
+    case Step::kFenced:
+      return Tally::kFenced;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+MetricsObserver::MetricsObserver() : commits_(kTimes), pipelines_(kSizes), batches_(kSizes) {}
+
+void MetricsObserver::on_event(const Event& event) noexcept {
+  try {
+    note(event);
+  } catch (const std::exception&) {
+    // Out of memory, for a new partition: it is not counted this time.
+    return;
+  }
+}
+
+MetricsObserver::Partition& MetricsObserver::partition_of(const Event& event) {
+  return partitions_.at(event.topic, event.partition, [&] {
+    return std::make_unique<Partition>(since_fetched_.at(event.topic, -1, new_times));
+  });
+}
+
+void MetricsObserver::note(const Event& event) {
+  switch (event.step) {
+    case Step::kWarning:
+      ++warnings_.at(to_string(*event.warning), -1, new_counter);
+      leases_lost_ += event.warning == Warning::kLeaseLost ? 1 : 0;
+      return;
+    case Step::kDisconnected:
+      ++connections_lost_;
+      return;
+    case Step::kConnected:
+    case Step::kDatabaseBack:
+      database_ = Reached::kYes;
+      return;
+    case Step::kDatabaseLost:
+      database_ = Reached::kNo;
+      return;
+    case Step::kLogEnd:
+    case Step::kKafkaBack:
+      kafka_ = Reached::kYes;
+      return;
+    case Step::kKafkaLost:
+      kafka_ = Reached::kNo;
+      return;
+    case Step::kRedisBack:
+      redis_ = Reached::kYes;
+      return;
+    case Step::kRedisLost:
+      redis_ = Reached::kNo;
+      return;
+    case Step::kOutboxAcquired:
+      // Both were asked for it.
+      database_ = Reached::kYes;
+      kafka_ = Reached::kYes;
+      relays_ = true;
+      return outbox_.count(event);
+    case Step::kOutboxEnded:
+    case Step::kOutboxRefused:
+    case Step::kOutboxReleased:
+      return outbox_.count(event);
+    case Step::kOutboxLate:
+      outbox_late_ = true;
+      return;
+    case Step::kOutboxCaughtUp:
+      outbox_late_ = false;
+      return;
+    default:
+      return note_partition(event);
+  }
+}
+
+void MetricsObserver::note_partition(const Event& event) {
+  if (event.topic.empty() || event.partition < 0)
+    return;
+  if (const auto tally = tally_of(event.step)) {
+    auto& partition = partition_of(event);
+    partition.count(*tally);
+    if (event.unchecked)
+      partition.count(Tally::kUnchecked);
+    if (event.timing != nullptr)
+      note_time(event, partition);
+    return;
+  }
+  switch (event.step) {
+    case Step::kFailed:
+      ++failed_tries_.at(std::string(event.topic).append(1, '\0').append(event.failure_class),
+                         event.partition, new_counter);
+      if (event.failure_class == "conflict")
+        partition_of(event).count(Tally::kConflicts);
+      return;
+    case Step::kAssigned: {
+      auto& partition = partition_of(event);
+      partition.fresh = true;
+      partition.standing = false;
+      auto unknown = Reached::kUnknown;
+      kafka_.compare_exchange_strong(unknown, Reached::kYes);
+      return;
+    }
+    case Step::kAcquired: {
+      auto& partition = partition_of(event);
+      const bool fresh = partition.fresh.exchange(false);
+      const bool stood = partition.standing.exchange(false);
+      if (!fresh && !stood)
+        partition.count(Tally::kReacquired);
+      return;
+    }
+    case Step::kHalted: {
+      auto& partition = partition_of(event);
+      partition.fresh = false;
+      // It is found halted anew whenever the connection was lost.
+      if (!partition.standing.exchange(true))
+        partition.count(Tally::kHalts);
+      return;
+    }
+    case Step::kPaused: {
+      auto& partition = partition_of(event);
+      partition.fresh = false;
+      partition.standing = true;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void MetricsObserver::note_time(const Event& event, Partition& partition) {
+  const auto& timing = *event.timing;
+  if (timing.since_fetched)
+    partition.since_fetched.observe(nanoseconds(*timing.since_fetched));
+  if (timing.handler)
+    handlers_.at(event.handler, -1, new_times).observe(nanoseconds(*timing.handler));
+  if (timing.commit)
+    commits_.observe(nanoseconds(*timing.commit));
+  if (timing.messages == 0)
+    return;
+  if (timing.company == Company::kPipeline)
+    pipelines_.observe(static_cast<std::int64_t>(timing.messages));
+  if (timing.company == Company::kBatch)
+    batches_.observe(static_cast<std::int64_t>(timing.messages));
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "ops/histogram.hpp"
+#include "ops/progress.hpp"
+#include "ops/series.hpp"
+#include "pawl/observer.hpp"
+
+namespace pawl::ops {
+
+/// What is counted of each partition, since the process began.
+enum class Tally {
+  kApplied,
+  kUnchecked,
+  kDuplicates,
+  kSkipped,
+  kDead,
+  kParked,
+  kRetryLater,
+  kRetried,
+  kConflicts,
+  kInDoubt,
+  kFenced,
+  kReacquired,
+  kHalts,
+};
+inline constexpr std::size_t kTallies = static_cast<std::size_t>(Tally::kHalts) + 1;
+
+/// Counts what is told of the engine, for whoever asks now and then (ops/metrics_text.hpp).
+///
+/// Made by `run` where [monitoring] asks for it, shared with the consumer, called from all of its
+/// threads: for a message it reads no clock, adds to some atomics, and as a rule takes no lock.
+class MetricsObserver final : public Observer {
+ public:
+  using Counter = std::atomic<std::uint64_t>;
+
+  /// What events say of a partition.
+  struct Partition {
+    explicit Partition(Histogram& times) : since_fetched(times) {}
+
+    std::array<Counter, kTallies> tallies{};
+    Histogram& since_fetched;           ///< its topic's
+    std::atomic<bool> fresh{false};     ///< assigned, and not acquired yet
+    std::atomic<bool> standing{false};  ///< halted or paused, when that was told last
+
+    void count(Tally tally) {
+      tallies[static_cast<std::size_t>(tally)].fetch_add(1, std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t read(Tally tally) const {
+      return tallies[static_cast<std::size_t>(tally)].load(std::memory_order_relaxed);
+    }
+  };
+
+  /// Whether a server answers.
+  enum class Reached { kUnknown, kNo, kYes };
+
+  MetricsObserver();
+
+  void on_event(const Event& event) noexcept override;
+  [[nodiscard]] bool watches_times() const noexcept override { return true; }
+
+  // For who tells of it, from any thread:
+  [[nodiscard]] const Series<Partition>& partitions() const { return partitions_; }
+  /// Failed tries by topic, class behind it, and partition.
+  [[nodiscard]] const Series<Counter>& failed_tries() const { return failed_tries_; }
+  [[nodiscard]] const Series<Counter>& warnings() const { return warnings_; }
+  [[nodiscard]] const Series<Histogram>& since_fetched() const { return since_fetched_; }
+  [[nodiscard]] const Series<Histogram>& handlers() const { return handlers_; }
+  [[nodiscard]] const Histogram& commits() const { return commits_; }
+  [[nodiscard]] const Histogram& pipelines() const { return pipelines_; }
+  [[nodiscard]] const Histogram& batches() const { return batches_; }
+  [[nodiscard]] std::uint64_t connections_lost() const { return connections_lost_; }
+  [[nodiscard]] std::uint64_t leases_lost() const { return leases_lost_; }
+  [[nodiscard]] Reached database() const { return database_; }
+  [[nodiscard]] Reached kafka() const { return kafka_; }
+  [[nodiscard]] Reached redis() const { return redis_; }
+  /// Some lane of the outbox was this process's.
+  [[nodiscard]] bool relays() const { return relays_; }
+  [[nodiscard]] bool outbox_late() const { return outbox_late_; }
+  [[nodiscard]] Relayed relayed() const { return outbox_.read(); }
+
+ private:
+  void note(const Event& event);
+  void note_partition(const Event& event);
+  void note_time(const Event& event, Partition& partition);
+  Partition& partition_of(const Event& event);
+
+  Series<Histogram> since_fetched_;  ///< by topic; before partitions_, which refer to them
+  Series<Partition> partitions_;
+  Series<Counter> failed_tries_;
+  Series<Counter> warnings_;
+  Series<Histogram> handlers_;
+  Histogram commits_;
+  Histogram pipelines_;
+  Histogram batches_;
+  Counter connections_lost_{0};
+  Counter leases_lost_{0};
+  std::atomic<Reached> database_{Reached::kUnknown};
+  std::atomic<Reached> kafka_{Reached::kUnknown};
+  std::atomic<Reached> redis_{Reached::kUnknown};
+  RelayCounters outbox_;
+  std::atomic<bool> relays_{false};
+  std::atomic<bool> outbox_late_{false};
+};
+
+}  // namespace pawl::ops

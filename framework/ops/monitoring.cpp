@@ -1,0 +1,109 @@
+#include "ops/monitoring.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ops/metrics_text.hpp"
+
+namespace pawl::ops {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr const char* kJson = "application/json";
+/// Prometheus' text format, https://prometheus.io/docs/instrumenting/exposition_formats/
+constexpr const char* kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
+
+bool lives(const ProcessLook& look) {
+  return look.silent_for < kDeadAfter;
+}
+
+HttpAnswer live(const ProcessLook& look) {
+  if (lives(look))
+    return {200, kText, "live\n"};
+  return {503, kText,
+          fmt::format("stuck: its watching threads have made no round for {} s\n",
+                      look.silent_for.count() / 1000)};
+}
+
+HttpAnswer ready(const ProcessLook& look) {
+  if (look.unready.empty())
+    return {200, kText, "ready\n"};
+  return {503, kText, fmt::format("not ready: {}\n", look.unready)};
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json reached(MetricsObserver::Reached reached) {
+  if (reached == MetricsObserver::Reached::kUnknown)
+    return nullptr;
+  return reached == MetricsObserver::Reached::kYes;
+}
+
+Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
+  const auto age = oldest_age(partition, now);
+  return {{"topic", partition.partition.topic},
+          {"partition", partition.partition.partition},
+          {"acquired", partition.acquired},
+          {"halted", partition.halted},
+          {"paused", partition.paused},
+          {"next", or_null(partition.next)},
+          {"end", or_null(partition.log_end)},
+          {"lag", or_null(partition.lag())},
+          {"oldest_age_ms", age ? Json(age->count()) : Json(nullptr)}};
+}
+
+HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
+  Json root;
+  root["version"] = look.version;
+  root["cluster"] = look.cluster;
+  root["group"] = look.group.empty() ? Json(nullptr) : Json(look.group);
+  root["time_ms"] = look.now.time_since_epoch().count();
+  root["live"] = lives(look);
+  root["silent_ms"] = look.silent_for.count();
+  root["ready"] = look.unready.empty();
+  root["unready"] = look.unready.empty() ? Json(nullptr) : Json(look.unready);
+  root["database_reached"] = reached(metrics.database());
+  root["kafka_reached"] = reached(metrics.kafka());
+  root["redis_reached"] = reached(metrics.redis());
+  auto& partitions = root["partitions"] = Json::array();
+  for (const auto& partition : look.partitions)
+    partitions.push_back(partition_json(partition, look.now));
+  return {200, kJson, root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> oldest_age(const PartitionSnapshot& partition,
+                                                    Timestamp now) {
+  const auto lag = partition.lag();
+  if (lag == 0)
+    return std::chrono::milliseconds(0);
+  if (!lag || !partition.waits_since)
+    return std::nullopt;
+  // The producer's clock, or the broker's, may be ahead of ours.
+  return std::max(std::chrono::milliseconds(0), now - *partition.waits_since);
+}
+
+HttpAnswer answer(std::string_view method, std::string_view path, const MetricsObserver& metrics,
+                  const ProcessLook& look) {
+  if (method != "GET" && method != "HEAD")
+    return {405, kText, "only GET and HEAD are served\n"};
+  if (path == "/metrics")
+    return {200, kMetricsText, metrics_text(metrics, look)};
+  if (path == "/live")
+    return live(look);
+  if (path == "/ready")
+    return ready(look);
+  if (path == "/status")
+    return status(metrics, look);
+  return {404, kText, "there are /metrics, /live, /ready and /status\n"};
+}
+
+}  // namespace pawl::ops

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/metrics.hpp"
+#include "pawl/consumer.hpp"
+
+namespace pawl::ops {
+
+/// What is asked of a process when somebody looks at it.
+struct ProcessLook {
+  std::string version;
+  std::string cluster;
+  std::string group;  ///< empty: it only relays the outbox
+  /// Consumer::silent_for(), unready(), partitions().
+  std::chrono::milliseconds silent_for{0};
+  std::string unready;
+  std::vector<PartitionSnapshot> partitions;
+  Timestamp now{};
+};
+
+/// For so long its threads may go without a round before a process counts as dead: no wait of
+/// theirs for a server is as long.
+inline constexpr std::chrono::milliseconds kDeadAfter{60000};
+
+/// How old the message is that the partition processes next; 0: there is none. Nullopt: unknown.
+[[nodiscard]] std::optional<std::chrono::milliseconds> oldest_age(
+    const PartitionSnapshot& partition, Timestamp now);
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type;
+  std::string body;
+};
+
+/// What a request is answered, by what `metrics` have counted and `look` has seen.
+[[nodiscard]] HttpAnswer answer(std::string_view method, std::string_view path,
+                                const MetricsObserver& metrics, const ProcessLook& look);
+
+}  // namespace pawl::ops

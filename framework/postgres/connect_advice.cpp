@@ -1,0 +1,74 @@
+#include "postgres/connect_advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pawl::postgres {
+namespace {
+
+struct Advice {
+  std::string_view words;
+  std::string_view look;
+};
+
+// The first whose words are found counts.
+constexpr std::array kAdvice{
+    Advice{"no password supplied",
+           "; the server wants a password: set postgres.password_command, or write it into "
+           "postgres.url as ${file:PATH}"},
+    Advice{"does not match host name",
+           "; sslmode=verify-full of postgres.url wants the host that postgres.url names in the "
+           "server's certificate"},
+    Advice{"alert certificate expired",
+           "; this program's certificate has ended: renew sslcert of postgres.url"},
+    Advice{"alert unknown ca",
+           "; the server does not know the authority of sslcert of postgres.url: look at its "
+           "ssl_ca_file"},
+    Advice{"alert certificate required",
+           "; the server wants a certificate of this program: set sslcert and sslkey in "
+           "postgres.url"},
+    Advice{"requires a valid client certificate",
+           "; the server wants a certificate of this program: set sslcert and sslkey in "
+           "postgres.url"},
+    Advice{
+        "ertificate authentication failed",
+        "; the name (CN) in sslcert of postgres.url must be the role's, or be mapped to it by the "
+        "server's pg_ident.conf"},
+    Advice{"no pg_hba.conf entry",
+           "; look at user, database and sslmode in postgres.url, and at the server's pg_hba.conf"},
+    Advice{"does not support SSL",
+           "; sslmode of postgres.url wants TLS: set ssl = on in the server's configuration"},
+    Advice{"permission denied for database",
+           "; the user of postgres.url needs a grant: GRANT CONNECT ON DATABASE ... TO ..."},
+};
+
+bool has(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string connect_advice(std::string_view report, bool by_command, const std::string& server) {
+  if (has(report, "password authentication failed")) {
+    return by_command
+               ? "; the server does not take what postgres.password_command printed for this "
+                 "user"
+               : "; look at user and password in postgres.url, or in libpq's environment";
+  }
+  if (has(report, "certificate verify failed")) {
+    return fmt::format(
+        "; the authority that signed the server's certificate must stand in sslrootcert of "
+        "postgres.url, and the certificate must not have ended: openssl s_client -starttls "
+        "postgres "
+        "-connect {} -CAfile FILE </dev/null",
+        server);
+  }
+  const auto found = std::find_if(kAdvice.begin(), kAdvice.end(), [report](const Advice& advice) {
+    return has(report, advice.words);
+  });
+  return found == kAdvice.end() ? "" : std::string(found->look);
+}
+
+}  // namespace pawl::postgres

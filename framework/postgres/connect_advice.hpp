@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pawl::postgres {
+
+/// What to look at when a server refuses us, or we it, by libpq's words: "; look at ...", the
+/// options with their names. Empty: the words say enough. `by_command`: the password came from
+/// postgres.password_command. `server`: "HOST:PORT".
+[[nodiscard]] std::string connect_advice(std::string_view report, bool by_command,
+                                         const std::string& server);
+
+}  // namespace pawl::postgres

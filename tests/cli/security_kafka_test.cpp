@@ -1,0 +1,257 @@
+// How the program authenticates itself to Kafka: docs/security.md, on a broker that demands it and
+// lets nobody do what no ACL permits.
+#include <csignal>
+#include <regex>
+
+#include "prelude.hpp"
+#include "secure_site.hpp"
+
+namespace {
+
+class KafkaSite : public SecureSite {
+ public:
+  static SecureServers& servers() { return SecureServers::shared(); }
+
+  /// The block of the document with this broker's listener in it.
+  [[nodiscard]] std::string block(const std::string& name, const std::string& listener) const {
+    return replaced(security_block(name),
+                    {{"/etc/pawl/kafka-ca.pem", servers().file("kafka-ca.pem").string()},
+                     {"kafka.example:9093", servers().kafka.bootstrap(listener)},
+                     {"group = \"payments\"", "group = \"" + group + "\""}});
+  }
+  [[nodiscard]] std::string by_password(const std::string& password,
+                                        const std::string& listener = "SCRAM") const {
+    write_file(servers().file("kafka-password"), password + "\n");
+    return replaced(block("kafka-scram.toml", listener),
+                    {{"/run/secrets/kafka-password", servers().file("kafka-password").string()}});
+  }
+  [[nodiscard]] std::string by_certificate(const Authority::Certificate& certificate,
+                                           const std::string& listener = "MTLS") const {
+    return replaced(block("kafka-mtls.toml", listener),
+                    {{"/etc/pawl/payments.pem", certificate.file},
+                     {"/etc/pawl/payments.key", certificate.key}});
+  }
+
+  /// What the document's commands permit, for this site's topic and group.
+  void permit(const std::string& acls) const {
+    const std::regex command(
+        R"(--allow-principal (\S+) --operation (\S+) --(\S+) (\S+)( --resource-pattern-type prefixed)?)");
+    const auto text = security_block(acls);
+    int count = 0;
+    for (std::sregex_iterator at(text.begin(), text.end(), command), end; at != end;
+         ++at, ++count) {
+      const auto& match = *at;
+      auto name = match[4].str();
+      if (name == "payments")
+        name = match[3] == "topic" ? topic : group;
+      servers().kafka.permit({.principal = match[1],
+                              .resource = match[3],
+                              .name = name,
+                              .prefix = match[5].matched,
+                              .operation = match[2]});
+    }
+    CHECK(count == occurrences(text, "kafka-acls"));
+  }
+
+  void check_consumes() {
+    const auto check = run_secured({"check"});
+    INFO(check.out << check.err);
+    CHECK(check.code == 0);
+    pay_many(0, "e", 3);
+    const auto child = start_secured();
+    wait_for_stored(0, 2);
+    end(*child);
+  }
+
+  /// `check` says why it is not let in, `run` waits and says so too.
+  void check_refused(const std::string& cause, const std::string& option) {
+    const auto child = start_secured();
+    const auto check = run_secured({"check"});
+    INFO(check.out << check.err);
+    CHECK(check.code == 1);
+    CHECK_THAT(check.out, ContainsSubstring(cause) && ContainsSubstring(option));
+    child->wait_for_output(cause, kDeadline);
+    child->wait_for_output(option, kDeadline);
+    end(*child);
+  }
+};
+
+/// A program that prints a token which ends after 6 s, and says that it is to be renewed before: as
+/// an unsecured JWS (RFC 7515, "none"), which this broker takes.
+std::string token_script(const std::string& runs) {
+  return "text() { base64 -w0 | tr '+/' '-_' | tr -d '='; }\n"
+         "now=$(date +%s)\n"
+         "header=$(printf '{\"alg\":\"none\"}' | text)\n"
+         "claims=$(printf '{\"sub\":\"payments\",\"iat\":%s,\"exp\":%s}' $now $((now + 6)) | "
+         "text)\n"
+         "echo run >>" +
+         runs +
+         "\n"
+         "printf '{\"access_token\": \"%s.%s.\", \"expires_in\": 2}' \"$header\" \"$claims\"";
+}
+
+}  // namespace
+
+TEST_CASE("SCRAM over TLS, with the rights of the document and no others") {
+  KafkaSite site;
+  auto& kafka = KafkaSite::servers().kafka;
+  site.secrets = {"kafka-secret", "wrong-secret"};
+  kafka.set_password("payments", "kafka-secret");
+  site.kafka = site.by_password("kafka-secret");
+  const auto other = kafka.new_topic("other", 1);
+  site.more = "[[handler]]\ntopics = [\"" + other + "\"]\n" + site.handler;
+
+  const auto nothing = site.run_secured({"check"});
+  INFO(nothing.out << nothing.err);
+  CHECK(nothing.code == 1);
+  CHECK_THAT(nothing.out, ContainsSubstring("Kafka refuses topic " + site.topic) &&
+                              ContainsSubstring("Kafka refuses topic " + other));
+
+  // One of the two topics: the other one is named, and holds nothing up.
+  site.permit("acls");
+  const auto check = site.run_secured({"check"});
+  INFO(check.out << check.err);
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out, ContainsSubstring("Kafka refuses topic " + other) &&
+                            !ContainsSubstring("Kafka refuses topic " + site.topic));
+  site.pay_many(0, "e", 3);
+  const auto child = site.start_secured();
+  site.wait_for_stored(0, 2);
+  child->wait_for_output("Kafka refuses topic " + other, kDeadline);
+  kafka.permit(
+      {.principal = "User:payments", .resource = "topic", .name = other, .operation = "Read"});
+  KafkaProducer producer(kafka.bootstrap());
+  producer.send(other, {.key = "a",
+                        .value = R"({"account": "a", "amount": 1})",
+                        .headers = {{"event-id", "o"}},
+                        .partition = 0});
+  producer.flush();
+  site.wait_for_sql("SELECT count(*) FROM ledger WHERE event_id = 'o'", "1");
+  site.end(*child);
+
+  site.kafka = site.by_password("wrong-secret");
+  site.check_refused("Authentication failed", "look at \"sasl.username\" and \"sasl.password\"");
+}
+
+TEST_CASE("a group that may not be joined is waited for, with the right that is missing") {
+  KafkaSite site;
+  auto& kafka = KafkaSite::servers().kafka;
+  kafka.set_password("payments", "kafka-secret");
+  site.kafka = site.by_password("kafka-secret");
+  kafka.permit(
+      {.principal = "User:payments", .resource = "topic", .name = site.topic, .operation = "Read"});
+  const auto child = site.start_secured();
+  child->wait_for_output("Group authorization failed", kDeadline);
+  child->wait_for_output("READ on the group that kafka.group names", kDeadline);
+  site.end(*child);
+}
+
+TEST_CASE("mutual TLS") {
+  KafkaSite site;
+  const auto& servers = KafkaSite::servers();
+  site.permit("acls");
+  const auto own = servers.authority.sign("payments", "DNS:payments");
+  site.kafka = site.by_certificate(own);
+  site.check_consumes();
+
+  site.kafka = site.by_certificate(servers.stranger.sign("payments", "DNS:payments"));
+  site.check_refused("alert bad certificate", "\"ssl.certificate.location\"");
+  const auto block = site.by_certificate(own);
+  site.kafka = block.substr(0, block.find("\"ssl.certificate.location\""));
+  site.check_refused("alert bad certificate", "\"ssl.certificate.location\"");
+}
+
+TEST_CASE("a broker that is not the one is not connected to") {
+  KafkaSite site;
+  const auto& servers = KafkaSite::servers();
+  const auto own = servers.authority.sign("payments", "DNS:payments");
+  SECTION("an authority that is not known") {
+    site.kafka = replaced(site.by_certificate(own),
+                          {{servers.file("kafka-ca.pem").string(), servers.stranger.file()}});
+    site.check_refused("unable to get local issuer certificate", "\"ssl.ca.location\"");
+  }
+  SECTION("another host") {
+    site.kafka = site.by_certificate(own, "ELSEWHERE");
+    site.check_refused("IP address mismatch", "kafka.bootstrap_servers");
+  }
+  SECTION("a certificate that has ended") {
+    site.kafka = site.by_certificate(own, "EXPIRED");
+    site.check_refused("certificate has expired", "renew the broker's certificate");
+  }
+}
+
+TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
+  KafkaSite site;
+  auto& kafka = KafkaSite::servers().kafka;
+  const auto command = KafkaSite::servers().file("kafka-token");
+  const auto runs = KafkaSite::servers().file("token-runs").string();
+  write_command(command, token_script(runs));
+  // How each of its tokens begins.
+  site.secrets = {"eyJhbGciOiJub25lIn0"};
+  site.permit("acls");
+  site.permit("outbox-acls");
+  kafka.create_topic("booked", 1);
+  site.kafka = replaced(site.block("kafka-oauthbearer.toml", "OAUTH"),
+                        {{"/usr/local/bin/kafka-token", command.string()}});
+  site.handler = "sql = [\"SELECT pawl.publish('booked', {/account}, {value})\"]\n";
+  site.more = "[outbox]\nrelay = \"off\"\n";
+  const auto run_count = [&] { return occurrences(read_file(runs), "run"); };
+
+  const auto check = site.run_secured({"check"});
+  INFO(check.out << check.err);
+  CHECK(check.code == 0);
+  site.pay_many(0, "e", 3);
+  const auto child = site.start_secured();
+  site.wait_for_stored(0, 2);
+  // By then the first token has ended long ago.
+  const auto before = run_count();
+  wait_until([&] { return run_count() >= before + 4; }, kDeadline, "renewals");
+  site.pay_many(0, "renewed", 3);
+  site.wait_for_stored(0, 5);
+
+  write_command(command, "echo eyJhbGciOiJub25lIn0; echo eyJhbGciOiJub25lIn0 >&2; exit 7");
+  child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7", kDeadline);
+  write_command(command, token_script(runs));
+  const auto failed = run_count();
+  wait_until([&] { return run_count() > failed; }, kDeadline, "another try");
+  site.pay_many(0, "again", 3);
+  site.wait_for_stored(0, 8);
+  INFO(child->output());
+  CHECK(occurrences(child->output(), "assigned, ") == 1);
+  CHECK(occurrences(child->output(), "revoked") == 0);
+  site.end(*child);
+
+  // Producers, and the questions of commands.
+  const auto relay = site.run_secured({"relay", "--drain"});
+  INFO(relay.out << relay.err);
+  CHECK(relay.code == 0);
+  CHECK(read_topic(kafka.bootstrap(), "booked").size() == 9);
+  const auto status = site.run_secured({"status"});
+  INFO(status.out << status.err);
+  CHECK(status.code == 0);
+}
+
+TEST_CASE("a token command that fails, or a token that the broker refuses, is told by its option") {
+  KafkaSite site;
+  const auto command = KafkaSite::servers().file("bad-token");
+  site.secrets = {"hunter2"};
+  site.kafka = replaced(site.block("kafka-oauthbearer.toml", "OAUTH"),
+                        {{"/usr/local/bin/kafka-token", command.string()}});
+  write_command(command, "echo hunter2; exit 7");
+  site.check_refused("kafka.oauth_token_command failed: it ended with exit code 7",
+                     "run it by hand");
+  write_command(command, R"(echo '{"access_token": "hunter2", "expires_in": 60}')");
+  site.check_refused("librdkafka", "the token of kafka.oauth_token_command");
+
+  // A relay waits as well, and says so of its own clients.
+  const auto relay = site.start_relaying();
+  relay->wait_for_output("the token of kafka.oauth_token_command", kDeadline);
+  site.end(*relay);
+
+  // Nobody waits for one that hangs.
+  const auto started = KafkaSite::servers().file("token-started");
+  write_command(command, "echo $$ >" + started.string() + "; exec sleep 600");
+  const auto child = site.start_secured();
+  wait_until([&] { return read_file(started).ends_with('\n'); }, kDeadline, "the command to run");
+  site.end(*child);
+}

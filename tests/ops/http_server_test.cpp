@@ -1,0 +1,131 @@
+#include "ops/http_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+
+#include "pawl/errors.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::ops;
+using pawl::config::ListenAddress;
+
+namespace {
+
+/// A connection of a client's.
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const timeval patience{.tv_sec = 60, .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  Client(Client&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  ~Client() {
+    if (socket_ >= 0)
+      ::close(socket_);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  Client& operator=(Client&&) = delete;
+
+  void send(const std::string& text) const {
+    (void)::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  /// Up to where the server ends the connection.
+  std::string receive() const {
+    std::string all;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::recv(socket_, buffer, sizeof buffer, 0)) > 0;)
+      all.append(buffer, static_cast<std::size_t>(got));
+    return all;
+  }
+  std::string ask(const std::string& request) const {
+    send(request);
+    return receive();
+  }
+
+ private:
+  int socket_;
+};
+
+const std::string kGet = "GET /path?query HTTP/1.1\r\nHost: a\r\n\r\n";
+
+struct Served {
+  Served() {
+    std::random_device random;
+    while (!server) {
+      port = static_cast<std::uint16_t>(12000 + random() % 20000);
+      try {
+        server = std::make_unique<HttpServer>(
+            ListenAddress{"127.0.0.1", port},
+            [this](const std::string& method, const std::string& path) {
+              ++calls;
+              return HttpAnswer{method == "POST" ? 405 : 200, "text/plain", method + " " + path};
+            });
+      } catch (const FatalError&) {
+        continue;  // somebody has the port
+      }
+    }
+  }
+
+  std::atomic<int> calls{0};
+  std::uint16_t port = 0;
+  std::unique_ptr<HttpServer> server;
+};
+
+}  // namespace
+
+TEST_CASE("a request is answered, and its connection ended") {
+  const Served served;
+  CHECK_THAT(Client(served.port).ask(kGet), StartsWith("HTTP/1.1 200 OK\r\n") &&
+                                                ContainsSubstring("Connection: close\r\n") &&
+                                                EndsWith("\r\n\r\nGET /path"));
+  CHECK_THAT(Client(served.port).ask("HEAD /a HTTP/1.1\r\n\r\n"),
+             StartsWith("HTTP/1.1 200 OK\r\n") && ContainsSubstring("Content-Length: 7\r\n") &&
+                 EndsWith("\r\n\r\n"));
+}
+
+TEST_CASE("what is no small request reaches nobody, or is refused unread") {
+  Served served;
+  CHECK_THAT(Client(served.port).ask("POST /a HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n"),
+             StartsWith("HTTP/1.1 405 ") && ContainsSubstring("Allow: GET, HEAD\r\n"));
+  served.calls = 0;
+  CHECK_THAT(Client(served.port).ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  CHECK_THAT(Client(served.port).ask("GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n"),
+             !StartsWith("HTTP/1.1 200 "));
+  CHECK(served.calls == 0);
+}
+
+TEST_CASE(
+    "clients that say nothing hold up others for seconds, and the server's end for no longer") {
+  Served served;
+  std::vector<Client> silent;
+  for (int i = 0; i < 8; ++i)
+    silent.emplace_back(served.port);
+  const Client slow(served.port);
+  slow.send("GET /slow HT");
+  CHECK_THAT(Client(served.port).ask(kGet), StartsWith("HTTP/1.1 200 OK\r\n"));
+  for (int i = 0; i < 3; ++i)
+    silent.emplace_back(served.port);
+  served.server->finish();
+  served.server.reset();
+  CHECK(silent.back().receive() == "");
+}
+
+TEST_CASE("a port that somebody has is refused, and the option is named") {
+  const Served served;
+  CHECK_THROWS_WITH(
+      HttpServer(ListenAddress{"127.0.0.1", served.port},
+                 [](const auto&, const auto&) { return HttpAnswer{}; }),
+      StartsWith("monitoring.listen = \"127.0.0.1:" + std::to_string(served.port) + "\": ") &&
+          ContainsSubstring("Address already in use"));
+}

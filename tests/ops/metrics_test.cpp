@@ -1,0 +1,194 @@
+#include "ops/metrics.hpp"
+
+#include <thread>
+
+#include "ops/histogram.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::ops;
+using pawl::Company;
+using pawl::Event;
+using pawl::Step;
+using pawl::Timing;
+
+namespace {
+
+Event event(Step step, std::int32_t partition = 0, std::string_view topic = "payments") {
+  Event event{step};
+  event.topic = topic;
+  event.partition = partition;
+  return event;
+}
+
+std::uint64_t read(const MetricsObserver& metrics, Tally tally, std::int32_t wanted = 0) {
+  std::uint64_t found = 0;
+  metrics.partitions().each(
+      [&](const std::string&, std::int32_t partition, const MetricsObserver::Partition& of) {
+        if (partition == wanted)
+          found += of.read(tally);
+      });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a histogram counts each value in the first bucket that it does not exceed") {
+  static constexpr auto kBounds = std::to_array<std::int64_t>({1, 10, 100});
+  Histogram histogram(kBounds);
+  for (const std::int64_t value : {0, 1, 2, 10, 11, 100, 101, 5000})
+    histogram.observe(value);
+  const auto counts = histogram.read();
+  CHECK(counts.by_bucket == std::vector<std::uint64_t>{2, 2, 2, 2});
+  CHECK(counts.all == 8);
+  CHECK(counts.sum == 5225);
+}
+
+TEST_CASE("each end of a message is counted once, of its topic and partition") {
+  MetricsObserver metrics;
+  const std::vector<std::pair<Step, Tally>> ends{
+      {Step::kCommitted, Tally::kApplied}, {Step::kDuplicate, Tally::kDuplicates},
+      {Step::kSkipped, Tally::kSkipped},   {Step::kDeadLettered, Tally::kDead},
+      {Step::kParked, Tally::kParked},     {Step::kRetryLater, Tally::kRetryLater},
+      {Step::kRetried, Tally::kRetried},   {Step::kInDoubt, Tally::kInDoubt},
+      {Step::kFenced, Tally::kFenced},
+  };
+  for (const auto& [step, tally] : ends) {
+    metrics.on_event(event(step, 0));
+    metrics.on_event(event(step, 1));
+    metrics.on_event(event(step, 1));
+    INFO(to_string(step));
+    CHECK(read(metrics, tally, 0) == 1);
+    CHECK(read(metrics, tally, 1) == 2);
+  }
+  for (const auto step : {Step::kFetched, Step::kClaimed, Step::kAdvancing, Step::kCaughtUp})
+    metrics.on_event(event(step));
+  CHECK(read(metrics, Tally::kApplied) == 1);
+  CHECK(read(metrics, Tally::kUnchecked) == 0);
+  auto unchecked = event(Step::kCommitted);
+  unchecked.unchecked = true;
+  metrics.on_event(unchecked);
+  CHECK(read(metrics, Tally::kApplied) == 2);
+  CHECK(read(metrics, Tally::kUnchecked) == 1);
+}
+
+TEST_CASE("a partition is taken anew where it was neither assigned just now nor stood still") {
+  MetricsObserver metrics;
+  const auto tell = [&](Step step) { metrics.on_event(event(step)); };
+  tell(Step::kAssigned);
+  tell(Step::kAcquired);
+  CHECK(read(metrics, Tally::kReacquired) == 0);
+  tell(Step::kAcquired);
+  CHECK(read(metrics, Tally::kReacquired) == 1);
+  tell(Step::kHalted);
+  tell(Step::kHalted);  // found so again, by another connection
+  CHECK(read(metrics, Tally::kHalts) == 1);
+  tell(Step::kAcquired);  // resumed
+  CHECK(read(metrics, Tally::kReacquired) == 1);
+  tell(Step::kHalted);
+  CHECK(read(metrics, Tally::kHalts) == 2);
+  tell(Step::kRevoked);
+  tell(Step::kAssigned);
+  tell(Step::kHalted);
+  CHECK(read(metrics, Tally::kHalts) == 3);
+  tell(Step::kAcquired);
+  tell(Step::kPaused);
+  tell(Step::kAcquired);
+  CHECK(read(metrics, Tally::kReacquired) == 1);
+}
+
+TEST_CASE("failed tries are counted by whose fault they were") {
+  MetricsObserver metrics;
+  auto failed = event(Step::kFailed, 2);
+  for (const auto* of : {"contention", "conflict", "contention"}) {
+    failed.failure_class = of;
+    metrics.on_event(failed);
+  }
+  std::map<std::string, std::uint64_t> counts;
+  metrics.failed_tries().each(
+      [&](const std::string& name, std::int32_t partition, const MetricsObserver::Counter& count) {
+        CHECK(partition == 2);
+        counts[name] = count;
+      });
+  using namespace std::string_literals;
+  CHECK(counts == std::map<std::string, std::uint64_t>{{"payments\0conflict"s, 1},
+                                                       {"payments\0contention"s, 2}});
+  CHECK(read(metrics, Tally::kConflicts, 2) == 1);
+}
+
+TEST_CASE("whether a server answers is known once somebody has asked it") {
+  using Reached = MetricsObserver::Reached;
+  MetricsObserver metrics;
+  CHECK(metrics.database() == Reached::kUnknown);
+  CHECK(metrics.kafka() == Reached::kUnknown);
+  metrics.on_event(Event{Step::kDatabaseLost});
+  CHECK(metrics.database() == Reached::kNo);
+  metrics.on_event(Event{Step::kConnected});
+  CHECK(metrics.database() == Reached::kYes);
+  metrics.on_event(event(Step::kAssigned));
+  CHECK(metrics.kafka() == Reached::kYes);
+  metrics.on_event(Event{Step::kKafkaLost});
+  CHECK(metrics.kafka() == Reached::kNo);
+  // What was fetched before may still be told.
+  metrics.on_event(event(Step::kAssigned));
+  CHECK(metrics.kafka() == Reached::kNo);
+  metrics.on_event(event(Step::kLogEnd));
+  CHECK(metrics.kafka() == Reached::kYes);
+  metrics.on_event(Event{Step::kRedisLost});
+  CHECK(metrics.redis() == Reached::kNo);
+  metrics.on_event(Event{Step::kRedisBack});
+  CHECK(metrics.redis() == Reached::kYes);
+}
+
+TEST_CASE("what travelled together counts as one flight of so many messages") {
+  MetricsObserver metrics;
+  Timing timing;
+  timing.company = Company::kPipeline;
+  auto committed = event(Step::kCommitted);
+  committed.handler = "payment";
+  committed.timing = &timing;
+  timing.since_fetched = std::chrono::milliseconds(3);
+  metrics.on_event(committed);
+  metrics.on_event(committed);
+  timing.commit = std::chrono::milliseconds(2);
+  timing.messages = 3;
+  metrics.on_event(committed);
+  CHECK(metrics.commits().read().all == 1);
+  CHECK(metrics.commits().read().sum == 2'000'000);
+  CHECK(metrics.pipelines().read().sum == 3);
+  CHECK(metrics.batches().read().all == 0);
+  std::uint64_t messages = 0;
+  metrics.since_fetched().each([&](const std::string& topic, std::int32_t, const Histogram& of) {
+    CHECK(topic == "payments");
+    messages += of.read().all;
+  });
+  CHECK(messages == 3);
+  timing.company = Company::kBatch;
+  timing.handler = std::chrono::milliseconds(1);
+  timing.messages = 40;
+  metrics.on_event(committed);
+  CHECK(metrics.batches().read().sum == 40);
+  CHECK(metrics.pipelines().read().all == 1);
+  metrics.handlers().each([&](const std::string& handler, std::int32_t, const Histogram& of) {
+    CHECK(handler == "payment");
+    CHECK(of.read().sum == 1'000'000);
+  });
+}
+
+TEST_CASE("threads that change from one partition to the other lose no count") {
+  MetricsObserver metrics;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20000; ++i)
+        metrics.on_event(event(Step::kCommitted, i % 7 < 4 ? 0 : 1, i % 2 == 0 ? "a" : "b"));
+    });
+  }
+  for (auto& thread : threads)
+    thread.join();
+  CHECK(read(metrics, Tally::kApplied, 0) + read(metrics, Tally::kApplied, 1) == 80000);
+  // Another one counts for itself, also on a thread that has counted here.
+  metrics.on_event(event(Step::kCommitted, 0, "a"));
+  MetricsObserver other;
+  other.on_event(event(Step::kCommitted, 0, "a"));
+  CHECK(read(other, Tally::kApplied, 0) == 1);
+}

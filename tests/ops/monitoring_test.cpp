@@ -1,0 +1,135 @@
+#include "ops/monitoring.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "config/listen_address.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::ops;
+using pawl::Event;
+using pawl::PartitionSnapshot;
+using pawl::Step;
+using pawl::Timestamp;
+using pawl::config::ListenAddress;
+using pawl::config::parse_listen_address;
+
+namespace {
+
+Timestamp at(std::int64_t ms) {
+  return Timestamp(std::chrono::milliseconds(ms));
+}
+
+PartitionSnapshot standing_at(std::optional<std::int64_t> next, std::optional<std::int64_t> end) {
+  PartitionSnapshot snapshot{{"payments", 3}};
+  snapshot.next = next;
+  snapshot.log_end = end;
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("an address to listen on is numbers") {
+  CHECK(parse_listen_address("127.0.0.1:9464") == ListenAddress{"127.0.0.1", 9464});
+  CHECK(parse_listen_address("0.0.0.0:1") == ListenAddress{"0.0.0.0", 1});
+  CHECK(parse_listen_address("[::1]:65535") == ListenAddress{"::1", 65535});
+  CHECK(parse_listen_address("[::]:9464") == ListenAddress{"::", 9464});
+  for (const auto* wrong :
+       {"9464", ":9464", "localhost:9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0",
+        "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:94x", "127.0.0.1:+94", "127.0.0.1: 94",
+        "::1:9464", "[127.0.0.1]:9464", "[::1]", "[]:1", "http://127.0.0.1:1", "127.0.0.1:1/"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_listen_address(wrong));
+  }
+}
+
+TEST_CASE("the oldest message's age is known once it is fetched, and nothing without one") {
+  auto partition = standing_at(7, 7);
+  CHECK(oldest_age(partition, at(5000)) == std::chrono::milliseconds(0));
+  partition = standing_at(7, 9);
+  CHECK(oldest_age(partition, at(5000)) == std::nullopt);
+  partition.waits_since = at(2000);
+  CHECK(oldest_age(partition, at(5000)) == std::chrono::milliseconds(3000));
+  CHECK(oldest_age(partition, at(1000)) == std::chrono::milliseconds(0));
+  partition.log_end = std::nullopt;
+  CHECK(oldest_age(partition, at(5000)) == std::nullopt);
+}
+
+TEST_CASE("a process lives while its threads go round, whatever else is the matter") {
+  const MetricsObserver metrics;
+  ProcessLook look;
+  look.unready = "PostgreSQL cannot be used now";
+  look.silent_for = kDeadAfter - std::chrono::milliseconds(1);
+  CHECK(answer("GET", "/live", metrics, look).status == 200);
+  CHECK(answer("GET", "/ready", metrics, look).status == 503);
+  CHECK(answer("GET", "/ready", metrics, look).body ==
+        "not ready: PostgreSQL cannot be used now\n");
+  look.unready.clear();
+  CHECK(answer("GET", "/ready", metrics, look).status == 200);
+  look.silent_for = kDeadAfter;
+  CHECK(answer("GET", "/live", metrics, look).status == 503);
+  CHECK_THAT(answer("GET", "/live", metrics, look).body, ContainsSubstring("60 s"));
+}
+
+TEST_CASE("only what is there is served, and only to be read") {
+  const MetricsObserver metrics;
+  const ProcessLook look;
+  CHECK(answer("GET", "/", metrics, look).status == 404);
+  CHECK(answer("GET", "/metrics/", metrics, look).status == 404);
+  for (const auto* method : {"POST", "PUT", "DELETE", "OPTIONS"})
+    CHECK(answer(method, "/metrics", metrics, look).status == 405);
+  CHECK(answer("HEAD", "/metrics", metrics, look).status == 200);
+}
+
+TEST_CASE("the status has each partition with what is known of it, and null for what is not") {
+  MetricsObserver metrics;
+  metrics.on_event(Event{Step::kConnected});
+  ProcessLook look;
+  look.version = "1.2.3";
+  look.cluster = "default";
+  look.group = "g";
+  look.now = at(5000);
+  look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
+  look.partitions[0].waits_since = at(4000);
+  look.partitions[0].halted = true;
+  const auto status = nlohmann::json::parse(answer("GET", "/status", metrics, look).body);
+  CHECK(status.at("group") == "g");
+  CHECK(status.at("ready") == true);
+  CHECK(status.at("unready").is_null());
+  CHECK(status.at("database_reached") == true);
+  CHECK(status.at("kafka_reached").is_null());
+  const auto& first = status.at("partitions").at(0);
+  CHECK(first.at("topic") == "payments");
+  CHECK(first.at("partition") == 3);
+  CHECK(first.at("lag") == 2);
+  CHECK(first.at("oldest_age_ms") == 1000);
+  CHECK(first.at("halted") == true);
+  CHECK(status.at("partitions").at(1).at("next").is_null());
+  CHECK(status.at("partitions").at(1).at("lag").is_null());
+}
+
+TEST_CASE("metrics have no line for what is not known") {
+  MetricsObserver metrics;
+  ProcessLook look;
+  look.version = "1.2.3";
+  const auto before = answer("GET", "/metrics", metrics, look).body;
+  CHECK_THAT(before, ContainsSubstring("pawl_build_info{version=\"1.2.3\"} 1\n") &&
+                         !ContainsSubstring("pawl_database_up") &&
+                         !ContainsSubstring("pawl_lag_messages") &&
+                         !ContainsSubstring("pawl_outbox"));
+  look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
+  look.partitions[1].partition.partition = 4;
+  Event committed{Step::kCommitted};
+  committed.topic = "pay\"ments";
+  committed.partition = 3;
+  metrics.on_event(committed);
+  metrics.on_event(Event{Step::kDatabaseLost});
+  const auto text = answer("GET", "/metrics", metrics, look).body;
+  CHECK_THAT(text,
+             ContainsSubstring("pawl_database_up 0\n") &&
+                 ContainsSubstring("# TYPE pawl_lag_messages gauge\n") &&
+                 ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"3\"} 2\n") &&
+                 !ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"4\"}") &&
+                 ContainsSubstring("pawl_log_end_offset{topic=\"payments\",partition=\"4\"} 9\n") &&
+                 ContainsSubstring(
+                     "pawl_messages_applied_total{topic=\"pay\\\"ments\",partition=\"3\"} 1\n"));
+}

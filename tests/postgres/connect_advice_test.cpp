@@ -1,0 +1,35 @@
+#include "postgres/connect_advice.hpp"
+#include "prelude.hpp"
+
+using pawl::postgres::connect_advice;
+
+TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
+  struct Row {
+    std::string report;
+    std::string names;  // empty: there is nothing to add
+  };
+  const auto row = GENERATE(values<Row>({
+      {"FATAL:  password authentication failed for user \"app\"", "password in postgres.url"},
+      {"fe_sendauth: no password supplied", "postgres.password_command"},
+      {"SSL error: certificate verify failed", "-connect db:5432 -CAfile"},
+      {"server certificate for \"a\" does not match host name \"b\"", "sslmode=verify-full"},
+      {"SSL error: sslv3 alert certificate expired", "renew sslcert"},
+      {"SSL error: tlsv1 alert unknown ca", "ssl_ca_file"},
+      {"FATAL:  connection requires a valid client certificate", "sslcert and sslkey"},
+      {"FATAL:  certificate authentication failed for user \"app\"", "(CN) in sslcert"},
+      {"FATAL:  no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
+      {"server does not support SSL, but SSL was required", "ssl = on"},
+      {"FATAL:  permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
+      {"connection to server at \"db\" failed: Connection refused", ""},
+  }));
+  INFO(row.report);
+  const auto advice = connect_advice(row.report, false, "db:5432");
+  CHECK(advice.empty() == row.names.empty());
+  CHECK_THAT(advice, ContainsSubstring(row.names));
+}
+
+TEST_CASE("a password that a command printed is not looked for in postgres.url") {
+  CHECK(
+      connect_advice("FATAL:  password authentication failed for user \"app\"", true, "db:5432") ==
+      "; the server does not take what postgres.password_command printed for this user");
+}
