@@ -43,13 +43,8 @@ void refuse_other_schema(const Options& options) {
   ledger::require_schema(*session, options.postgres.schema);
 }
 
-struct Ended {
-  int code = kDone;
-  bool anew = false;  ///< by a reload
-};
-
-Ended relay_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
-                 const std::function<Options()>& read, bool drain) {
+Ended relay(const Program& program, const ops::ServiceManager& manager, const Options& options,
+            const std::function<Options()>& read, bool drain) {
   require_programs(options);
   StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
@@ -81,12 +76,8 @@ Ended relay_once(const Program& program, const ops::ServiceManager& manager, con
         stop(false);
       },
       [&] {
-        if (const auto problem = reload_problem([&] { (void)read(); })) {
-          log->not_reloaded(*problem);
+        if (!may_reload([&] { require_programs(read()); }, *log, service))
           return false;
-        }
-        log->reloading();
-        service.reloading();
         stop(true);
         return true;
       });
@@ -125,15 +116,6 @@ Ended relay_once(const Program& program, const ops::ServiceManager& manager, con
   return {end_with(kDone, alerts, monitoring.get()), anew && !drained};
 }
 
-int relay(const Program& program, const std::function<Options()>& read, bool drain) {
-  const auto options = read();
-  const auto manager = ops::ServiceManager::of_environment();
-  const auto ended = relay_once(program, manager, options, read, drain);
-  if (!ended.anew)
-    return ended.code;
-  throw FatalError(begin_anew(program, manager));
-}
-
 }  // namespace
 
 void add_relay(Command& parser, Commands& commands) {
@@ -143,7 +125,12 @@ void add_relay(Command& parser, Commands& commands) {
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain, "End once nothing waits");
   commands.set_action(command, [&commands, config, drain] {
-    return relay(commands.program(), [config] { return config->load_to_relay(); }, *drain);
+    const auto read = [&] { return config->load_to_relay(); };
+    const auto& program = commands.program();
+    return run_with_reload(program, read,
+                           [&](const ops::ServiceManager& manager, const Options& options) {
+                             return relay(program, manager, options, read, *drain);
+                           });
   });
 }
 

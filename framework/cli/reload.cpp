@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <exception>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -14,9 +16,12 @@
 
 namespace pawl::cli {
 
-std::optional<std::string> reload_problem(const std::function<void()>& read) {
+namespace {
+
+/// Nullopt: nothing speaks against it.
+std::optional<std::string> problem_of(const std::function<void()>& check) {
   try {
-    read();
+    check();
     return std::nullopt;
   } catch (const ConfigErrors& errors) {
     return fmt::format("{}", fmt::join(errors.problems(), "; "));
@@ -25,6 +30,7 @@ std::optional<std::string> reload_problem(const std::function<void()>& read) {
   }
 }
 
+/// Returns only if that cannot be, with the reason.
 std::string begin_anew(const Program& program, const ops::ServiceManager& manager) {
   manager.to_environment();
   auto arguments = program.arguments;
@@ -37,6 +43,29 @@ std::string begin_anew(const Program& program, const ops::ServiceManager& manage
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execv(program.path.c_str(), argv.data());
   return fmt::format("cannot run {}: {}", program.path, std::generic_category().message(errno));
+}
+
+}  // namespace
+
+bool may_reload(const std::function<void()>& check, ops::LogObserver& log, Service& service) {
+  if (const auto problem = problem_of(check)) {
+    log.not_reloaded(*problem);
+    return false;
+  }
+  log.reloading();
+  service.reloading();
+  return true;
+}
+
+int run_with_reload(
+    const Program& program, const std::function<Options()>& read,
+    const std::function<Ended(const ops::ServiceManager&, const Options&)>& command) {
+  const auto options = read();
+  const auto manager = ops::ServiceManager::of_environment();
+  const auto ended = command(manager, options);
+  if (!ended.anew)
+    return ended.code;
+  throw FatalError(begin_anew(program, manager));
 }
 
 }  // namespace pawl::cli

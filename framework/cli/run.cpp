@@ -48,13 +48,14 @@ std::string line_of(const std::vector<PartitionSnapshot>& partitions) {
   return line;
 }
 
-struct Ended {
-  int code = kDone;
-  bool anew = false;  ///< by a reload
-};
+/// Throws what speaks against a process that begins with these options.
+void require_usable(const Program& program, const Options& options) {
+  require_programs(options);
+  (void)make_consumer(options, program.registry, {});
+}
 
-Ended run_once(const Program& program, const ops::ServiceManager& manager, const Options& options,
-               const std::function<Options()>& read) {
+Ended run(const Program& program, const ops::ServiceManager& manager, const Options& options,
+          const std::function<Options()>& read) {
   require_programs(options);
   StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
@@ -77,15 +78,9 @@ Ended run_once(const Program& program, const ops::ServiceManager& manager, const
         consumer->stop();
       },
       [&] {
-        const auto problem =
-            reload_problem([&] { (void)make_consumer(read(), program.registry, {}); });
-        if (problem) {
-          log->not_reloaded(*problem);
+        if (!may_reload([&] { require_usable(program, read()); }, *log, service))
           return false;
-        }
         anew = true;
-        log->reloading();
-        service.reloading();
         consumer->stop();
         return true;
       });
@@ -112,15 +107,6 @@ Ended run_once(const Program& program, const ops::ServiceManager& manager, const
   }
 }
 
-int run(const Program& program, const std::function<Options()>& read) {
-  const auto options = read();
-  const auto manager = ops::ServiceManager::of_environment();
-  const auto ended = run_once(program, manager, options, read);
-  if (!ended.anew)
-    return ended.code;
-  throw FatalError(begin_anew(program, manager));
-}
-
 }  // namespace
 
 void add_run(Command& parser, Commands& commands) {
@@ -130,11 +116,16 @@ void add_run(Command& parser, Commands& commands) {
   command->add_flag("--drain", *drain,
                     "End once every partition has reached the end it had at start");
   commands.set_action(command, [&commands, config, drain] {
-    return run(commands.program(), [config, drain] {
+    const auto read = [&] {
       auto options = config->load();
       options.consumer.drain = options.consumer.drain || *drain;
       return options;
-    });
+    };
+    const auto& program = commands.program();
+    return run_with_reload(program, read,
+                           [&](const ops::ServiceManager& manager, const Options& options) {
+                             return run(program, manager, options, read);
+                           });
   });
 }
 

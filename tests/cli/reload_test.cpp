@@ -86,6 +86,16 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
     CHECK(site.sql("SELECT count(*) FROM ledger") == "2");
     write_file(config, before);
   }
+  SECTION("one whose command cannot be run neither") {
+    const auto before = read_file(config);
+    write_file(config, before + "\n[alerts]\ncommand = [\"/nowhere/page\"]\n");
+    child.kill(SIGHUP);
+    child.wait_for_output("going on as before", kDeadline);
+    CHECK_THAT(child.output(), ContainsSubstring("alerts.command"));
+    site.pay(0, "second", "a", "1");
+    site.wait_for_stored(0, 1);
+    write_file(config, before);
+  }
   SECTION("one that is good is used") {
     auto text = read_file(config);
     const auto amount = text.find("{/amount}::bigint)");
