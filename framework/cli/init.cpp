@@ -10,10 +10,10 @@
 #include "cli/commands.hpp"
 #include "cli/init_text.hpp"
 #include "config/load.hpp"
+#include "config/values.hpp"
 #include "console/bad_call.hpp"
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
-#include "console/printable.hpp"
 #include "kafka/client.hpp"
 #include "kafka/fetch_one.hpp"
 #include "pawl/errors.hpp"
@@ -21,7 +21,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kFetchTimeout{15000};
 constexpr std::size_t kShown = 1000;
 
 struct Arguments {
@@ -37,11 +36,13 @@ struct Arguments {
 Options options_of(const InitFacts& facts, const std::vector<std::string>& set) {
   config::LoadRequest request;
   request.path = "init";
+  const auto text = [](const std::string& value) {
+    return config::toml_text(config::text_value(value));
+  };
   request.text = fmt::format(
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n[postgres]\nurl = {}\n"
       "[idempotency]\nkey = \"{{key}}\"\n[[handler]]\ntopics = [{}]\nsql = \"SELECT 1\"\n",
-      toml_text(facts.bootstrap_servers), toml_text(facts.group), toml_text(facts.url),
-      toml_text(facts.topic));
+      text(facts.bootstrap_servers), text(facts.group), text(facts.url), text(facts.topic));
   request.overrides = set;
   request.property_problem = kafka::property_problem;
   return config::load(request);
@@ -56,24 +57,11 @@ std::optional<kafka::Record> newest(const kafka::Client& client, const std::stri
   for (const auto& [partition, range] : client.log_ranges(all, kKafkaTimeout)) {
     // The last offsets may be control records.
     for (auto offset = range.end - 1; offset >= range.start && offset >= range.end - 3; --offset) {
-      if (auto record = kafka::fetch_one(client, partition, offset, kFetchTimeout))
+      if (auto record = kafka::fetch_one(client, partition, offset, kMessageTimeout))
         return record;
     }
   }
   return std::nullopt;
-}
-
-void show(const Message& message) {
-  const auto text = [](std::optional<std::string_view> bytes) {
-    return to_text(decode(bytes, kShown));
-  };
-  std::cerr << fmt::format("{} [{}] offset {}\n", message.topic(), message.partition(),
-                           message.offset());
-  for (const auto& header : message.headers())
-    std::cerr << fmt::format("header {}: {}\n", printable(header.name), text(header.value));
-  std::cerr << fmt::format(
-      "key: {}\nvalue: {}\n", text(message.key()),
-      text(message.has_value() ? std::optional(message.value()) : std::nullopt));
 }
 
 int init(const Arguments& arguments) {
@@ -97,7 +85,8 @@ int init(const Arguments& arguments) {
   std::optional<Message> sample;
   if (record) {
     sample = record->view(arguments.topic, "");
-    show(*sample);
+    std::cerr << fmt::format("{} [{}] offset {}\n{}", sample->topic(), sample->partition(),
+                             sample->offset(), parts_text(*sample, kShown));
   } else {
     std::cerr << fmt::format("{} has no message yet\n", arguments.topic);
   }

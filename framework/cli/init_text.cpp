@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
+#include "config/values.hpp"
 #include "console/json.hpp"
 
 namespace pawl::cli {
 namespace {
+
+std::string in_toml(std::string text) {
+  return config::toml_text(config::text_value(std::move(text)));
+}
 
 /// Letters and digits alone, small: eventId, event-id and EVENT_ID are one word.
 std::string word_of(std::string_view name) {
@@ -111,7 +117,7 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
         "its "
         "JSON value,\n# {{header:name}} a header.\n"
         "sql = \"INSERT INTO {} (value) VALUES ({{value}})\"\n",
-        toml_text(facts.topic), table_name(facts.topic));
+        in_toml(facts.topic), table_name(facts.topic));
   }
   const auto columns = columns_of(*sample);
   std::vector<std::string> definitions;
@@ -132,9 +138,9 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
       "row.\n"
       "[[handler]]\ntopics = [{}]\nsql = [\n  {{ text = {}, expect_rows = 1 }},\n]\n",
       sample->topic(), sample->partition(), sample->offset(), table, fmt::join(definitions, ", "),
-      toml_text(facts.topic),
-      toml_text(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, fmt::join(names, ", "),
-                            fmt::join(values, ", "))));
+      in_toml(facts.topic),
+      in_toml(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, fmt::join(names, ", "),
+                          fmt::join(values, ", "))));
 }
 
 std::string key_text(const std::optional<Message>& sample) {
@@ -152,25 +158,10 @@ std::string key_text(const std::optional<Message>& sample) {
     text += fmt::format("# Also possible: {}\n",
                         fmt::join(std::vector(candidates.begin() + 1, candidates.end()), ", "));
   }
-  return text + fmt::format("key = {}\n", toml_text(candidates.front()));
+  return text + fmt::format("key = {}\n", in_toml(candidates.front()));
 }
 
 }  // namespace
-
-std::string toml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      result += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
 
 std::vector<std::string> key_candidates(const Message& sample) {
   std::vector<std::pair<std::size_t, std::string>> found;
@@ -212,9 +203,8 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
       "--topic {} ...\n\n"
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
       "[postgres]\nurl = {}\n\n{}\n{}",
-      facts.topic, facts.partitions, facts.topic, toml_text(facts.bootstrap_servers),
-      toml_text(facts.group), set, toml_text(facts.url), key_text(sample),
-      handler_text(facts, sample));
+      facts.topic, facts.partitions, facts.topic, in_toml(facts.bootstrap_servers),
+      in_toml(facts.group), set, in_toml(facts.url), key_text(sample), handler_text(facts, sample));
 }
 
 }  // namespace pawl::cli

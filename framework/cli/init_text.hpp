@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pawl/message.hpp"
@@ -27,8 +26,5 @@ struct InitFacts {
 
 /// Where the idempotency key of such messages may stand, best first: "{header:event-id}".
 [[nodiscard]] std::vector<std::string> key_candidates(const Message& sample);
-
-/// A TOML basic string.
-[[nodiscard]] std::string toml_text(std::string_view text);
 
 }  // namespace pawl::cli

@@ -9,14 +9,12 @@
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
-#include "console/printable.hpp"
 #include "kafka/fetch_one.hpp"
 #include "message/timestamp.hpp"
 
 namespace pawl::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kFetchTimeout{15000};
 constexpr std::size_t kMostBytes = std::size_t{100} << 20U;
 
 struct Arguments {
@@ -37,11 +35,8 @@ std::int64_t offset_of(const Options& options, const Arguments& arguments) {
 }
 
 void print(const Message& message, const Arguments& arguments) {
-  const auto shown = [&](std::optional<std::string_view> bytes) {
-    return decode(bytes, arguments.max_bytes);
-  };
-  const auto value = message.has_value() ? std::optional(message.value()) : std::nullopt;
   if (arguments.json) {
+    const auto value = message.has_value() ? std::optional(message.value()) : std::nullopt;
     const auto as_json = [&](std::optional<std::string_view> bytes) {
       return readable(bytes, arguments.max_bytes);
     };
@@ -61,14 +56,9 @@ void print(const Message& message, const Arguments& arguments) {
     return;
   }
   std::cout << fmt::format(
-      "{} [{}] offset {}, timestamp {}\n", message.topic(), message.partition(), message.offset(),
-      message.timestamp() ? std::to_string(message::milliseconds_of(message.timestamp())) : "none");
-  for (const auto& header : message.headers()) {
-    std::cout << fmt::format("header {}: {}\n", printable(shown(header.name).text),
-                             to_text(shown(header.value)));
-  }
-  std::cout << fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())),
-                           to_text(shown(value)));
+      "{} [{}] offset {}, timestamp {}\n{}", message.topic(), message.partition(), message.offset(),
+      message.timestamp() ? std::to_string(message::milliseconds_of(message.timestamp())) : "none",
+      parts_text(message, arguments.max_bytes));
 }
 
 int peek(const Options& options, const Arguments& arguments) {
@@ -77,7 +67,7 @@ int peek(const Options& options, const Arguments& arguments) {
   const auto offset = offset_of(options, arguments);
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);
-  const auto record = kafka::fetch_one(*client, partition, offset, kFetchTimeout);
+  const auto record = kafka::fetch_one(*client, partition, offset, kMessageTimeout);
   if (!record) {
     throw BadCall(fmt::format("{} [{}] has no message at offset {} or behind it", partition.topic,
                               partition.partition, offset));

@@ -32,7 +32,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kFetchTimeout{15000};
 /// Of a parameter, a key or a response.
 constexpr std::size_t kShown = 200;
 
@@ -72,7 +71,7 @@ class Source {
     client_ = make_client(options);
     const TopicPartition partition{topic_, *arguments.partition};
     try {
-      record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kFetchTimeout);
+      record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kMessageTimeout);
     } catch (const kafka::KafkaError& error) {
       throw BadCall(fmt::format("--offset {}: {}", *arguments.offset, error.what()));
     }
@@ -253,14 +252,7 @@ class Trial {
                       topic));
     }
     const engine::Observers observers({});
-    const engine::FrameContext context{
-        options_,
-        router_,
-        observers,
-        ledger::IdempotencyKeys(options_.postgres.schema),
-        ledger::SkippedMessages(options_.postgres.schema, consumer.id),
-        ledger::DeadLetters(options_.postgres.schema, consumer.id, options_.dead_letters),
-        ledger::BatchKeys(options_.postgres.schema)};
+    const auto context = engine::frame_context(options_, router_, observers, consumer.id);
     engine::MessageProcessor processor(context);
     const engine::UnplacedStep last(context.keys);
     engine::Subject subject;

@@ -14,6 +14,9 @@ namespace pawl::cli {
 /// How long an operator waits for one answer of Kafka.
 inline constexpr std::chrono::milliseconds kKafkaTimeout{5000};
 
+/// And how long for one message.
+inline constexpr std::chrono::milliseconds kMessageTimeout{15000};
+
 /// Connects an operator's command to the database and looks that the schema can be served. Throws
 /// FatalError with the place (redacted) and what to do.
 std::unique_ptr<postgres::Session> connect_database(const Options& options);

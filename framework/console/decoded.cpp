@@ -48,6 +48,18 @@ std::string to_text(const Decoded& decoded) {
       decoded.cut ? fmt::format("... (cut; --max-bytes {} shows all)", decoded.bytes) : "");
 }
 
+std::string parts_text(const Message& message, std::size_t most) {
+  const auto shown = [&](std::optional<std::string_view> bytes) { return decode(bytes, most); };
+  std::string text;
+  for (const auto& header : message.headers()) {
+    text += fmt::format("header {}: {}\n", printable(shown(header.name).text),
+                        to_text(shown(header.value)));
+  }
+  const auto value = message.has_value() ? std::optional(message.value()) : std::nullopt;
+  return text +
+         fmt::format("key: {}\nvalue: {}\n", to_text(shown(message.key())), to_text(shown(value)));
+}
+
 Json readable(std::optional<std::string_view> bytes, std::size_t most) {
   if (!bytes)
     return nullptr;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "console/json.hpp"
+#include "pawl/message.hpp"
 
 namespace pawl::cli {
 
@@ -27,5 +28,8 @@ struct Decoded {
 /// Kafka's null. What is cut says so: {"text": ..., "cut": true}, {"base64": ..., "cut": true}.
 [[nodiscard]] Json readable(std::optional<std::string_view> bytes,
                             std::size_t most = std::string_view::npos);
+
+/// Headers, key and value of a message, a line each, with at most `most` bytes of each.
+[[nodiscard]] std::string parts_text(const Message& message, std::size_t most);
 
 }  // namespace pawl::cli

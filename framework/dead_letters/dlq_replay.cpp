@@ -61,13 +61,7 @@ class ReplayRun {
         session_(connect_database(options)),
         consumer_(require_consumer(*session_, options)),
         view_(options.postgres.schema, consumer_.id),
-        context_{options_,
-                 router_,
-                 observers_,
-                 ledger::IdempotencyKeys(options.postgres.schema),
-                 ledger::SkippedMessages(options.postgres.schema, consumer_.id),
-                 ledger::DeadLetters(options.postgres.schema, consumer_.id, options.dead_letters),
-                 ledger::BatchKeys(options.postgres.schema)},
+        context_(engine::frame_context(options_, router_, observers_, consumer_.id)),
         fetch_([this]() -> kafka::Client& {
           if (!client_)
             client_ = make_client(options_);

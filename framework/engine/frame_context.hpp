@@ -35,4 +35,19 @@ struct FrameContext {
       std::make_shared<LeaseKeeper>(options, observers, leases);
 };
 
+/// Of a consumer's messages. What it refers to must outlive it.
+[[nodiscard]] inline FrameContext frame_context(const Options& options,
+                                                const handlers::Router& router,
+                                                const Observers& observers,
+                                                ledger::ConsumerId consumer) {
+  const auto& schema = options.postgres.schema;
+  return {options,
+          router,
+          observers,
+          ledger::IdempotencyKeys(schema),
+          ledger::SkippedMessages(schema, consumer),
+          ledger::DeadLetters(schema, consumer, options.dead_letters),
+          ledger::BatchKeys(schema)};
+}
+
 }  // namespace pawl::engine

@@ -195,24 +195,12 @@ bool Supervisor::connect() {
 
 void Supervisor::make_context(ledger::Registration registration) {
   const auto consumer = registration.consumer;
-  context_ = std::unique_ptr<Context>(
-      new Context{options_,
-                  registry_,
-                  router_,
-                  observers_,
-                  *client_,
-                  database_reachable_,
-                  kafka_reachable_,
-                  std::move(registration),
-                  ledger::OffsetRegister(options_.postgres.schema, consumer),
-                  ledger::Suspects(options_.postgres.schema, consumer),
-                  {options_, router_, observers_, ledger::IdempotencyKeys(options_.postgres.schema),
-                   ledger::SkippedMessages(options_.postgres.schema, consumer),
-                   ledger::DeadLetters(options_.postgres.schema, consumer, options_.dead_letters),
-                   ledger::BatchKeys(options_.postgres.schema)},
-                  TopicDirectory(*client_, router_.topics()),
-                  board_,
-                  make_owner()});
+  context_ = std::unique_ptr<Context>(new Context{
+      options_, registry_, router_, observers_, *client_, database_reachable_, kafka_reachable_,
+      std::move(registration), ledger::OffsetRegister(options_.postgres.schema, consumer),
+      ledger::Suspects(options_.postgres.schema, consumer),
+      frame_context(options_, router_, observers_, consumer),
+      TopicDirectory(*client_, router_.topics()), board_, make_owner()});
 }
 
 void Supervisor::start_workers() {

@@ -8,7 +8,6 @@ using pawl::MessageFields;
 using pawl::cli::init_text;
 using pawl::cli::InitFacts;
 using pawl::cli::key_candidates;
-using pawl::cli::toml_text;
 
 namespace {
 
@@ -54,5 +53,7 @@ TEST_CASE("a configuration is guessed from a message") {
 }
 
 TEST_CASE("texts are TOML's") {
-  CHECK(toml_text("a\"b\\c\n") == R"("a\"b\\c\u000A")");
+  const InitFacts facts{"b:9092", "a\"b\\c\n", "postgresql://db/books", "t", 3, {}};
+  CHECK_THAT(init_text(facts, std::nullopt), ContainsSubstring(R"(group = "a\"b\\c\n")"
+                                                               "\n"));
 }
