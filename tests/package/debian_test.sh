@@ -12,6 +12,8 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 source "$root/scripts/lib/common.sh"
 # shellcheck source=scripts/lib/libraries.sh
 source "$root/scripts/lib/libraries.sh"
+# shellcheck source=tests/waiting.sh
+source "$root/tests/waiting.sh"
 # shellcheck source=/dev/null
 . /etc/os-release
 suite=${1:-$VERSION_CODENAME}
@@ -43,15 +45,6 @@ quietly() { # COMMAND...: what it says is shown only when it fails
 require() { # WHAT EXPECTED ACTUAL
     [[ $2 == "$3" ]] || fail "$1: expected $2, found $3"
 }
-await() { # SECONDS WHAT COMMAND...
-    local until=$((SECONDS + $1)) what=$2
-    shift 2
-    until "$@"; do
-        ((SECONDS < until)) || fail "waited in vain for $what"
-        sleep 0.2
-    done
-}
-
 new_system() { # FOLDER PACKAGES: a system that has nothing but these
     say "a fresh $suite"
     quietly debootstrap --variant=minbase --include="ca-certificates${2:+,$2}" "$suite" "$1" "$mirror"
@@ -62,7 +55,7 @@ new_system() { # FOLDER PACKAGES: a system that has nothing but these
 # Where it stands inside.
 package_file() { # now|next NAME
     local files=("$work/$1/$2"_*.deb)
-    echo "/root/$1/${files[0]##*/}"
+    echo "/srv/$1/${files[0]##*/}"
 }
 inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 
@@ -77,14 +70,14 @@ if [[ $suite == "$VERSION_CODENAME" ]]; then
     cp -- "$root"/build/packages/* "$work/now"
 else
     new_system "$work/build" git
-    git -C "$root" archive --prefix=pawl/ HEAD | tar -x -C "$work/build/root"
+    git -C "$root" archive --prefix=pawl/ HEAD | tar -x -C "$work/build/srv"
     for version in "$newer" ''; do
         say "building for $suite"
-        quietly chroot "$work/build" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
-            /root/pawl/scripts/package ${version:+--version "$version"}
+        quietly chroot "$work/build" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv LC_ALL=C \
+            /srv/pawl/scripts/package ${version:+--version "$version"}
         target=$work/${version:+next}
         [[ $version ]] || target=$work/now
-        cp -- "$work"/build/root/pawl/build/packages/* "$target"
+        cp -- "$work"/build/srv/pawl/build/packages/* "$target"
     done
 fi
 ls -- "$work/now" >&2
@@ -92,7 +85,7 @@ ls -- "$work/now" >&2
 # ---- installed -----------------------------------------------------------------------------------
 
 new_system "$work/system" ''
-cp -r -- "$work/now" "$work/next" "$work/system/root/"
+cp -r -- "$work/now" "$work/next" "$work/system/srv/"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file now pawl)"
 for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_schema.sql \
     /usr/share/bash-completion/completions/pawl /usr/share/zsh/vendor-completions/_pawl; do
@@ -148,15 +141,15 @@ chroot --userspec=pawl:pawl "$work/system" env -i PATH=/usr/bin:/bin pawl run --
     >"$work/service.log" 2>&1 &
 pid=$!
 some_are_there() { (($(query 'SELECT count(*) FROM ledger') > 3000)); }
-await 60 "payments" some_are_there
+wait_until 60 some_are_there || fail "waited in vain for payments"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next pawl)"
 kill -s HUP "$pid"
 # The version that a program says is the project's; the file that runs is the package's.
 is_new() { [[ $(stat -Lc %i "/proc/$pid/exe") == "$(stat -c %i "$work/system/usr/bin/pawl")" ]]; }
-await 60 "the new program to run" is_new
+wait_until 60 is_new || fail "waited in vain for the new program to run"
 all_are_there() { (($(query 'SELECT count(*) FROM ledger') == wanted)); }
 wanted=40000 # the first thousand of them were there already, and are duplicates
-await 120 "all payments" all_are_there
+wait_until 120 all_are_there || fail "waited in vain for all payments"
 require "entries of accounts" "$wanted" "$(query 'SELECT sum(entries) FROM accounts')"
 kill -s TERM "$pid"
 wait "$pid" || fail "the service ended with $?: $(tail -n 20 "$work/service.log")"
@@ -165,11 +158,11 @@ pid=
 # ---- the library ---------------------------------------------------------------------------------
 
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next libpawl-dev)" g++ cmake ninja-build pkg-config
-mkdir "$work/system/root/outside"
-"$root/tests/docs/blocks" "$root/README.md" main.cpp >"$work/system/root/outside/main.cpp"
-"$root/tests/docs/blocks" "$root/README.md" CMakeLists.txt >"$work/system/root/outside/CMakeLists.txt"
+mkdir "$work/system/srv/outside"
+"$root/tests/docs/blocks" "$root/README.md" main.cpp >"$work/system/srv/outside/main.cpp"
+"$root/tests/docs/blocks" "$root/README.md" CMakeLists.txt >"$work/system/srv/outside/CMakeLists.txt"
 # shellcheck disable=SC2016  # for the shell inside
-quietly inside sh -ec 'cd /root/outside
+quietly inside sh -ec 'cd /srv/outside
     cmake -G Ninja -B build . && cmake --build build && ./build/payments version
     g++ -std=c++20 main.cpp -o shared $(pkg-config --cflags --libs pawl) -lpq
     ldd shared | grep -q libpawl.so && ./shared version'
@@ -181,6 +174,6 @@ inside test ! -e /usr/bin/pawl || fail "/usr/bin/pawl is there after its removal
 inside test -e /etc/pawl/payments.toml || fail "a removal took a configuration away"
 rm -- "$work/system/etc/pawl/payments.toml"
 quietly inside apt-get purge --yes pawl libpawl-dev
-left=$(cd -- "$work/system" && find . \( -path ./proc -o -path ./root -o -path ./var/log -o -path ./var/cache \) -prune -o -name '*pawl*' -print)
+left=$(cd -- "$work/system" && find . \( -path ./proc -o -path ./srv -o -path ./var/log -o -path ./var/cache \) -prune -o -name '*pawl*' -print)
 require "files that are left" '' "$left"
 say "the packages of $suite: 1 passed, 0 failed"
