@@ -97,6 +97,8 @@ struct PostgresOptions {
   milliseconds stalled_owner_after{10000};
   /// How often operators' changes (pause, resume, offsets set) are looked for.
   milliseconds poll_interval{1000};
+  /// A handler's SQL ends in a comment with the record's trace context: /*traceparent='00-...'*/.
+  bool trace_comment = false;
 
   friend bool operator==(const PostgresOptions&, const PostgresOptions&) = default;
 };
@@ -485,8 +487,24 @@ struct AlertOptions {
 struct MonitoringOptions {
   /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
   std::string listen;
+  /// Who presents this token may act on the dashboard; at least 16 characters. Empty: nobody may
+  /// by a token.
+  std::string actions_token;
+  /// The numeric address of the proxy whose `actor_header` is believed. Empty: none is.
+  std::string trusted_proxy;
+  /// The request header in which the trusted proxy names the person.
+  std::string actor_header = "X-Forwarded-User";
 
   friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
+};
+
+/// How an operator calls this program: the commands in its texts begin with it.
+struct InvocationOptions {
+  std::string program = "pawl";
+  /// The configuration file in use. Empty: unknown, the texts say FILE.
+  std::string config_file;
+
+  friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };
 
 /// Everything a consumer needs to know, validated. load_config() fills it from TOML.
@@ -507,6 +525,7 @@ struct Options {
   AlertOptions alerts;
   MonitoringOptions monitoring;
   std::vector<HandlerOptions> handlers;
+  InvocationOptions invocation;
 
   friend bool operator==(const Options&, const Options&) = default;
 };
