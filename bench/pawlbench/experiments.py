@@ -8,6 +8,7 @@ from .dimension import Dimension
 from .experiment import Experiment
 from .instructions import PerMessage
 from .leasing import Concurrency, LeasedCalls, Leases
+from .monitored import Monitoring
 from .publishing import Outbox, OutboxTable, PublishCost
 from .throughput import Cpu, Throughput
 from .times import Latency, Memory, Pauses, Starts
@@ -76,6 +77,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Memory(),
     Cpu(),
     PerMessage(),
+    Monitoring(),
     Outbox(),
     PublishCost(),
     OutboxTable(),

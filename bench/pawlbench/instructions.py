@@ -57,6 +57,7 @@ class Instructions:
             "mode": self.consumer.mode.name,
             "commit": self.consumer.commit,
             "batch": int(self.consumer.mode.batch),
+            **({"watched": 1} if self.consumer.listen else {}),
         }
 
     def prepare(self, site: Site) -> None:

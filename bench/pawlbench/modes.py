@@ -100,6 +100,7 @@ class Consumer:
     commit: str = SYNCHRONOUS
     workers: int = 8
     session_timeout: str = ""
+    listen: str = ""  # where [monitoring] is served; empty: nowhere
 
 
 def command(
@@ -125,6 +126,7 @@ def command(
 
 def configuration(site: Site, consumer: Consumer, topic: str, group: str, url: str) -> str:
     durability = 'durability = "replayable"' if consumer.commit == REPLAYABLE else ""
+    monitoring = f'[monitoring]\nlisten = "{consumer.listen}"' if consumer.listen else ""
     timeout = f'session_timeout = "{consumer.session_timeout}"' if consumer.session_timeout else ""
     return f"""[kafka]
 bootstrap_servers = "{site.bootstrap}"
@@ -145,6 +147,7 @@ topics = ["{topic}"]
 {consumer.mode.handler}
 [outbox]
 relay = "off"
+{monitoring}
 [log]
 level = "warn"
 """

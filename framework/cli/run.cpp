@@ -92,6 +92,7 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
       look.silent_for = consumer->silent_for();
       look.unready = consumer->unready();
       look.partitions = consumer->partitions();
+      look.leases_held = consumer->leases_held();
     });
     const auto result = consumer->run();
     log->ended(result);

@@ -72,6 +72,10 @@ std::string Consumer::unready() const {
   return impl_->supervisor.unready();
 }
 
+std::optional<std::size_t> Consumer::leases_held() const {
+  return impl_->supervisor.leases_held();
+}
+
 std::chrono::milliseconds Consumer::silent_for() const {
   return impl_->supervisor.silent_for();
 }

@@ -77,6 +77,7 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kOutboxRefused, "outbox_refused"},
     {Step::kOutboxLate, "outbox_late"},
     {Step::kOutboxCaughtUp, "outbox_caught_up"},
+    {Step::kOutboxSeen, "outbox_seen"},
     {Step::kDrained, "drained"},
     {Step::kWarning, "warning"},
 });

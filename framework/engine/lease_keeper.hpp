@@ -73,8 +73,9 @@ class LeaseKeeper {
   void ended(HeldLease& held);
   /// That time is over: the lease is extended no more.
   [[nodiscard]] bool is_over(const HeldLease& held);
-  /// Calls run, or their outcome is not stored yet.
-  [[nodiscard]] bool holds() { return !live().empty(); }
+  /// Calls that run, or whose outcome is not stored yet.
+  [[nodiscard]] std::size_t held() { return live().size(); }
+  [[nodiscard]] bool holds() { return held() != 0; }
   /// Tells all calls to end, also those to come. Whether there were any.
   bool stop_calls();
 

@@ -91,6 +91,19 @@ std::string Supervisor::unready() const {
   return {};
 }
 
+std::optional<std::size_t> Supervisor::leases_held() const {
+  const auto& bindings = router_.bindings();
+  if (std::none_of(bindings.begin(), bindings.end(),
+                   [](const auto& binding) { return binding->leased != nullptr; }))
+    return std::nullopt;
+  std::shared_ptr<LeaseKeeper> keeper;
+  {
+    const std::scoped_lock lock(stop_mutex_);
+    keeper = lease_keeper_.lock();
+  }
+  return keeper ? keeper->held() : 0;
+}
+
 void Supervisor::stop() {
   stop_ = true;
   const std::scoped_lock lock(stop_mutex_);
@@ -201,6 +214,8 @@ void Supervisor::make_context(ledger::Registration registration) {
       ledger::Suspects(options_.postgres.schema, consumer),
       frame_context(options_, router_, observers_, consumer),
       TopicDirectory(*client_, router_.topics()), board_, make_owner()});
+  const std::scoped_lock lock(stop_mutex_);
+  lease_keeper_ = context_->frame.lease_keeper;
 }
 
 void Supervisor::start_workers() {

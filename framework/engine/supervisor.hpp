@@ -42,6 +42,7 @@ class Supervisor final : private kafka::MembershipListener {
   [[nodiscard]] std::vector<PartitionSnapshot> partitions() const;  ///< from any thread
   [[nodiscard]] std::chrono::milliseconds silent_for() const;       ///< from any thread
   [[nodiscard]] std::string unready() const;                        ///< from any thread
+  [[nodiscard]] std::optional<std::size_t> leases_held() const;     ///< from any thread
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -112,7 +113,8 @@ class Supervisor final : private kafka::MembershipListener {
 
   mutable std::mutex stop_mutex_;
   std::condition_variable stop_changed_;
-  std::string awaited_;  ///< by connect(), for people; guarded by stop_mutex_
+  std::string awaited_;                      ///< by connect(), for people; guarded by stop_mutex_
+  std::weak_ptr<LeaseKeeper> lease_keeper_;  ///< the context's; guarded by stop_mutex_
   std::atomic<bool> stop_{false};
 };
 

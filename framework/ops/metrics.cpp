@@ -17,6 +17,9 @@ constexpr auto kTimes = std::to_array<std::int64_t>(
 constexpr auto kSizes =
     std::to_array<std::int64_t>({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096});
 
+/// Whoever looks at the outbox does so every 10 s at least; behind three looks another may do it.
+constexpr std::chrono::seconds kOutboxSeenFor{30};
+
 std::int64_t nanoseconds(Timing::Duration duration) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
 }
@@ -118,9 +121,22 @@ void MetricsObserver::note(const Event& event) {
     case Step::kOutboxCaughtUp:
       outbox_late_ = false;
       return;
+    case Step::kOutboxSeen: {
+      const std::scoped_lock lock(outbox_seen_mutex_);
+      outbox_seen_ = Seen{event.waits, std::chrono::steady_clock::now()};
+      return;
+    }
     default:
       return note_partition(event);
   }
+}
+
+std::optional<std::chrono::milliseconds> MetricsObserver::outbox_waits(
+    std::chrono::steady_clock::time_point now) const {
+  const std::scoped_lock lock(outbox_seen_mutex_);
+  if (!outbox_seen_ || now - outbox_seen_->at > kOutboxSeenFor)
+    return std::nullopt;
+  return outbox_seen_->waits;
 }
 
 void MetricsObserver::note_partition(const Event& event) {

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -83,6 +86,10 @@ class MetricsObserver final : public Observer {
   /// Some lane of the outbox was this process's.
   [[nodiscard]] bool relays() const { return relays_; }
   [[nodiscard]] bool outbox_late() const { return outbox_late_; }
+  /// For how long the outbox's oldest message waits, where this process looks for all of a
+  /// database; nullopt: it does not, or has not lately.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> outbox_waits(
+      std::chrono::steady_clock::time_point now) const;
   [[nodiscard]] Relayed relayed() const { return outbox_.read(); }
 
  private:
@@ -107,6 +114,12 @@ class MetricsObserver final : public Observer {
   RelayCounters outbox_;
   std::atomic<bool> relays_{false};
   std::atomic<bool> outbox_late_{false};
+  struct Seen {
+    std::chrono::milliseconds waits;
+    std::chrono::steady_clock::time_point at;
+  };
+  mutable std::mutex outbox_seen_mutex_;
+  std::optional<Seen> outbox_seen_;  // guarded by outbox_seen_mutex_
 };
 
 }  // namespace pawl::ops

@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <chrono>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -146,6 +147,10 @@ void add_process(Families& families, const MetricsObserver& metrics, const Proce
   families.counter({"pawl_leases_lost_total",
                     "Calls whose lease was another's before their outcome could be recorded."},
                    static_cast<double>(metrics.leases_lost()));
+  if (look.leases_held) {
+    families.gauge({"pawl_leases_held", "Leases of keys under which this process makes calls now."},
+                   static_cast<double>(*look.leases_held));
+  }
   auto& warnings =
       families.family({"pawl_warnings_total", "Warnings, by their code."}, MetricType::Counter);
   metrics.warnings().each(
@@ -155,6 +160,11 @@ void add_process(Families& families, const MetricsObserver& metrics, const Proce
 }
 
 void add_outbox(Families& families, const MetricsObserver& metrics) {
+  if (const auto waits = metrics.outbox_waits(std::chrono::steady_clock::now())) {
+    families.gauge({"pawl_outbox_oldest_age_seconds",
+                    "For how long the outbox's oldest message waits; 0: none does."},
+                   static_cast<double>(waits->count()) / 1000);
+  }
   if (!metrics.relays())
     return;
   const auto relayed = metrics.relayed();

@@ -72,6 +72,7 @@ HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   root["database_reached"] = reached(metrics.database());
   root["kafka_reached"] = reached(metrics.kafka());
   root["redis_reached"] = reached(metrics.redis());
+  root["leases_held"] = or_null(look.leases_held);
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : look.partitions)
     partitions.push_back(partition_json(partition, look.now));

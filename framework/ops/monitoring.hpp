@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +17,11 @@ struct ProcessLook {
   std::string version;
   std::string cluster;
   std::string group;  ///< empty: it only relays the outbox
-  /// Consumer::silent_for(), unready(), partitions().
+  /// Consumer::silent_for(), unready(), partitions(), leases_held().
   std::chrono::milliseconds silent_for{0};
   std::string unready;
   std::vector<PartitionSnapshot> partitions;
+  std::optional<std::size_t> leases_held;
   Timestamp now{};
 };
 

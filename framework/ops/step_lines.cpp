@@ -98,6 +98,8 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kOutboxReleased:
     case Step::kOutboxCaughtUp:
       return said(level_enum::info);
+    case Step::kOutboxSeen:
+      return std::nullopt;
     case Step::kRelayed:
     case Step::kOutboxBegun:
     case Step::kOutboxSent:

@@ -82,6 +82,9 @@ bool OutboxWatcher::look() {
   if (!look)
     return false;
   const auto bound = options_.outbox.alert_age;
+  Event seen{Step::kOutboxSeen};
+  seen.waits = look->oldest ? std::max(look->at - *look->oldest, milliseconds{0}) : milliseconds{0};
+  observers_.emit(seen);
   const auto news =
       late_news(look->told, ledger::outbox_is_late(look->oldest, look->at, bound), alerts_);
   if (news == LateNews::kNone)

@@ -16,10 +16,10 @@
 namespace pawl::engine {
 
 /// Tells when messages of the outbox wait for longer than outbox.alert_age, and when they no longer
-/// do (Step::kOutboxLate, kOutboxCaughtUp). Of all processes of a database one looks, with one
-/// query every 10 s at most; the others ask now and then whether it still does, and have no
-/// connection meanwhile. While PostgreSQL is away nothing is known, and nothing told. Its thread
-/// begins with the object.
+/// do (Step::kOutboxLate, kOutboxCaughtUp), and at each look for how long. Of all processes of a
+/// database one looks, with one query every 10 s at most; the others ask now and then whether it
+/// still does, and have no connection meanwhile. While PostgreSQL is away nothing is known, and
+/// nothing told. Its thread begins with the object.
 class OutboxWatcher {
  public:
   /// All outlive it. `owner`: this process, as elsewhere in the database. `database`, where

@@ -93,6 +93,11 @@ cat "$TMPDIR/table"
 require_clean "the bench of messages side by side"
 grep -qE '^sql( +[0-9.,]+){3} +[0-9]+ %$' "$TMPDIR/table" || fail "the table lacks a complete row of sql"
 
+"$root/scripts/bench" monitoring --quick --modes sql --bin "$programs" --output "$TMPDIR/watched" >"$TMPDIR/table"
+cat "$TMPDIR/table"
+require_clean "the bench of [monitoring]"
+grep -qE '^sql( +[0-9.,]+){5} +- +- +-$' "$TMPDIR/table" || fail "the table lacks a complete row of sql"
+
 # Ctrl-C in the middle of a measurement.
 interrupt_at ' messages/s$' "$TMPDIR/screen" \
     "$root/scripts/bench" --quick --bin "$programs" --output "$results"

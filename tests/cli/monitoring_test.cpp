@@ -360,6 +360,35 @@ TEST_CASE("only GET and HEAD are served, and the text is what Prometheus reads")
   stop(*child);
 }
 
+TEST_CASE("leases held are the calls that are under way") {
+  Site site;
+  // It takes connections and never answers.
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(::listen(silent, 8) == 0);
+  REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  site.handler = fmt::format(
+      "http = {{ url = \"http://127.0.0.1:{}/\", timeout = \"60s\" }}\n"
+      "timeout = \"90s\"\nconcurrency = 4\norder_by = \"{{header:event-id}}\"\n",
+      ntohs(address.sin_port));
+  const Watched watched(site);
+  const auto child = site.start({"--set", "consumer.shutdown_timeout=2s"});
+  wait_until([&] { return watched.metric("pawl_leases_held") == 0.0; }, kDeadline,
+             "no call to be made");
+  site.pay_many(0, "call-", 3);
+  wait_until([&] { return watched.metric("pawl_leases_held") == 3.0; }, kDeadline,
+             "three calls to be under way");
+  CHECK(nlohmann::json::parse(watched.ask("/status").body).at("leases_held") == 3);
+  site.wait_for_sql("SELECT count(*) FROM pawl.leases WHERE owner IS NOT NULL", "3");
+  child->kill(SIGTERM);
+  child->wait(kDeadline);
+  ::close(silent);
+}
+
 TEST_CASE("a process that only relays tells what it publishes, and whether it can") {
   PostgresServer server;
   RelaySite site;
@@ -374,6 +403,8 @@ TEST_CASE("a process that only relays tells what it publishes, and whether it ca
   wait_until([&] { return watched.metric("pawl_outbox_lanes") == 4.0; }, kDeadline,
              "all lanes to be its own");
   CHECK(watched.metric("pawl_outbox_refused_total") == 0.0);
+  wait_until([&] { return watched.metric("pawl_outbox_oldest_age_seconds") == 0.0; }, kDeadline,
+             "nothing to wait in the outbox");
   CHECK(nlohmann::json::parse(watched.ask("/status").body).at("group").is_null());
   server.stop(StopMode::kImmediate);
   watched.wait_for("/ready", 503);

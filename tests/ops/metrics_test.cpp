@@ -139,6 +139,21 @@ TEST_CASE("whether a server answers is known once somebody has asked it") {
   CHECK(metrics.redis() == Reached::kYes);
 }
 
+TEST_CASE("how long the outbox waits is known while this process looks") {
+  MetricsObserver metrics;
+  const auto now = std::chrono::steady_clock::now();
+  CHECK_FALSE(metrics.outbox_waits(now));
+  Event seen{Step::kOutboxSeen};
+  seen.waits = 90s;
+  metrics.on_event(seen);
+  CHECK(metrics.outbox_waits(now) == 90s);
+  seen.waits = 0s;
+  metrics.on_event(seen);
+  CHECK(metrics.outbox_waits(now + 20s) == 0s);
+  // Another one looks by then.
+  CHECK_FALSE(metrics.outbox_waits(std::chrono::steady_clock::now() + 31s));
+}
+
 TEST_CASE("what travelled together counts as one flight of so many messages") {
   MetricsObserver metrics;
   Timing timing;

@@ -115,7 +115,12 @@ TEST_CASE("metrics have no line for what is not known") {
   CHECK_THAT(before, ContainsSubstring("pawl_build_info{version=\"1.2.3\"} 1\n") &&
                          !ContainsSubstring("pawl_database_up") &&
                          !ContainsSubstring("pawl_lag_messages") &&
+                         !ContainsSubstring("pawl_leases_held") &&
                          !ContainsSubstring("pawl_outbox"));
+  look.leases_held = 0;
+  Event seen{Step::kOutboxSeen};
+  seen.waits = std::chrono::milliseconds(1500);
+  metrics.on_event(seen);
   look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
   look.partitions[1].partition.partition = 4;
   Event committed{Step::kCommitted};
@@ -126,6 +131,8 @@ TEST_CASE("metrics have no line for what is not known") {
   const auto text = answer("GET", "/metrics", metrics, look).body;
   CHECK_THAT(text,
              ContainsSubstring("pawl_database_up 0\n") &&
+                 ContainsSubstring("pawl_leases_held 0\n") &&
+                 ContainsSubstring("pawl_outbox_oldest_age_seconds 1.5\n") &&
                  ContainsSubstring("# TYPE pawl_lag_messages gauge\n") &&
                  ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"3\"} 2\n") &&
                  !ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"4\"}") &&

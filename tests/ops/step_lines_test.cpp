@@ -64,7 +64,8 @@ TEST_CASE("each step is said in its way") {
 }
 
 TEST_CASE("what is counted or said otherwise has no line of its own") {
-  for (const auto step : {Step::kCommitted, Step::kDuplicate, Step::kSkipped, Step::kParked,
-                          Step::kConnected, Step::kDisconnected, Step::kLogEnd, Step::kDrained})
+  for (const auto step :
+       {Step::kCommitted, Step::kDuplicate, Step::kSkipped, Step::kParked, Step::kConnected,
+        Step::kDisconnected, Step::kLogEnd, Step::kDrained, Step::kOutboxSeen})
     CHECK_FALSE(line_of(event(step, 7, "detail")));
 }

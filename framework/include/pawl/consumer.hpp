@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,6 +83,10 @@ class Consumer {
   /// Why no message can be processed now, for people; empty: run() is in its rounds, PostgreSQL
   /// answers, and Kafka has said which partitions are this process's. From any thread, at any time.
   [[nodiscard]] std::string unready() const;
+
+  /// Calls of leased handlers under way, or whose outcome is not stored yet: each holds the lease
+  /// of its key. Nullopt: no handler is leased. From any thread, at any time.
+  [[nodiscard]] std::optional<std::size_t> leases_held() const;
 
   struct Impl;
 

@@ -64,6 +64,7 @@ enum class Step {
   kOutboxRefused,   ///< Kafka refuses a message, which is set apart; topic, detail says why
   kOutboxLate,      ///< the oldest message has waited for longer than outbox.alert_age
   kOutboxCaughtUp,  ///< after that, none has
+  kOutboxSeen,      ///< Event::waits; told every few seconds by one process of a database
   kDrained,         ///< draining ends; detail names the partitions that stand before their end
   kWarning,  ///< something an operator should know; Event::warning is its code, detail says more
 };
@@ -148,9 +149,11 @@ struct Event {
   std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
   std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
+  /// Of kOutboxSeen: for how long the outbox's oldest message waits; 0: none does.
+  std::chrono::milliseconds waits{0};
   /// Of kFailed: whose fault it is, in one of few words: "contention", "program", "conflict".
   std::string_view failure_class = {};
-  bool unchecked = false;          ///< of kCommitted: without an idempotency key
+  bool unchecked = false;  ///< of kCommitted: without an idempotency key
   /// The record's W3C trace context at the steps that end a message or a try; empty: it has none.
   std::string_view traceparent = {};
   const Timing* timing = nullptr;  ///< of a message that ended, when an observer wants it
