@@ -265,7 +265,7 @@ std::string server_text(const Status& status) {
   text += '\n';
   if (!server.holders.empty() && server.holders.front().since.value_or(0) >= kLongOpenSeconds) {
     text +=
-        "  Every message gets slower until that ends (docs/operations.md, \"What to watch\").\n";
+        "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
   }
   if (!server.sees_all) {
     text +=

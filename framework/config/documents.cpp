@@ -71,7 +71,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
       "by `batch_handler`."},
      {"alerts",
       "Told about: a halt, a dead letter, an open breaker, probation after a crash, PostgreSQL or "
-      "Kafka away for longer than `unreachable_after`, and back again. docs/operations.md has the "
+      "Kafka away for longer than `unreachable_after`, and back again. docs/observe.md has the "
       "fields."},
      {"monitoring",
       "Metrics for Prometheus and probes over HTTP, of `run` and `relay` (docs/observe.md)."},

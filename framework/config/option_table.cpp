@@ -199,7 +199,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning = "Other consumers that process the same topics into the same database, each with "
                 "effects of its own. Beside one that is not named here a topic that is new to this "
                 "consumer halts, unless `start` is `\"latest\"`, since a wrong name would do all "
-                "effects again; see [First contact](operations.md#first-contact)."},
+                "effects again; see [First contact](deploy.md#first-contact)."},
 
     {.section = "kafka",
      .name = "buffer",

@@ -10,7 +10,7 @@
 
 namespace pawl::cli {
 
-/// The process exit codes of every command; docs/operations.md and --help list them.
+/// The process exit codes of every command; docs/runbook.md and --help list them.
 /// `run` adds those of pawl::RunResult, and 128 + signal number when a second signal ends it.
 enum ExitCode : int {
   kDone = 0,

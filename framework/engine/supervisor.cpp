@@ -193,7 +193,7 @@ bool Supervisor::connect() {
       if (error.failure() == postgres::FailureClass::kProgram) {
         throw FatalError(
             fmt::format("PostgreSQL refuses to serve: {} (SQLSTATE {}); see the grants "
-                        "in docs/operations.md",
+                        "in docs/deploy.md",
                         error.what(), error.sqlstate()));
       }
       database_reachable_.failed(error.what());

@@ -225,7 +225,7 @@ TEST_CASE("a role without grants ends the program, with where they stand") {
   INFO(run.out << run.err);
   CHECK(run.code == 1);
   CHECK_THAT(run.out + run.err, ContainsSubstring("permission denied for schema pawl") &&
-                                    ContainsSubstring("docs/operations.md"));
+                                    ContainsSubstring("docs/deploy.md"));
   CHECK(site.run_secured({"check"}).code == 1);
 
   administer(site.url, "REVOKE CONNECT ON DATABASE " + site.url.substr(site.url.rfind('/') + 1) +

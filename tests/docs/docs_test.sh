@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does what README.md and docs/operations.md tell the reader, on private servers: the commands as
+# Does what README.md and the pages for operators tell the reader, on private servers: the commands as
 # they stand there, in their order. Only Kafka's address is another one; PostgreSQL's port and user
 # come from libpq's environment.
 #   docs_test.sh FOLDER_OF_PROGRAMS
@@ -88,6 +88,11 @@ require() { # WHAT EXPECTED ACTUAL
 }
 
 run_blocks "$root/README.md"
+while IFS= read -r line; do
+    # How long it took differs, and whether the log's end was known at that moment.
+    text=${line% in [0-9]*}
+    grep -qF -- "${text%, lag [0-9]*}" "$work/output" || fail "README.md: nothing says '$line'"
+done < <("$root/tests/docs/blocks" "$root/README.md" run.log)
 require "payments in the ledger after the README" 1000 "$(query 'SELECT count(*) FROM ledger')"
 require "entries of the accounts" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 require "duplicates" 10 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
@@ -139,7 +144,10 @@ pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||
 # The manual's commands are for a running consumer, and leave it running and caught up.
 pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
 consumer=$!
-run_blocks "$root/docs/operations.md"
+run_blocks "$root/docs/deploy.md"
+run_blocks "$root/docs/upgrading.md"
+run_blocks "$root/docs/observe.md"
+run_blocks "$root/docs/runbook.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
 run_blocks "$root/docs/retention.md"
 run_blocks "$root/docs/responses.md"

@@ -24,7 +24,7 @@ std::set<std::string> all_codes() {
 
 /// The first column of the table of warnings.
 std::set<std::string> documented_codes() {
-  std::ifstream page(PAWL_SOURCE_DIR "/docs/operations.md");
+  std::ifstream page(PAWL_SOURCE_DIR "/docs/runbook.md");
   std::set<std::string> codes;
   bool here = false;
   for (std::string line; std::getline(page, line);) {
@@ -38,7 +38,7 @@ std::set<std::string> documented_codes() {
 
 }  // namespace
 
-TEST_CASE("docs/operations.md says of each warning what to do") {
+TEST_CASE("docs/runbook.md says of each warning what to do") {
   CHECK(all_codes().size() == static_cast<std::size_t>(Warning::kKeysHeld) + 1);
   CHECK(documented_codes() == all_codes());
 }

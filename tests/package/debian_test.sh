@@ -159,8 +159,8 @@ pid=
 
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next libpawl-dev)" g++ cmake ninja-build pkg-config
 mkdir "$work/system/srv/outside"
-"$root/tests/docs/blocks" "$root/README.md" main.cpp >"$work/system/srv/outside/main.cpp"
-"$root/tests/docs/blocks" "$root/README.md" CMakeLists.txt >"$work/system/srv/outside/CMakeLists.txt"
+"$root/tests/docs/blocks" "$root/docs/cpp.md" main.cpp >"$work/system/srv/outside/main.cpp"
+"$root/tests/docs/blocks" "$root/docs/cpp.md" CMakeLists.txt >"$work/system/srv/outside/CMakeLists.txt"
 # shellcheck disable=SC2016  # for the shell inside
 quietly inside sh -ec 'cd /srv/outside
     cmake -G Ninja -B build . && cmake --build build && ./build/payments version

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs pawl into a folder, builds the README's C++ example against it from outside, word for
+# Installs pawl into a folder, builds the C++ example of docs/cpp.md against it from outside, word for
 # word, and runs it on private servers. Also a program that uses the installed pawl::testing.
 #   package_test.sh BUILD_FOLDER
 # CXX, CXXFLAGS, LDFLAGS and CMAKE_BUILD_TYPE: those of the build, so that sanitizers match.
@@ -20,7 +20,7 @@ fail() {
 quietly() { # COMMAND...: what it says is shown only when it fails
     "$@" >"$work/log" 2>&1 || { tail -n 60 "$work/log" >&2; fail "failed: $*"; }
 }
-block() { "$root/tests/docs/blocks" "$root/${2:-README.md}" "$1"; }
+block() { "$root/tests/docs/blocks" "$root/${2:-docs/cpp.md}" "$1"; }
 
 # Moved after the installation: no path of the build may stand in it.
 quietly cmake --install "$build" --prefix "$work/first"
@@ -92,7 +92,7 @@ block service.cpp >"$work/outside/service.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
-# Not in the README: what other pages show, and fixtures for tests, with the installed scripts.
+# What other pages show, and fixtures for tests, with the installed scripts.
 add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp leased.cpp service.cpp)
 target_compile_features(shown PRIVATE cxx_std_20)
 target_link_libraries(shown PRIVATE pawl::pawl)
@@ -129,8 +129,8 @@ require() { # WHAT EXPECTED ACTUAL
 block cpp.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/cpp.toml"
 quietly "$work/outside/build/payments" check --config "$work/cpp.toml"
 quietly "$work/outside/build/payments" run --drain --config "$work/cpp.toml"
-require "the README's program: ledger" 1000 "$(query 'SELECT count(*) FROM ledger')"
-require "the README's program: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
+require "the program of docs/cpp.md: ledger" 1000 "$(query 'SELECT count(*) FROM ledger')"
+require "the program of docs/cpp.md: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 
 # The example in apps/, in a group of its own: the same payments again, now with stored responses.
 sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nstart_beside = [\"payments\"]/" \

@@ -59,7 +59,7 @@ class App {
   }
 
   /// Parses the command line and runs the command. Returns the process exit code
-  /// (docs/operations.md lists them); reports errors on stderr and throws nothing.
+  /// (docs/runbook.md lists them); reports errors on stderr and throws nothing.
   int main(int argc, char** argv);
 
  private:

@@ -72,7 +72,7 @@ enum class Step {
 [[nodiscard]] std::string_view to_string(Step step);
 
 /// What a kWarning is about, for whoever wants to match it: its text may change from release to
-/// release, its code does not. docs/operations.md says of each what to do.
+/// release, its code does not. docs/runbook.md says of each what to do.
 enum class Warning {
   kDatabaseAwaited,     ///< PostgreSQL cannot be used yet, at the start
   kKafkaAwaited,        ///< Kafka does not answer yet, at the start
