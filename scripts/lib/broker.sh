@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A private Kafka: one node, broker and controller in one (KRaft). Sourced by scripts/services.
 
-kafka_home=$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)
+kafka_home=${PAWL_KAFKA:-$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)}
 
 kafka_java() { # JVM OPTIONS AND CLASS...
     [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
@@ -52,6 +52,9 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 CONF
+        # Before Kafka 4 the newer protocol of groups (KIP-848) is a preview.
+        ! compgen -G "$kafka_home/libs/kafka_2.13-3.*" >/dev/null ||
+            echo "group.coordinator.rebalance.protocols=classic,consumer"
         [[ ! -e $1/extra.properties ]] || cat -- "$1/extra.properties"
     } >"$1/server.properties"
 }

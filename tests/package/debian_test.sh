@@ -10,17 +10,17 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 # shellcheck source=scripts/lib/common.sh
 source "$root/scripts/lib/common.sh"
-# shellcheck source=scripts/lib/libraries.sh
-source "$root/scripts/lib/libraries.sh"
+# shellcheck source=scripts/lib/system.sh
+source "$root/scripts/lib/system.sh"
 # shellcheck source=tests/waiting.sh
 source "$root/tests/waiting.sh"
-# shellcheck source=/dev/null
-. /etc/os-release
-suite=${1:-$VERSION_CODENAME}
+read_system /etc/os-release
+suite=${1:-$system_codename}
 
 ((EUID == 0)) || fail "needs root, for a system of its own"
 command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
-mirror=$(debian_mirror)
+[[ $system_id == debian ]] || fail "is for Debian, this is $system_name"
+mirror=$(archive_mirror)
 [[ $mirror ]] || fail "apt of this machine names no Debian mirror"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/pawl-debian.XXXXXX")
@@ -63,7 +63,7 @@ inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIA
 
 mkdir "$work/now" "$work/next"
 newer=99.0.0
-if [[ $suite == "$VERSION_CODENAME" ]]; then
+if [[ $suite == "$system_codename" ]]; then
     quietly "$root/scripts/package" --version "$newer"
     cp -- "$root"/build/packages/* "$work/next"
     quietly "$root/scripts/package"
