@@ -9,6 +9,11 @@ kafka_java() { # JVM OPTIONS AND CLASS...
 }
 kafka_log4j=kafka-log4j2.properties
 
+# By the name of its own library.
+kafka_release() {
+    find "$kafka_home/libs" -name 'kafka_2.13-*.jar' -printf '%f\n' | sed -E 's/^kafka_2.13-(.*)\.jar$/\1/'
+}
+
 # Small intervals, so that tests see retention, compaction and expired sessions soon.
 kafka_write_conf() { # DIR PORT CONTROLLER_PORT
     local more='' protocols='' name protocol number
@@ -53,7 +58,7 @@ broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 CONF
         # Before Kafka 4 the newer protocol of groups (KIP-848) is a preview.
-        ! compgen -G "$kafka_home/libs/kafka_2.13-3.*" >/dev/null ||
+        [[ $(kafka_release) != 3.* ]] ||
             echo "group.coordinator.rebalance.protocols=classic,consumer"
         [[ ! -e $1/extra.properties ]] || cat -- "$1/extra.properties"
     } >"$1/server.properties"
@@ -96,6 +101,7 @@ kafka_start() { # DIR PORT CONF...
     read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
     cd -- "$dir"
     cp -- "$root/scripts/lib/kafka-log4j2.properties" "$kafka_log4j"
+    kafka_release >release
     for setting in "$@"; do echo "$setting"; done >>extra.properties
     [[ ! $asked && -e port ]] && asked=$(<port)
     for attempt in 1 2 3 4 5 6 7 8 9 10; do

@@ -26,6 +26,7 @@ declare -A matrix_left_out=(
 )
 declare -A matrix_notes=(
     [postgresql-13]='without the removal of old keys, which needs 14'
+    [kafka-3.9]='without kafka.group_protocol = "consumer", which needs 4.0'
 )
 
 # The tests of a version, one a line.

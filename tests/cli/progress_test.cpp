@@ -48,3 +48,14 @@ TEST_CASE("the wait for the group after a process was killed is told, and progre
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
+
+// Such as those before Kafka 4.0 are.
+TEST_CASE("a broker without groups of KIP-848 is not waited for without a word") {
+  KafkaBroker broker({.settings = {"group.coordinator.rebalance.protocols=classic"}});
+  Site site(broker, PostgresServer::shared());
+  site.kafka_lines = "group_protocol = \"consumer\"\n";
+  const auto child = site.start();
+  child->wait_for_output("there write \"classic\"", kDeadline);
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}

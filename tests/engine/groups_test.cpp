@@ -29,7 +29,7 @@ void remove_first_offsets(PaymentsWorld& world, int partitions) {
 }  // namespace
 
 TEST_CASE("processes that come, go and die under load share 32 partitions without a stall") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   INFO(protocol.name);
   PaymentsWorld world(32);
   remove_first_offsets(world, 32);
@@ -62,7 +62,7 @@ TEST_CASE("processes that come, go and die under load share 32 partitions withou
 }
 
 TEST_CASE("a planned hand-over is clean: released, nobody fenced, nothing done twice") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   INFO(protocol.name);
   PaymentsWorld world(16);
   world.set_kafka_options(protocol.config);
@@ -132,7 +132,7 @@ TEST_CASE("a static member that restarts within its session keeps its partitions
 }
 
 TEST_CASE("processes that lose Kafka stay, say so, and go on soon after it returns") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   INFO(protocol.name);
   pawl::testing::KafkaBroker broker;
   PaymentsWorld world(8, nullptr, &broker);
@@ -167,7 +167,7 @@ TEST_CASE("processes that lose Kafka stay, say so, and go on soon after it retur
 
 TEST_CASE(
     "a topic that gains partitions is followed; the new ones are read from their first record") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   INFO(protocol.name);
   PaymentsWorld world(2);
   // Even a consumer that began at the end must not miss what comes to a new partition.
