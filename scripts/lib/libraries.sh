@@ -88,7 +88,7 @@ offered_version() { # FOLDER PACKAGE PREFERRED LOWEST BELOW
 # Puts the upstream archive of a library into .deps/sources and prints its path.
 fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
     local name=$1 preferred=$2 archive version='' apt suites
-    archive=$(find "$deps/sources" -name "${name}_$preferred.orig.tar.*" -print -quit 2>/dev/null)
+    archive=$(find "$deps/sources" -name "${name}_$preferred.orig.tar.*" -print -quit 2>/dev/null || true)
     [[ $archive ]] || archive=$(given_source "$1" "$2" "$5")
     if [[ $archive ]]; then
         check_source "$archive" "$@"

@@ -269,3 +269,14 @@ TEST_CASE("a process without partitions leaves the group when it ends") {
   world.wait_for_stored(0, 1);
   pawl::test::stop_cleanly(*second);
 }
+
+// librdkafka says nothing of it.
+TEST_CASE("on a broker before Kafka 4 the wait for a group of KIP-848 says what to write") {
+  if (protocols().size() == kProtocols.size())
+    SKIP("this broker has such groups: scripts/test --matrix kafka-3.9");
+  PaymentsWorld world(1);
+  world.set_kafka_options(kProtocols.back().config);
+  const auto process = world.start();
+  REQUIRE_NOTHROW(process->wait_for_output("there write \"classic\"", 60s));
+  process->kill(SIGKILL);
+}
