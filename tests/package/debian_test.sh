@@ -166,8 +166,9 @@ pid=
 
 # ---- the same under systemd ----------------------------------------------------------------------
 
-# Without --private-network the servers are on its 127.0.0.1, too.
+# Without --private-network the servers are on its 127.0.0.1, too. It would take our /proc for its own.
 say "booting it"
+umount "$work/system/proc"
 systemd-nspawn --quiet --boot --register=no --keep-unit --directory="$work/system" --machine=pawl </dev/null \
     >"$work/boot.log" 2>&1 &
 machine=$!
@@ -218,6 +219,7 @@ rm -r -- "$work/system/etc/systemd/system/pawl@.service.d"
 kill -s TERM "$machine"
 wait "$machine" || fail "the system did not end: $(tail -n 5 "$work/boot.log")"
 machine=
+mount -t proc proc "$work/system/proc"
 
 # ---- the library ---------------------------------------------------------------------------------
 
