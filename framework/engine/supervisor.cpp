@@ -410,7 +410,10 @@ void Supervisor::say_what_is_awaited() {
                    options_.kafka.group,
                    classic ? fmt::format("kafka.session_timeout ({} s)",
                                          options_.kafka.session_timeout.count() / 1000)
-                           : std::string("the broker's group.consumer.session.timeout.ms")));
+                           : std::string("the broker's group.consumer.session.timeout.ms")) +
+           (classic ? ""
+                    : ". Brokers before Kafka 4.0 assign nothing under kafka.group_protocol = "
+                      "\"consumer\": there write \"classic\""));
 }
 
 void Supervisor::stop_tasks(Clock::time_point deadline, bool finish) {

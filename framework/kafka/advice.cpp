@@ -20,6 +20,9 @@ constexpr std::array kAdvice{
     Advice{"kafka.oauth_token_command failed", ""},
     Advice{"Group authorization failed",
            "; grant this user READ on the group that kafka.group names"},
+    Advice{"ConsumerGroupHeartbeat fatal error: Broker: API version not supported",
+           "; this broker does not share out partitions itself (group.coordinator.rebalance."
+           "protocols): write kafka.group_protocol = \"classic\""},
     Advice{"invalid_token",
            "; the broker does not take the token of kafka.oauth_token_command: look at who it is "
            "for, and whether it has ended"},

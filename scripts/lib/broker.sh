@@ -1,13 +1,18 @@
 # shellcheck shell=bash
 # A private Kafka: one node, broker and controller in one (KRaft). Sourced by scripts/services.
 
-kafka_home=$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)
+kafka_home=${PAWL_KAFKA:-$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)}
 
 kafka_java() { # JVM OPTIONS AND CLASS...
     [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
     java -cp "$kafka_home/libs/*" -Dlog4j2.configurationFile="$kafka_log4j" "$@"
 }
 kafka_log4j=kafka-log4j2.properties
+
+# By the name of its own library.
+kafka_release() {
+    find "$kafka_home/libs" -name 'kafka_2.13-*.jar' -printf '%f\n' | sed -E 's/^kafka_2.13-(.*)\.jar$/\1/'
+}
 
 # Small intervals, so that tests see retention, compaction and expired sessions soon.
 kafka_write_conf() { # DIR PORT CONTROLLER_PORT
@@ -52,6 +57,9 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 CONF
+        # Before Kafka 4 the newer protocol of groups (KIP-848) is a preview.
+        [[ $(kafka_release) != 3.* ]] ||
+            echo "group.coordinator.rebalance.protocols=classic,consumer"
         [[ ! -e $1/extra.properties ]] || cat -- "$1/extra.properties"
     } >"$1/server.properties"
 }
@@ -93,6 +101,7 @@ kafka_start() { # DIR PORT CONF...
     read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
     cd -- "$dir"
     cp -- "$root/scripts/lib/kafka-log4j2.properties" "$kafka_log4j"
+    kafka_release >release
     for setting in "$@"; do echo "$setting"; done >>extra.properties
     [[ ! $asked && -e port ]] && asked=$(<port)
     for attempt in 1 2 3 4 5 6 7 8 9 10; do

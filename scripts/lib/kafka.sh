@@ -5,26 +5,41 @@ kafka_version=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$root
 copy_plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
 
 setup_kafka() {
-    local folder="$deps/kafka-$kafka_version" log="$scratch/maven.log" attempt
+    local folder="$deps/kafka-$kafka_version" started=$SECONDS
     if [[ -e $folder/.complete ]] && cmp -s "$folder/.complete" "$root/scripts/lib/kafka-pom.xml"; then
         say "  kafka-$kafka_version: there"
         return
     fi
-    local started=$SECONDS
     say "  fetching Kafka $kafka_version through Maven"
-    rm -rf -- "$folder"
+    fetch_kafka "$kafka_version" "$folder"
+    cp -- "$root/scripts/lib/kafka-pom.xml" "$folder/.complete"
+    say "  Kafka $kafka_version fetched in $((SECONDS - started)) s"
+}
+
+# Kafka and all that it depends on, as scripts/lib/server-versions.sh knows it.
+fetch_kafka() { # RELEASE FOLDER
+    local log="$scratch/maven.log" attempt sum release sums
+    find_server_version kafka "${1%.*}"
+    rm -rf -- "$2"
     # Maven would leave its target folder beside the pom.
-    mkdir -p "$scratch/kafka" "$folder"
+    mkdir -p "$scratch/kafka" "$2"
     cp -- "$root/scripts/lib/kafka-pom.xml" "$scratch/kafka/pom.xml"
     for attempt in 1 2 3; do
-        if mvn --batch-mode --quiet --file "$scratch/kafka/pom.xml" "$copy_plugin" \
-            -DoutputDirectory="$folder/libs" >"$log" 2>&1; then
-            cp -- "$root/scripts/lib/kafka-pom.xml" "$folder/.complete"
-            say "  Kafka $kafka_version fetched in $((SECONDS - started)) s"
+        # Kafka 3 has a logger of its own, which would dispute with the one of the pom.
+        if mvn --batch-mode --quiet --file "$scratch/kafka/pom.xml" "$copy_plugin" "-Dkafka.version=$1" \
+            -DexcludeArtifactIds=slf4j-reload4j -DoutputDirectory="$2/libs" >"$log" 2>&1; then
+            sum=$(kafka_libraries_sum "$2/libs")
+            [[ $1 != "$release" || $sum == "$sums" ]] ||
+                fail "the libraries of Kafka $1 are not those that are expected (sum $sum); see scripts/lib/server-versions.sh"
             return
         fi
         say "  Maven failed (try $attempt of 3)"
     done
     tail -n 20 "$log" >&2
-    fail "could not fetch Kafka; without network to a Maven repository use --without-kafka (then tests on a real broker and scripts/demo without --embedded-broker do not run)"
+    fail "could not fetch Kafka $1; without network to a Maven repository use --without-kafka (then tests on a real broker and scripts/demo without --embedded-broker do not run)"
+}
+
+# SHA-256 of the list of libraries, with the SHA-256 of each.
+kafka_libraries_sum() { # FOLDER
+    (cd -- "$1" && export LC_ALL=C && sha256sum -- *.jar | sha256sum | cut -d' ' -f1)
 }

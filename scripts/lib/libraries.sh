@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Libraries that Debian 12 has only in older versions, built from the source packages of newer
-# Debian releases into .deps/NAME-VERSION-COMPILER/. Sourced by scripts/setup.
+# Libraries that Debian 12 and Ubuntu 24.04 have only in older versions, built from the source packages of
+# newer releases into .deps/NAME-VERSION-COMPILER/. Sourced by scripts/setup.
 #
 # The sources are the unchanged upstream archives, fetched by apt over a private configuration, so
 # that signatures and hashes are checked as for every package and the system's own configuration
@@ -45,25 +45,15 @@ version_in_range() { # VERSION LOWEST BELOW
     dpkg --compare-versions "$1" ge "$2" && dpkg --compare-versions "$1" lt "$3"
 }
 
-# The Debian mirror that this machine's apt already uses; no host is written down anywhere here.
-debian_mirror() {
-    # shellcheck disable=SC2016  # apt's own placeholders
-    apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
-        awk '$2 ~ /-|\// { next }
-             $2 ~ /^(bookworm|trixie|forky|sid|oldstable|stable|testing|unstable)$/ { print $1; exit }'
-}
-
 # Writes a private apt configuration to FOLDER for the given suites and reads their lists.
 private_apt_update() { # FOLDER SUITE...
-    local folder=$1 suite keyring= candidate
+    local folder=$1 suite keyring components
     shift
-    for candidate in /usr/share/keyrings/debian-archive-keyring.{gpg,pgp}; do
-        [[ -r $candidate ]] && keyring=$candidate && break
-    done
-    [[ $keyring ]] || fail "no Debian archive keyring in /usr/share/keyrings; install debian-archive-keyring"
+    keyring=$(archive_keyring)
+    components=$(source_components)
     mkdir -p "$folder/lists/partial" "$folder/archives/partial"
     for suite in "$@"; do
-        echo "deb-src [signed-by=$keyring] $mirror $suite main"
+        echo "deb-src [signed-by=$keyring] $mirror $suite $components"
     done >"$folder/sources.list"
     # A mirror may lag behind the archive. Here that does no harm: what is fetched is chosen by its
     # version and compared with a known hash.
@@ -97,29 +87,30 @@ offered_version() { # FOLDER PACKAGE PREFERRED LOWEST BELOW
 
 # Puts the upstream archive of a library into .deps/sources and prints its path.
 fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
-    local name=$1 preferred=$2 archive version apt suites
-    archive=$(find "$deps/sources" -name "${name}_$preferred.orig.tar.*" -print -quit 2>/dev/null)
+    local name=$1 preferred=$2 archive version='' apt suites
+    archive=$(find "$deps/sources" -name "${name}_$preferred.orig.tar.*" -print -quit 2>/dev/null || true)
+    [[ $archive ]] || archive=$(given_source "$1" "$2" "$5")
     if [[ $archive ]]; then
         check_source "$archive" "$@"
         echo "$archive"
         return
     fi
     if [[ -z ${mirror:-} ]]; then
-        mirror=$(debian_mirror)
-        [[ $mirror ]] || fail "apt has no Debian archive in its sources; add one to /etc/apt/sources.list.d"
+        mirror=$(archive_mirror)
+        [[ $mirror ]] || { say_sources; fail "apt has no archive of ${system_id^}'s in its sources; add one to /etc/apt/sources.list.d, or use PAWL_SOURCES as said above"; }
     fi
-    for suites in "trixie forky" "trixie forky sid"; do
+    while read -r suites; do
         apt="$scratch/apt-${suites// /-}"
         if [[ ! -e $apt/read ]]; then
-            say "  reading the source lists of Debian $suites"
+            say "  reading the source lists of ${system_id^} $suites"
             # shellcheck disable=SC2086  # a list of words
             private_apt_update "$apt" $suites ||
                 say "  not every list could be read; going on with what there is"
             : >"$apt/read"
         fi
         version=$(offered_version "$apt" "${@:1:4}") && [[ ${version%-*} == *"$preferred" ]] && break
-    done
-    [[ $version ]] || fail "no Debian release offers $name >= $3 and < $4 as a source package; put its upstream archive into $deps/sources as ${name}_$preferred.orig.tar.gz"
+    done < <(source_suites)
+    [[ $version ]] || { say_sources; fail "no release of ${system_id^}'s offers $name >= $3 and < $4 as a source package; use PAWL_SOURCES as said above"; }
     say "  fetching the source of $name $version"
     mkdir -p "$scratch/download" "$deps/sources"
     (cd "$scratch/download" &&
@@ -130,6 +121,32 @@ fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
     check_source "$archive" "$@"
     mv -- "$archive" "$deps/sources/"
     echo "$deps/sources/${archive##*/}"
+}
+
+# An archive in $PAWL_SOURCES, known by its SHA-256 whatever it is called, now in .deps/sources.
+given_source() { # NAME PREFERRED SHA256
+    local file sum
+    [[ ${PAWL_SOURCES:-} ]] || return 0
+    [[ -d $PAWL_SOURCES ]] || fail "PAWL_SOURCES: there is no folder $PAWL_SOURCES"
+    while IFS= read -r -d '' file; do
+        sum=$(sha256sum <"$file")
+        [[ ${sum%% *} == "$3" ]] || continue
+        mkdir -p -- "$deps/sources"
+        cp -- "$file" "$deps/sources/$1_$2.orig.tar.${file##*.}"
+        echo "$deps/sources/$1_$2.orig.tar.${file##*.}"
+        return
+    done < <(find "$PAWL_SOURCES" -maxdepth 1 -type f -name '*.tar.*' -print0)
+}
+
+# Which archives a folder would have to hold.
+say_sources() {
+    local line name preferred sum
+    say "Without sources from apt put these upstream archives, as Debian has them, into a folder and run"
+    say "  PAWL_SOURCES=FOLDER scripts/setup"
+    for line in "${libraries[@]}"; do
+        read -r name preferred _ _ sum <<<"$line"
+        say "  ${name}_$preferred.orig.tar.*  SHA-256 $sum"
+    done
 }
 
 # The preferred version must be the very archive that pawl is tested with; of another one only

@@ -3,7 +3,7 @@
 
 # Development files: a package each, since only the package says that headers are there.
 build_packages=(
-    g++ make cmake ninja-build pkg-config ccache xz-utils ca-certificates debian-archive-keyring
+    g++ make cmake ninja-build pkg-config ccache xz-utils ca-certificates
     libpq-dev libfmt-dev libcli11-dev libtomlplusplus-dev libsimdjson-dev libspdlog-dev
     nlohmann-json3-dev libssl-dev zlib1g-dev libzstd-dev liblz4-dev libcurl4-openssl-dev libsasl2-dev
     libcpp-httplib-dev prometheus-cpp-dev
@@ -27,6 +27,8 @@ missing_packages() {
     for package in "${build_packages[@]}"; do
         package_installed "$package" || echo "$package"
     done
+    # Its keys are for the sources of newer libraries.
+    package_installed "$(archive_keyring_package)" || archive_keyring_package
     postgres_server_found || echo postgresql
     command -v psql >/dev/null || echo postgresql-client
     if [[ $with_kafka == yes ]]; then

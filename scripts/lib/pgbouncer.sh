@@ -2,6 +2,11 @@
 # PgBouncer in front of a private PostgreSQL. Sourced by scripts/services.
 
 pgbouncer_program() {
+    if [[ ${PAWL_PGBOUNCER:-} ]]; then
+        [[ -x $PAWL_PGBOUNCER ]] || fail "PAWL_PGBOUNCER: there is no program $PAWL_PGBOUNCER"
+        echo "$PAWL_PGBOUNCER"
+        return
+    fi
     command -v pgbouncer || { [[ -x /usr/sbin/pgbouncer ]] && echo /usr/sbin/pgbouncer; } ||
         fail "no pgbouncer found; run: scripts/setup --dev"
 }

@@ -5,7 +5,9 @@
 postgres_programs() { # MAJOR or ''
     local folder candidates
     if [[ $1 ]]; then
-        candidates=("/usr/lib/postgresql/$1/bin" "$deps/postgresql-$1/bin")
+        candidates=("/usr/lib/postgresql/$1/bin" "$deps/versions/postgresql-$1/bin")
+    elif [[ ${PAWL_POSTGRES:-} ]]; then
+        candidates=("$PAWL_POSTGRES/bin")
     else
         mapfile -t candidates < <(compgen -G '/usr/lib/postgresql/*/bin' | sort -rV)
     fi
@@ -33,6 +35,7 @@ postgres_initialise() { # DIR VERSION
     local dir=$1 programs
     programs=$(postgres_programs "$2")
     if [[ ! $programs ]]; then
+        [[ $2 || ! ${PAWL_POSTGRES:-} ]] || fail "PAWL_POSTGRES: there is no $PAWL_POSTGRES/bin/initdb"
         fail "no PostgreSQL ${2:-server} found; run: scripts/setup${2:+ --postgres $2}"
     fi
     # A checkout in root's home cannot be entered by the service's user: then run a copy.

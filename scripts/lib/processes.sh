@@ -40,6 +40,7 @@ launch() { # DIR KIND PROGRAM ARGUMENTS...
     ) 2>/dev/null &
     launched=$!
     echo "$launched $(start_time "$launched") $kind" >"$dir/service.pid"
+    [[ ! ${PAWL_STARTED:-} ]] || echo "$kind $*" >>"$PAWL_STARTED"
 }
 
 # Waits until the process of the folder is gone; fails after SECONDS.

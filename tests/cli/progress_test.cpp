@@ -48,3 +48,12 @@ TEST_CASE("the wait for the group after a process was killed is told, and progre
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
+
+TEST_CASE("a broker that shares out no partitions itself is met with the option to change") {
+  KafkaBroker broker({.settings = {"group.coordinator.rebalance.protocols=classic"}});
+  Site site(broker, PostgresServer::shared());
+  site.kafka_lines = "group_protocol = \"consumer\"\n";
+  const auto child = site.start();
+  child->wait_for_output("kafka.group_protocol = \"classic\"", kDeadline);
+  CHECK(child->wait(kDeadline).code != 0);
+}

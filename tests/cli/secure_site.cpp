@@ -63,9 +63,11 @@ PostgresOptions postgres_options(const SecureServers& servers) {
              "host    all postgres  127.0.0.1/32 trust\n"
              "hostssl all payments  127.0.0.1/32 scram-sha-256\n"
              "hostssl all certified 127.0.0.1/32 cert\n");
-  PostgresOptions options{.settings = {"ssl=on", "ssl_cert_file=server.pem",
-                                       "ssl_key_file=server.key", "ssl_ca_file=ca.pem"},
-                          .files = {hba, servers.authority.file()}};
+  // Before PostgreSQL 14 passwords are kept for MD5, unless told.
+  PostgresOptions options{
+      .settings = {"password_encryption=scram-sha-256", "ssl=on", "ssl_cert_file=server.pem",
+                   "ssl_key_file=server.key", "ssl_ca_file=ca.pem"},
+      .files = {hba, servers.authority.file()}};
   for (const auto& certificate : {servers.authority.sign("server", "DNS:localhost,IP:127.0.0.1"),
                                   servers.authority.sign("ended", "DNS:localhost,IP:127.0.0.1", -1),
                                   servers.authority.sign("elsewhere", "DNS:elsewhere.example")}) {

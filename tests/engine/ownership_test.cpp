@@ -125,8 +125,11 @@ TEST_CASE("two live processes forced onto the same partitions share the work wit
           world.produced() / 5);
   stop_cleanly(*one);
   stop_cleanly(*two);
-  REQUIRE(world.number("SELECT sessions_killed FROM pg_stat_database"
-                       " WHERE datname = current_database()") == 0);
+  // PostgreSQL counts them from 14 on.
+  if (world.number("SELECT current_setting('server_version_num')::integer") >= 140000) {
+    REQUIRE(world.number("SELECT sessions_killed FROM pg_stat_database"
+                         " WHERE datname = current_database()") == 0);
+  }
 }
 
 TEST_CASE(

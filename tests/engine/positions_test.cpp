@@ -185,7 +185,7 @@ class DamagedLog {
 }  // namespace
 
 TEST_CASE("retention that overtook the stored offset halts that partition alone") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   const bool running = GENERATE(false, true);
   INFO(protocol.name << (running ? ", while running" : ", before the start"));
   DamagedLog log(protocol.config);
@@ -223,7 +223,7 @@ TEST_CASE("retention that overtook the stored offset halts that partition alone"
 }
 
 TEST_CASE("an operator's position is taken by the process that met the halt, without a restart") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   INFO(protocol.name);
   DamagedLog log(protocol.config);
   log.start();
@@ -247,7 +247,7 @@ TEST_CASE("an operator's position is taken by the process that met the halt, wit
 }
 
 TEST_CASE("a topic deleted and created again halts, however long its new log is") {
-  const auto protocol = GENERATE(from_range(kProtocols));
+  const auto protocol = GENERATE(from_range(protocols()));
   const bool running = GENERATE(false, true);
   // Longer than the old one is what Kafka's own clients do not notice: they go on mid-log.
   const int count = protocol.name == kProtocols.front().name ? GENERATE(0, 3, 200) : 200;

@@ -16,6 +16,8 @@ TEST_CASE("librdkafka's words of a refusal are completed by the property to look
        "credentials with SASL mechanism SCRAM-SHA-512",
        "\"sasl.password\""},
       {"JoinGroup failed: Broker: Group authorization failed", "READ on the group"},
+      {"ConsumerGroupHeartbeat fatal error: Broker: API version not supported",
+       "kafka.group_protocol = \"classic\""},
       {"SASL authentication error: {\"status\":\"invalid_token\"}", "kafka.oauth_token_command"},
       {"SASL OAUTHBEARER mechanism handshake failed: Broker: Unsupported SASL mechanism",
        "\"sasl.mechanism\""},

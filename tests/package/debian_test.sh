@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages into a fresh system, runs a service from them, upgrades it under load, removes and purges
-# it. As root; needs debootstrap and the network. Not part of ctest: it takes minutes, for another release than this
-# machine's a quarter of an hour.
+# Installs the Debian packages into a fresh system, runs a service from them, upgrades it under load, boots that system and
+# runs the service under its systemd, removes and purges it. As root; needs debootstrap, systemd-nspawn and the network.
+# Not part of ctest: it takes minutes, for another release than this machine's a quarter of an hour.
 #   tests/package/debian_test.sh [bookworm|trixie]
 # For this machine's release it takes the packages in build/packages, or makes them; for another one it builds them in a
 # fresh system of that release first.
@@ -10,23 +10,26 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 # shellcheck source=scripts/lib/common.sh
 source "$root/scripts/lib/common.sh"
-# shellcheck source=scripts/lib/libraries.sh
-source "$root/scripts/lib/libraries.sh"
+# shellcheck source=scripts/lib/system.sh
+source "$root/scripts/lib/system.sh"
 # shellcheck source=tests/waiting.sh
 source "$root/tests/waiting.sh"
-# shellcheck source=/dev/null
-. /etc/os-release
-suite=${1:-$VERSION_CODENAME}
+read_system /etc/os-release
+suite=${1:-$system_codename}
 
 ((EUID == 0)) || fail "needs root, for a system of its own"
 command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
-mirror=$(debian_mirror)
+command -v systemd-nspawn >/dev/null || fail "needs systemd-nspawn: apt-get install systemd-container"
+[[ $system_id == debian ]] || fail "is for Debian, this is $system_name"
+mirror=$(archive_mirror)
 [[ $mirror ]] || fail "apt of this machine names no Debian mirror"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/pawl-debian.XXXXXX")
 chmod 755 "$work"
 pid=
+machine=
 clean_up() {
+    [[ ! $machine ]] || kill -s KILL "$machine" 2>/dev/null || true
     [[ ! $pid ]] || kill -s KILL "$pid" 2>/dev/null || true
     "$root/scripts/services" stop-all "$work/services" 2>/dev/null || true
     local system
@@ -63,7 +66,7 @@ inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIA
 
 mkdir "$work/now" "$work/next"
 newer=99.0.0
-if [[ $suite == "$VERSION_CODENAME" ]]; then
+if [[ $suite == "$system_codename" ]]; then
     quietly "$root/scripts/package" --version "$newer"
     cp -- "$root"/build/packages/* "$work/next"
     quietly "$root/scripts/package"
@@ -84,7 +87,7 @@ ls -- "$work/now" >&2
 
 # ---- installed -----------------------------------------------------------------------------------
 
-new_system "$work/system" ''
+new_system "$work/system" systemd,systemd-sysv,dbus
 cp -r -- "$work/now" "$work/next" "$work/system/srv/"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file now pawl)"
 for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_schema.sql \
@@ -92,6 +95,12 @@ for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_
     inside test -e "$file" || fail "$file is not installed"
 done
 compgen -G "$work/system/usr/lib/systemd/system/pawl@.service" >/dev/null || fail "the unit is not installed"
+# --man=no: there is no man here.
+problems=$(inside systemd-analyze verify --man=no pawl@payments.service 2>&1 || true)
+require "what systemd says of the unit" '' "$problems"
+inside systemd-analyze security --offline=true --threshold=20 /usr/lib/systemd/system/pawl@.service >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; fail "the unit is exposed to more than 2.0"; }
+say "exposure of the unit:$(sed -n 's/.*Overall exposure level for [^:]*://p' "$work/log")"
 missing=$(inside ldd /usr/bin/pawl | grep 'not found' || true)
 require "libraries that are not there" '' "$missing"
 # Each library is of a package that this one depends on.
@@ -154,6 +163,63 @@ require "entries of accounts" "$wanted" "$(query 'SELECT sum(entries) FROM accou
 kill -s TERM "$pid"
 wait "$pid" || fail "the service ended with $?: $(tail -n 20 "$work/service.log")"
 pid=
+
+# ---- the same under systemd ----------------------------------------------------------------------
+
+# Without --private-network the servers are on its 127.0.0.1, too. It would take our /proc for its own.
+say "booting it"
+umount "$work/system/proc"
+systemd-nspawn --quiet --boot --register=no --keep-unit --directory="$work/system" --machine=pawl </dev/null \
+    >"$work/boot.log" 2>&1 &
+machine=$!
+booted() { # COMMAND...: in the system that runs
+    nsenter --target "$(pgrep --parent "$machine" | head -n 1)" --mount --uts --ipc --pid -- \
+        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"
+}
+is_booted() { [[ $(booted systemctl is-system-running 2>/dev/null || true) == @(running|degraded) ]]; }
+wait_until 120 is_booted || { tail -n 20 "$work/boot.log" >&2; fail "the system does not boot"; }
+show() { booted systemctl show --property "$1" --value pawl@payments; } # PROPERTY
+runs() { [[ $(show ActiveState) == active && $(show MainPID) != 0 ]]; }
+service_log() { booted journalctl --unit pawl@payments --no-pager --output cat "$@"; }
+quietly booted systemctl start pawl@payments
+produce 41000
+wanted=41000
+wait_until 120 all_are_there || fail "waited in vain for the payments under systemd: $(service_log --lines 20)"
+
+main=$(show MainPID)
+quietly booted systemctl reload pawl@payments
+begun_twice() { (($(service_log | grep -c 'group payments consumes') == 2)); }
+wait_until 60 begun_twice || fail "waited in vain for the reload: $(service_log --lines 20)"
+wait_until 60 runs || fail "the service does not run after a reload"
+require "the process after a reload" "$main" "$(show MainPID)"
+
+# An upgrade, backwards here, reloads what runs.
+quietly booted apt-get install --yes --allow-downgrades "$(package_file now pawl)"
+is_upgraded() {
+    # shellcheck disable=SC2016  # for the shell inside
+    booted sh -ec '[ "$(stat -Lc %i "/proc/$1/exe")" = "$(stat -c %i /usr/bin/pawl)" ]' sh "$main"
+}
+wait_until 60 is_upgraded || fail "waited in vain for the other program to run: $(service_log --lines 20)"
+wait_until 60 runs || fail "the service does not run after an upgrade"
+
+# A process that stands still is replaced.
+mkdir "$work/system/etc/systemd/system/pawl@.service.d"
+printf '[Service]\nWatchdogSec=5\n' >"$work/system/etc/systemd/system/pawl@.service.d/test.conf"
+quietly booted systemctl daemon-reload
+quietly booted systemctl restart pawl@payments
+main=$(show MainPID)
+booted sh -ec 'kill -s STOP "$1"' sh "$main"
+is_replaced() { runs && [[ $(show MainPID) != "$main" ]]; }
+wait_until 120 is_replaced || fail "the watchdog did not replace a process that stands still: $(service_log --lines 20)"
+require "restarts" 1 "$(show NRestarts)"
+
+quietly booted systemctl stop pawl@payments
+require "the service after a stop" 'inactive success 0' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
+rm -r -- "$work/system/etc/systemd/system/pawl@.service.d"
+kill -s TERM "$machine"
+wait "$machine" || fail "the system did not end: $(tail -n 5 "$work/boot.log")"
+machine=
+mount -t proc proc "$work/system/proc"
 
 # ---- the library ---------------------------------------------------------------------------------
 

@@ -145,7 +145,10 @@ case_plan_lists_and_changes_nothing() {
 case_the_printed_plan_gives_the_same_database() {
     write 0001_a.sql <<<$'CREATE TABLE a (n int);\nSET search_path = pg_temp;\nINSERT INTO public.a VALUES (1)'
     write 0002_b.sql <<<$'-- pawl: no-transaction\nCREATE INDEX CONCURRENTLY b ON a (n);'
-    write 0003_c.sql <<<$'CREATE FUNCTION one() RETURNS int BEGIN ATOMIC SELECT 1; SELECT CASE WHEN true THEN 1 END; END;\n-- the end, without a newline'
+    local body='LANGUAGE sql AS $$ SELECT 1; SELECT CASE WHEN true THEN 1 END; $$'
+    # A body without quotation marks is PostgreSQL 14's.
+    (($(sql 'SHOW server_version_num') < 140000)) || body='BEGIN ATOMIC SELECT 1; SELECT CASE WHEN true THEN 1 END; END'
+    write 0003_c.sql <<<"CREATE FUNCTION one() RETURNS int $body;"$'\n-- the end, without a newline'
     local first=$url files=$dir
     run app up && exits 0
     run "$migrate" up --database "$url" && exits 0

@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 namespace pawl::test {
 
 using namespace std::chrono_literals;
+
+std::vector<Protocol> protocols() {
+  std::ifstream file{testing::KafkaBroker::shared().folder() / "release"};
+  std::string release;
+  if (!(file >> release))
+    throw std::runtime_error("scripts/services does not say which release the broker is");
+  auto known = kProtocols;
+  if (release.starts_with("3."))
+    known.pop_back();
+  return known;
+}
 
 testing::ChildProcess& GroupOfProcesses::join(std::vector<std::string> arguments) {
   members_.push_back(world_.start({.arguments = std::move(arguments)}));

@@ -16,13 +16,16 @@ struct Protocol {
   const char* config;
 };
 
-/// All that Kafka has. Sessions are short, so that tests need not wait long for the dead.
+/// All that Kafka 4 has. Sessions are short, so that tests need not wait long for the dead.
 inline const std::vector<Protocol> kProtocols{
     {"cooperative-sticky", "assignor = \"cooperative-sticky\"\nsession_timeout = \"3s\"\n"},
     {"range", "assignor = \"range\"\nsession_timeout = \"3s\"\n"},
     {"roundrobin", "assignor = \"roundrobin\"\nsession_timeout = \"3s\"\n"},
     {"KIP-848", "group_protocol = \"consumer\"\n"},
 };
+
+/// Those that the shared broker has: before Kafka 4 there is no KIP-848 that clients could use.
+std::vector<Protocol> protocols();
 
 /// Consumer processes of one world that join, leave and die. Remembers what those that are gone
 /// have written. One thread.
