@@ -7,6 +7,7 @@
 #include "config/document.hpp"
 #include "config/redact.hpp"
 #include "console/connections.hpp"
+#include "console/partition_view.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -44,6 +45,7 @@ StatusCounts counts_of(const Status& status) {
     // Of two matters with one partition both count.
     counts.unowned += !row || !row->owned() ? 1 : 0;
     counts.retrying += row && row->retrying() ? 1 : 0;
+    counts.on_probation += row && row->on_probation() ? 1 : 0;
     counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
   }
   for (const auto& count : status.letters) {
@@ -66,9 +68,7 @@ std::int64_t own_clock_ms() {
 }  // namespace
 
 std::optional<std::int64_t> StatusPartition::lag() const {
-  if (!row || !end)
-    return std::nullopt;
-  return lag_of(row->stored, *end);
+  return lag_of(row ? &*row : nullptr, end);
 }
 
 StatusTotals totals_of(const Status& status) {

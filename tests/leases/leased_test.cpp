@@ -141,7 +141,8 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
     CHECK_THAT(
         world.in_register(0, "state_reason"),
         ContainsSubstring("whether an earlier call for this message did anything is unknown") &&
-            ContainsSubstring("pawl leases resolve --config FILE event --not-done"));
+            ContainsSubstring("pawl leases resolve --config /") &&
+            ContainsSubstring(" --not-done -- event (or --done"));
     CHECK(api.call_count() == 1);
     return;
   }
