@@ -104,7 +104,7 @@ class Tail {
   }
 
   TailLook look() {
-    TailLook look{source_.look(), {}};
+    TailLook look{source_.look(StatusSource::AwayKafka::kSpare), {}};
     if (look.status.postgres_problem.empty() && look.status.known)
       look_at_events(look);
     keep_only(look, arguments_.topic, arguments_.partition);

@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "prelude.hpp"

@@ -1,4 +1,5 @@
 // What texts say is to be done can be pasted into a shell as it stands.
+#include <csignal>
 #include <cstdlib>
 
 #include "config/invocation.hpp"

@@ -129,6 +129,9 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
     const auto process = charging.start();
     const ShowOnFailure show("killed", *process);
     wait_for_calls(api, 1);
+    // One process has one name, in all tables.
+    CHECK(world.number("SELECT count(*) FROM pawl.leases JOIN pawl.processed_kafka_offsets "
+                       "USING (owner)") == 1);
     process->kill(SIGKILL);
     process->wait(20s);
   }
