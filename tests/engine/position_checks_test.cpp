@@ -84,7 +84,9 @@ TEST_CASE("what was applied of a recreated topic is told as far as it is known")
     std::string says;
   };
   for (const auto& [looked_at, says] : std::vector<Row>{
-           {std::nullopt, "before this was seen, if anything, is not known: `pawl audit` looks"},
+           {std::nullopt,
+            "before this was seen, if anything, is not known; this looks: payments audit "
+            "--config "},
            {3, "Offsets 3 to 4 were applied after Kafka last named the old one"},
            {4, "Offsets 4 to 4 were applied after Kafka last named the old one"},
            {5, "Nothing of the new one was applied"},
