@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "engine/message_key.hpp"
 #include "kafka/answers.hpp"
 #include "kafka/log_reader.hpp"
@@ -100,7 +102,9 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     if (!row.topic_id.empty() && !found->second.id.empty() && row.topic_id != found->second.id) {
       report(partition, audit_kind::kTopic,
              "the topic was deleted and created again: its offsets are not those of the register",
-             "state where to go on: `offsets set --all --to earliest`");
+             fmt::format("state where to go on: `{} --topic {} --all --to earliest`",
+                         command_text(options_.invocation, "offsets set"),
+                         shell_word(row.partition.topic)));
       return true;
     }
     topic_ids_[row.partition.topic] = found->second.id;

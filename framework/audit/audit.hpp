@@ -60,6 +60,7 @@ class Audit {
   void read_records(std::vector<AuditedPartition>& partitions, const Progress& progress);
   /// Whether all of it was readable.
   bool read_log(AuditedPartition& partition, AuditRecords& records, const Progress& progress);
+  [[nodiscard]] std::string set_command(const TopicPartition& partition) const;
   void check_position(const AuditedPartition& partition);
   void check_leader_epochs(const std::vector<AuditedPartition>& partitions);
   void check_counters(const AuditedPartition& partition, const ledger::RecordedCounts& recorded);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "audit/audit.hpp"
+#include "config/invocation.hpp"
 #include "kafka/refused_positions.hpp"
 
 namespace pawl::engine {
@@ -18,12 +19,12 @@ constexpr std::string_view kEver = "-infinity";
 /// For the answers about many positions; a broker may be busy with others.
 constexpr std::chrono::milliseconds kPatience{60000};
 
-std::string set_command(const TopicPartition& partition) {
-  return fmt::format("`offsets set --topic {} --partition {} --to OFFSET`", partition.topic,
-                     partition.partition);
-}
-
 }  // namespace
+
+std::string Audit::set_command(const TopicPartition& partition) const {
+  return fmt::format("`{} {} --to OFFSET`", command_text(options_.invocation, "offsets set"),
+                     partition_words(partition));
+}
 
 void Audit::report(const AuditedPartition& partition, const char* kind, std::string text,
                    std::string remedy) {

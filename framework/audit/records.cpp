@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "config/invocation.hpp"
 #include "engine/message_key.hpp"
 #include "message/idempotency_key.hpp"
 
@@ -317,9 +318,11 @@ void AuditRecords::report(const char* kind, const Pending& record, std::string t
 
 std::string AuditRecords::deliver_again(std::int64_t offset) const {
   return fmt::format(
-      "look whether its effects are there; if not, `offsets set --topic {} --partition {} --to {}` "
-      "delivers it again, and what follows it as duplicates",
-      range_.partition.topic, range_.partition.partition, offset);
+      "look whether its effects are there; if not, `{} {} --to {}` delivers it again, and what "
+      "follows "
+      "it as duplicates",
+      command_text(context_.options.invocation, "offsets set"), partition_words(range_.partition),
+      offset);
 }
 
 }  // namespace pawl::engine

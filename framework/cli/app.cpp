@@ -21,6 +21,7 @@
 #include "outbox/outbox_command.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
+#include "retention/consumers_command.hpp"
 #include "retention/prune_command.hpp"
 
 namespace pawl {
@@ -104,12 +105,12 @@ void add_texts(CLI::App& root, cli::Command& program, cli::Commands& commands) {
   });
 }
 
-std::string explain(const postgres::Error& error) {
+std::string explain(const std::string& program, const postgres::Error& error) {
   if (error.failure() == postgres::FailureClass::kProgram) {
     return fmt::format(
         "PostgreSQL: {} (SQLSTATE {}); `check` names missing tables and rights, "
-        "`pawl migrate grants` prints the rights that a role needs",
-        error.what(), error.sqlstate());
+        "`{} migrate grants` prints the rights that a role needs",
+        error.what(), error.sqlstate(), program);
   }
   return fmt::format(
       "PostgreSQL: {}{}; correct that and repeat the command", error.what(),
@@ -143,6 +144,7 @@ int App::main(int argc, char** argv) {
     cli::add_try(program, commands);
     cli::add_config(program, commands);
     cli::add_status(program, commands);
+    cli::add_tail(program, commands);
     cli::add_offsets(program, commands);
     cli::add_partitions(program, commands);
     cli::add_skipped(program, commands);
@@ -152,6 +154,7 @@ int App::main(int argc, char** argv) {
     cli::add_audit(program, commands);
     cli::add_keys(program, commands);
     cli::add_prune(program, commands);
+    cli::add_consumers(program, commands);
     cli::add_version(program, commands);
     // Set last: subcommands would inherit it.
     root.footer(fmt::format(kBegin, name_) + '\n' + kExitCodes);
@@ -165,7 +168,7 @@ int App::main(int argc, char** argv) {
   } catch (const cli::BadCall& error) {
     return fail(error.what(), cli::kBadCall);
   } catch (const postgres::Error& error) {
-    return fail(explain(error), cli::kFailed);
+    return fail(explain(name_, error), cli::kFailed);
   } catch (const kafka::KafkaError& error) {
     return fail(fmt::format("Kafka: {}; if brokers do answer there, look at [kafka.librdkafka]",
                             error.what()),

@@ -7,8 +7,10 @@
 #include "cli/commands.hpp"
 #include "cli/programs.hpp"
 #include "cli/rights_text.hpp"
+#include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "config/redis_settings.hpp"
+#include "config/shell_word.hpp"
 #include "config/validate.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -259,22 +261,22 @@ bool Check::check_schema(postgres::Session& session) {
     findings_.wrong(
         fmt::format("the role {} lacks {} of the rights that it needs: {}. This gives them: {}",
                     PQuser(raw), missing.size(), rights_text(missing),
-                    grants_command(PQuser(raw), schema, relays_only_,
+                    grants_command(options_.invocation.program, PQuser(raw), schema, relays_only_,
                                    {known(PQhost(raw)), known(PQport(raw)), known(PQdb(raw)),
                                     ledger::schema_owner(session, schema)})));
   }
   try {
-    ledger::require_schema(session, schema);
+    ledger::require_schema(session, schema, command_text(options_.invocation, "migrate up"));
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
     return false;
   } catch (const postgres::Error& error) {
     // Rights that are missing are told already.
     if (missing.empty() || error.failure() != postgres::FailureClass::kProgram)
-      findings_.wrong(
-          fmt::format("the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
-                      "pawl migrate grants",
-                      schema, error.what(), error.sqlstate()));
+      findings_.wrong(fmt::format(
+          "the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
+          "{} migrate grants",
+          schema, error.what(), error.sqlstate(), shell_word(options_.invocation.program)));
     return false;
   }
   findings_.good(
@@ -329,6 +331,7 @@ void Check::check_statement(postgres::Session& session,
 void Check::check_kafka() {
   try {
     const auto client = make_client(options_);
+    client->require_usable(kKafkaTimeout);
     const auto cluster = client->cluster_id(kKafkaTimeout);
     findings_.good(
         fmt::format("Kafka cluster {} at {}", cluster, options_.kafka.bootstrap_servers));
@@ -498,7 +501,7 @@ bool Check::check_beside(const std::string& topic, const std::string& cluster_id
       *session_, options_.postgres.schema,
       {options_.kafka.cluster, options_.kafka.group, cluster_id, topic, topics_.at(topic).id});
   if (!stored) {
-    if (const auto refused = engine::refuse_beside(options_.kafka, topic, others)) {
+    if (const auto refused = engine::refuse_beside(options_, topic, others)) {
       findings_.wrong(*refused);
       return false;
     }
@@ -517,8 +520,9 @@ void Check::tell_first_positions(const kafka::Client& client,
   if (options_.kafka.start == Start::kHalt) {
     findings_.note(
         fmt::format("topic {} is new to this consumer and would halt, by kafka.start = \"halt\": "
-                    "state where to begin with `offsets set`",
-                    partitions.front().topic));
+                    "state where to begin, for example: {} --topic {} --all --to earliest",
+                    partitions.front().topic, command_text(options_.invocation, "offsets set"),
+                    shell_word(partitions.front().topic)));
     return;
   }
   const auto positions = engine::first_positions(client, options_.kafka, partitions, kKafkaTimeout);

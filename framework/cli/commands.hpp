@@ -19,6 +19,7 @@ void add_keys(Command& parser, Commands& commands);
 void add_init(Command& parser, Commands& commands);
 void add_migrate(Command& parser, Commands& commands);
 void add_status(Command& parser, Commands& commands);
+void add_tail(Command& parser, Commands& commands);
 void add_try(Command& parser, Commands& commands);
 void add_version(Command& parser, Commands& commands);
 

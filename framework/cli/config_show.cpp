@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kRemarkColumn = 44;
 constexpr std::string_view kProperties = "kafka.librdkafka";
 
-/// "kafka.librdkafka" and "client.id"; "handler[0]" and "then".
+/// "kafka.librdkafka" and "client.id"; "handler[0]" and "on_failure".
 std::pair<std::string, std::string> parts_of(const std::string& option) {
   if (option.starts_with(kProperties))
     return {std::string(kProperties), option.substr(kProperties.size() + 1)};

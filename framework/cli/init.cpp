@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/init_text.hpp"
+#include "config/invocation.hpp"
 #include "config/load.hpp"
 #include "config/values.hpp"
 #include "console/bad_call.hpp"
@@ -64,7 +65,7 @@ std::optional<kafka::Record> newest(const kafka::Client& client, const std::stri
   return std::nullopt;
 }
 
-int init(const Arguments& arguments) {
+int init(const std::string& program, const Arguments& arguments) {
   InitFacts facts;
   facts.bootstrap_servers = arguments.bootstrap_servers;
   facts.topic = arguments.topic;
@@ -102,8 +103,8 @@ int init(const Arguments& arguments) {
     throw FatalError(
         fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
   }
-  std::cerr << fmt::format("written to {}; next: pawl check --config {}\n", arguments.output,
-                           arguments.output);
+  std::cerr << fmt::format("written to {}; next: {}\n", arguments.output,
+                           command_text({program, arguments.output}, "check"));
   return kDone;
 }
 
@@ -133,7 +134,8 @@ void add_init(Command& parser, Commands& commands) {
       ->type_name("KEY=VALUE");
   command->add_option("-o,--output", arguments->output, "A new file; else stdout")
       ->type_name("FILE");
-  commands.set_action(command, [arguments] { return init(*arguments); });
+  commands.set_action(command,
+                      [&commands, arguments] { return init(commands.program().name, *arguments); });
 }
 
 }  // namespace pawl::cli

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -93,6 +94,8 @@ class OffsetChange {
   [[nodiscard]] bool chosen(std::int32_t partition) const {
     return partitions_.all || partition == *partitions_.partition;
   }
+  void require_committed(const kafka::Client& client,
+                         const std::map<TopicPartition, kafka::LogRange>& asked) const;
   void require_servable() const;
   void require_recognisable() const;
   void print() const;
@@ -170,6 +173,7 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
     if (chosen(partition.partition))
       asked.emplace(partition, range);
   }
+  require_committed(client, asked);
   for (const auto& [partition, next] : resolve(client, target_, asked)) {
     Move move{partition, std::nullopt, ranges.at(partition), next};
     const auto row = rows_.find(partition.partition);
@@ -232,6 +236,33 @@ void OffsetChange::plan_without_kafka(const std::string& problem) {
                     "Kafka is back",
                     problem));
   }
+}
+
+/// kafka.start = "committed" begins at the log's start where nothing is committed; who names that
+/// place expects that there is one.
+void OffsetChange::require_committed(const kafka::Client& client,
+                                     const std::map<TopicPartition, kafka::LogRange>& asked) const {
+  if (arguments_.to != "committed")
+    return;
+  std::vector<TopicPartition> partitions;
+  for (const auto& [partition, range] : asked)
+    partitions.push_back(partition);
+  const auto committed = client.committed(partitions, kKafkaTimeout);
+  std::vector<std::int32_t> without;
+  for (const auto& partition : partitions) {
+    const auto found = committed.find(partition);
+    if (found == committed.end() || found->second.next < 0)
+      without.push_back(partition.partition);
+  }
+  if (without.empty())
+    return;
+  throw BadCall(fmt::format(
+      "--to committed: group {} has committed nothing to Kafka for {} [{}]; nothing was changed. "
+      "Correct kafka.group if that is not the group that you mean, or state the position of each: "
+      "{} {} --to earliest (or latest, or an offset)",
+      options_.kafka.group, partitions_.topic, fmt::join(without, ", "),
+      command_text(options_.invocation, arguments_.action),
+      partition_words({partitions_.topic, without.front()})));
 }
 
 void OffsetChange::require_servable() const {

@@ -7,6 +7,7 @@
 #include "console/connections.hpp"
 #include "console/json.hpp"
 #include "console/kafka_look.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "ledger/register_view.hpp"
@@ -47,16 +48,9 @@ void print_json(const Options& options, const Picture& picture) {
     Json entry;
     entry["topic"] = row.partition.topic;
     entry["partition"] = row.partition.partition;
-    entry["stored"] = row.stored.last();
     entry["end"] = or_null(end);
-    entry["lag"] = end ? Json(lag_of(row.stored, *end)) : Json(nullptr);
-    entry["state"] = ledger::to_string(row.state);
-    entry["since"] = row.state_since;
-    entry["halt_kind"] = or_null(row.halt_kind);
-    entry["reason"] = or_null(row.reason);
-    entry["owner"] = or_null(row.released ? "" : row.owner);
-    entry["epoch"] = static_cast<std::int64_t>(row.epoch);
-    entry["updated"] = row.updated_at;
+    entry["lag"] = or_null(lag_of(&row, end));
+    describe(entry, row);
     entry["counted_since_offset"] = row.base_offset;
     entry["applied"] = row.applied;
     entry["duplicates"] = row.duplicates;
@@ -86,12 +80,10 @@ void print_table(const Options& options, const Picture& picture) {
                {"OWNER"}});
   for (const auto& row : picture.rows) {
     const auto end = picture.kafka.end_of(row.partition);
-    table.add(
-        {row.partition.topic, std::to_string(row.partition.partition), ledger::to_string(row.state),
-         row.stored.last() < 0 ? "-" : std::to_string(row.stored.last()),
-         end ? std::to_string(*end) : "?", end ? std::to_string(lag_of(row.stored, *end)) : "?",
-         std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
-         row.released || row.owner.empty() ? "-" : row.owner});
+    table.add({row.partition.topic, std::to_string(row.partition.partition), state_text(row),
+               stored_text(row), known_text(end), known_text(lag_of(&row, end)),
+               std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
+               owner_text(row)});
   }
   std::cout << table.text();
   for (const auto& row : picture.rows) {

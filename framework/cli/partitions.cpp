@@ -84,7 +84,7 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
       "{} offset {} is skipped; the message is kept, `skipped list` shows it. {}\n",
       name_of(row.partition), offset,
       row.state == PartitionState::kPaused ? "The partition stays paused."
-                                           : "The partition goes on behind it.");
+                                           : "The partition goes on after it.");
   return kDone;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/service.hpp"
 #include "cli/stop_signals.hpp"
 #include "cli/version.hpp"
+#include "config/invocation.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "engine/owner.hpp"
@@ -40,7 +41,8 @@ void refuse_other_schema(const Options& options) {
   } catch (const FatalError&) {
     return;  // the relay tells of it
   }
-  ledger::require_schema(*session, options.postgres.schema);
+  ledger::require_schema(*session, options.postgres.schema,
+                         command_text(options.invocation, "migrate up"));
 }
 
 Ended relay(const Program& program, const ops::ServiceManager& manager, const Options& options,

@@ -37,9 +37,9 @@ std::string rights_text(std::vector<std::string> rights) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-std::string grants_command(const std::string& role, const std::string& schema, bool relay,
-                           const GrantingRole& by) {
-  std::string command = "pawl migrate grants";
+std::string grants_command(const std::string& program, const std::string& role,
+                           const std::string& schema, bool relay, const GrantingRole& by) {
+  std::string command = shell_word(program) + " migrate grants";
   if (relay)
     command += " --relay";
   command += " --role " + shell_word(role);

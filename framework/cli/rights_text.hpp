@@ -17,8 +17,9 @@ struct GrantingRole {
   std::string owner;  ///< of pawl's schema; empty: not known
 };
 
-/// The command that gives a role its rights; `relay`: those of `pawl relay` alone.
-[[nodiscard]] std::string grants_command(const std::string& role, const std::string& schema,
-                                         bool relay, const GrantingRole& by);
+/// The command of `program` that gives a role its rights; `relay`: those of `pawl relay` alone.
+[[nodiscard]] std::string grants_command(const std::string& program, const std::string& role,
+                                         const std::string& schema, bool relay,
+                                         const GrantingRole& by);
 
 }  // namespace pawl::cli

@@ -6,9 +6,11 @@
 #include "cli/commands.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
 #include "console/table.hpp"
+#include "dead_letters/dlq.hpp"
 #include "ledger/skipped_view.hpp"
 
 namespace pawl::cli {
@@ -26,6 +28,7 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
     array.push_back({{"topic", message.partition.topic},
                      {"partition", message.partition.partition},
                      {"offset", message.offset},
+                     {"key", readable(message.record_key)},
                      {"reason", message.reason},
                      {"value_bytes", or_null(message.value_bytes)},
                      {"timestamp_ms", or_null(message.timestamp)},
@@ -44,13 +47,14 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
   Table table({{"TOPIC"},
                {"PARTITION", Align::kRight},
                {"OFFSET", Align::kRight},
+               {"KEY"},
                {"BYTES", Align::kRight},
                {"SKIPPED"},
                {"BY"},
                {"REASON"}});
   for (const auto& message : skipped) {
     table.add({message.partition.topic, std::to_string(message.partition.partition),
-               std::to_string(message.offset),
+               std::to_string(message.offset), key_text(message.record_key, std::nullopt),
                message.value_bytes ? std::to_string(*message.value_bytes) : "-", message.skipped_at,
                message.actor, message.reason});
   }

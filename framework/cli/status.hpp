@@ -66,6 +66,7 @@ struct StatusCounts {
   std::size_t unowned = 0;
   std::size_t stalled = 0;
   std::size_t retrying = 0;
+  std::size_t on_probation = 0;
   std::int64_t dead_letters = 0;     ///< that wait for an operator
   std::int64_t parked_messages = 0;  ///< behind one of those, or of the next
   std::int64_t retry_later = 0;      ///< that are tried again by themselves

@@ -1,7 +1,7 @@
 // The look of `status` as JSON.
 #include "cli/status.hpp"
 #include "console/json.hpp"
-#include "ledger/rows.hpp"
+#include "console/partition_view.hpp"
 #include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
@@ -34,6 +34,7 @@ Json totals_json(const StatusTotals& totals) {
   json["unowned"] = count(&StatusCounts::unowned);
   json["stalled"] = count(&StatusCounts::stalled);
   json["retrying"] = count(&StatusCounts::retrying);
+  json["on_probation"] = count(&StatusCounts::on_probation);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
   json["eta_seconds"] = or_null(totals.eta_seconds);
@@ -55,21 +56,11 @@ Json partition_json(const StatusPartition& partition) {
   if (!partition.row)
     return json;
   const auto& row = *partition.row;
-  json["stored"] = row.stored.last();
-  json["state"] = ledger::to_string(row.state);
-  json["since"] = row.state_since;
-  json["halt_kind"] = or_null(row.halt_kind);
-  json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.retrying() ? row.attempts_offset : row.halt_offset);
-  json["failed_attempts"] = row.attempts;
+  describe(json, row);
   json["ahead"] = {{"finished", row.ahead.finished},
                    {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
                    {"trying", row.ahead.trying},
                    {"failed_attempts", row.ahead.attempts}};
-  json["owner"] = or_null(row.owned() ? row.owner : "");
-  json["last_owner"] = or_null(row.owner);
-  json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
-  json["updated"] = row.updated_at;
   return json;
 }
 

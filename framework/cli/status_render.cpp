@@ -8,10 +8,10 @@
 
 #include "cli/status.hpp"
 #include "config/document.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "engine/topic_directory.hpp"
-#include "ledger/rows.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
 
@@ -51,23 +51,18 @@ std::string rate_text(std::optional<double> rate) {
   return rate ? fmt::format("{:.0f}/s", *rate) : "?";
 }
 
-std::string state_text(const StatusPartition& partition) {
+std::string shown_state(const StatusPartition& partition) {
   if (!partition.row)
     return partition.concern ? "-" : "?";
-  if (partition.row->retrying())
-    return "retrying";
-  if (partition.concern == Concern::kStalled)
+  if (partition.concern == Concern::kStalled && !partition.row->retrying())
     return "stalled";
-  return ledger::to_string(partition.row->state);
+  return state_text(*partition.row);
 }
 
-std::string owner_text(const StatusPartition& partition) {
+std::string shown_owner(const StatusPartition& partition) {
   if (!partition.row)
     return partition.concern ? "nobody" : "?";
-  const auto& row = *partition.row;
-  if (row.owned())
-    return row.owner;
-  return row.session_gone ? fmt::format("nobody ({} has no session)", row.owner) : "nobody";
+  return owner_text(*partition.row);
 }
 
 /// What needs a person first, then by lag.
@@ -109,15 +104,12 @@ std::string partitions_text(const Status& status, bool all) {
   for (const auto* partition : shown) {
     const auto& row = partition->row;
     const auto lag = partition->lag();
-    std::string stored = row || partition->concern ? "-" : "?";
-    if (row && row->stored.last() >= 0)
-      stored = std::to_string(row->stored.last());
+    const std::string unstored = partition->concern ? "-" : "?";
     table.add({partition->partition.topic, std::to_string(partition->partition.partition),
-               state_text(*partition), stored,
-               partition->end ? std::to_string(*partition->end) : "?",
-               lag ? std::to_string(*lag) : "?", rate_text(partition->rate),
+               shown_state(*partition), row ? stored_text(*row) : unstored,
+               known_text(partition->end), known_text(lag), rate_text(partition->rate),
                partition->eta_seconds ? ops::span_text(*partition->eta_seconds) : "?",
-               row ? age_text(status, row->state_since) : "?", owner_text(*partition)});
+               row ? age_text(status, row->state_since) : "?", shown_owner(*partition)});
   }
   auto text = '\n' + table.text();
   if (shown.size() < status.partitions.size()) {
@@ -161,9 +153,20 @@ std::string first_texts(const Status& status, bool all, std::string_view others,
   return text;
 }
 
+std::string probation_text(const ledger::RegisterRow& row) {
+  return fmt::format(
+      "\n{} [{}] is on PROBATION at offset {}: a process ended while it had the message in hand.\n"
+      "  {}; {} since while they ran nothing else (docs/failures.md).\n",
+      row.partition.topic, row.partition.partition, row.suspect->offset,
+      row.suspect->runs ? "It runs alone now" : "It will run alone",
+      counted(row.suspect->crashes, "process has ended", "processes have ended"));
+}
+
 std::string reason_text(const ledger::RegisterRow& row) {
   if (row.retrying())
     return retrying_text(row);
+  if (row.on_probation())
+    return probation_text(row);
   if (row.state == ledger::PartitionState::kRunning)
     return "";
   const bool halted = row.state == ledger::PartitionState::kHalted;
@@ -315,6 +318,7 @@ std::string verdict_of(const Status& status) {
   part(counts.paused, "paused");
   part(counts.stalled, "stalled");
   part(counts.retrying, "retrying");
+  part(counts.on_probation, "on probation");
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));

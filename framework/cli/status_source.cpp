@@ -7,6 +7,7 @@
 #include "config/document.hpp"
 #include "config/redact.hpp"
 #include "console/connections.hpp"
+#include "console/partition_view.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 /// A partition that has messages and processes none for longer is worth a look.
 constexpr std::int64_t kStalledAfterMs = 60000;
+constexpr std::chrono::seconds kSpared{10};
 
 /// Of a partition that PostgreSQL was asked about. Without a row nobody has ever worked on it.
 Concern concern_of(const StatusPartition& partition, std::int64_t now_ms) {
@@ -44,6 +46,7 @@ StatusCounts counts_of(const Status& status) {
     // Of two matters with one partition both count.
     counts.unowned += !row || !row->owned() ? 1 : 0;
     counts.retrying += row && row->retrying() ? 1 : 0;
+    counts.on_probation += row && row->on_probation() ? 1 : 0;
     counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
   }
   for (const auto& count : status.letters) {
@@ -66,9 +69,7 @@ std::int64_t own_clock_ms() {
 }  // namespace
 
 std::optional<std::int64_t> StatusPartition::lag() const {
-  if (!row || !end)
-    return std::nullopt;
-  return lag_of(row->stored, *end);
+  return lag_of(row ? &*row : nullptr, end);
 }
 
 StatusTotals totals_of(const Status& status) {
@@ -104,7 +105,7 @@ std::vector<std::string> unstored_topics(const Status& status) {
   return topics;
 }
 
-Status StatusSource::look() {
+Status StatusSource::look(AwayKafka away) {
   Status status;
   status.cluster = options_.kafka.cluster;
   status.group = options_.kafka.group;
@@ -113,7 +114,14 @@ Status StatusSource::look() {
   status.now_ms = own_clock_ms();
   ask_postgres(status);
   find_rates(status);
-  ask_kafka(status);
+  const auto now = std::chrono::steady_clock::now();
+  if (away == AwayKafka::kSpare && !kafka_problem_.empty() && now < ask_kafka_again_) {
+    status.kafka_problem = kafka_problem_;
+  } else {
+    ask_kafka(status);
+    kafka_problem_ = status.kafka_problem;
+    ask_kafka_again_ = std::chrono::steady_clock::now() + kSpared;
+  }
   find_etas(status);
   if (status.postgres_problem.empty()) {
     for (auto& partition : status.partitions)

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "cli/status.hpp"
 #include "console/kafka_look.hpp"
@@ -16,8 +18,12 @@ class StatusSource {
  public:
   explicit StatusSource(const Options& options) : options_(options) {}
 
+  /// A Kafka that is away is waited for at each look, or, by who has other things to tell, asked
+  /// again every ten seconds; its problem stands in the answers between.
+  enum class AwayKafka { kAsk, kSpare };
+
   /// Throws nothing that a server could cause: that is a problem in the answer.
-  [[nodiscard]] Status look();
+  [[nodiscard]] Status look(AwayKafka away = AwayKafka::kAsk);
 
  private:
   struct Counted {
@@ -37,6 +43,8 @@ class StatusSource {
   std::int64_t counted_at_ms_ = 0;
   std::map<TopicPartition, std::int64_t> lags_;  ///< at the last look
   std::int64_t lag_at_ms_ = 0;
+  std::string kafka_problem_;                                ///< at the last look
+  std::chrono::steady_clock::time_point ask_kafka_again_{};  ///< should it be spared
 };
 
 }  // namespace pawl::cli

@@ -93,6 +93,13 @@ Argument* Argument::excludes(const Argument* other) {
 
 Command::Command(CLI::App& parser) : parser_(parser) {}
 
+std::string Command::program() const {
+  const auto* parser = &parser_;
+  while (parser->get_parent() != nullptr)
+    parser = parser->get_parent();
+  return parser->get_name();
+}
+
 Command::~Command() = default;
 
 Command* Command::add_subcommand(const std::string& name, const std::string& description) {

@@ -56,6 +56,8 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   [[nodiscard]] const CLI::App* parser() const { return &parser_; }
+  /// The name of the program that it is a command of.
+  [[nodiscard]] std::string program() const;
 
   Command* add_subcommand(const std::string& name, const std::string& description);
   /// "-c,--config", or without dashes one that is known by its place. What the user says is stored

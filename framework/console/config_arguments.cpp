@@ -26,23 +26,37 @@ config::LoadRequest request_for(const std::filesystem::path& file,
   return request;
 }
 
+/// The file may be read from anywhere by those who paste what names it.
+Options loaded(const config::LoadRequest& request) {
+  auto options = config::load(request);
+  if (!request.path.empty()) {
+    options.invocation.config_file =
+        std::filesystem::absolute(request.path).lexically_normal().string();
+  }
+  return options;
+}
+
 }  // namespace
 
 Options load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                     const Warn& warn) {
-  return config::load(request_for(file, overrides, warn));
+  return loaded(request_for(file, overrides, warn));
 }
 
 namespace cli {
 
 Options ConfigArguments::load() const {
-  return load_config(file, overrides);
+  auto options = load_config(file, overrides);
+  options.invocation.program = program;
+  return options;
 }
 
 Options ConfigArguments::load_to_relay() const {
   auto request = request_for(file, overrides, {});
   request.may_only_relay = true;
-  return config::load(request);
+  auto options = loaded(request);
+  options.invocation.program = program;
+  return options;
 }
 
 std::vector<config::OptionInForce> ConfigArguments::in_force() const {
@@ -56,6 +70,7 @@ namespace {
 
 std::shared_ptr<ConfigArguments> add_arguments(Command& command, bool config_required) {
   auto arguments = std::make_shared<ConfigArguments>();
+  arguments->program = command.program();
   auto* config =
       command.add_option("-c,--config", arguments->file, "The configuration, a TOML file");
   config->type_name("FILE");

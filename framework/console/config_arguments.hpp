@@ -17,6 +17,7 @@ namespace pawl::cli {
 struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides;
+  std::string program;  ///< whose command it is
 
   /// Throws ConfigErrors with everything that is wrong.
   [[nodiscard]] Options load() const;

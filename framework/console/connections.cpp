@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
@@ -24,7 +25,8 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
 
 std::unique_ptr<postgres::Session> connect_database(const Options& options) {
   auto session = connect_bare(options);
-  ledger::require_schema(*session, options.postgres.schema);
+  ledger::require_schema(*session, options.postgres.schema,
+                         command_text(options.invocation, "migrate up"));
   return session;
 }
 

@@ -1,6 +1,5 @@
 #include "console/kafka_look.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "console/connections.hpp"
@@ -47,10 +46,6 @@ KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& 
     look.problem = error.what();
   }
   return look;
-}
-
-std::int64_t lag_of(ledger::Position stored, std::int64_t end) {
-  return std::max<std::int64_t>(0, end - stored.next());
 }
 
 }  // namespace pawl::cli

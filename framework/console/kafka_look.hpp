@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kafka/client.hpp"
-#include "ledger/position.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::cli {
@@ -28,8 +27,5 @@ struct KafkaLook {
                                       std::unique_ptr<kafka::Client>& client,
                                       const std::vector<TopicPartition>& partitions,
                                       const std::vector<std::string>& whole_topics = {});
-
-/// Messages behind the stored offset; a log that was cut below it has none.
-[[nodiscard]] std::int64_t lag_of(ledger::Position stored, std::int64_t end);
 
 }  // namespace pawl::cli

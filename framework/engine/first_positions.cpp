@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "kafka/answers.hpp"
 
 namespace pawl::engine {
@@ -74,8 +76,9 @@ std::string describe(const ledger::OtherConsumer& other) {
   return fmt::format("{} ({})", other.name(), fmt::join(parts, ", "));
 }
 
-std::optional<std::string> refuse_beside(const KafkaOptions& options, const std::string& topic,
+std::optional<std::string> refuse_beside(const Options& all_options, const std::string& topic,
                                          const std::vector<ledger::OtherConsumer>& others) {
+  const auto& options = all_options.kafka;
   if (options.start == Start::kLatest || options.start == Start::kHalt)
     return std::nullopt;
   std::vector<std::string> described;
@@ -93,14 +96,12 @@ std::optional<std::string> refuse_beside(const KafkaOptions& options, const std:
     return std::nullopt;
   return fmt::format(
       "topic {0} is new to consumer {1}/{2}, but another consumer of this database processes it: "
-      "{3}. "
-      "By kafka.start this one would do again what that one did. If a name is wrong, correct "
+      "{3}. By kafka.start this one would do again what that one did. If a name is wrong, correct "
       "kafka.group or kafka.cluster. If each has effects of its own: kafka.start_beside = [{4}]. "
-      "If "
-      "this one takes over: stop the other and state where it ended, pawl offsets set --config "
-      "FILE "
-      "--topic {0} --partition NUMBER --to OFFSET",
-      topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "));
+      "If this one takes over: stop the other and state where it ended, "
+      "{5} --topic {6} --partition NUMBER --to OFFSET",
+      topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "),
+      command_text(all_options.invocation, "offsets set"), shell_word(topic));
 }
 
 }  // namespace pawl::engine

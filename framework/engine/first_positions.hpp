@@ -44,7 +44,7 @@ struct FirstPosition {
 /// would do all of their effects again; nullopt: none do, kafka.start_beside names them, or it
 /// begins behind what there is ("latest") or nowhere ("halt").
 [[nodiscard]] std::optional<std::string> refuse_beside(
-    const KafkaOptions& options, const std::string& topic,
+    const Options& options, const std::string& topic,
     const std::vector<ledger::OtherConsumer>& others);
 
 }  // namespace pawl::engine

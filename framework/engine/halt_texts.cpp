@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
 #include "config/units.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/position_checks.hpp"
@@ -68,16 +69,16 @@ std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
                                  std::uint32_t attempts) {
   const auto& failure = attempt.failure;
   const auto& key = attempt.subject.key;
-  const auto& [topic, partition] = place.partition;
+  const auto& invocation = place.options.invocation;
+  const auto where = partition_words(place.partition);
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
   return fmt::format(
       "{} offset {} key {}: {}{} (attempts: {}). The partition stands before this message, others "
-      "go on. Correct the cause, then: pawl partitions resume --config FILE --topic {} --partition "
-      "{}; or leave the message out: pawl partitions skip --config FILE --topic {} --partition {} "
-      "--offset {}",
+      "go on. Correct the cause, then: {} {}; or leave the message out: {} {} --offset {}",
       text_of(place), attempt.offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
       ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
-      sqlstate_text(failure), attempts, topic, partition, topic, partition, attempt.offset);
+      sqlstate_text(failure), attempts, command_text(invocation, "partitions resume"), where,
+      command_text(invocation, "partitions skip"), where, attempt.offset);
 }
 
 std::string halt_program_text(const HaltPlace& place, const Attempt& attempt,
@@ -140,14 +141,14 @@ std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& nex
       "was truncated or the topic recreated. Nothing was skipped. Find out what was lost, then "
       "state the position: {}",
       text_of(place), next.record.offset(), next.leader_epoch.value_or(-1), stored.last(),
-      stored_epoch, set_command(place.partition));
+      stored_epoch, set_command(place.options.invocation, place.partition));
 }
 
 std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next) {
   return fmt::format(
       "{}: the message at offset {} was processed, and another record stands there now: the log "
       "was truncated. Nothing was skipped. Find out what was lost, then state the position: {}",
-      text_of(place), next.record.offset(), set_command(place.partition));
+      text_of(place), next.record.offset(), set_command(place.options.invocation, place.partition));
 }
 
 std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
@@ -155,11 +156,12 @@ std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next
   return fmt::format(
       "{}: offset {} and the rest of its batch cannot be read: {}. The broker's log is damaged "
       "there, or written in a format that this program does not know. Stored offset is {}, nothing "
-      "was skipped. Let a replica lead that has the batch whole, or bring a newer program, then "
-      "`pawl partitions resume`. To go on without these records, look where the batch ends "
+      "was skipped. Let a replica lead that has the batch whole, or bring a newer program, then: "
+      "{} {}. To go on without these records, look where the batch ends "
       "(kafka-dump-log.sh on the broker), then: {}",
       text_of(place), next.from.next(), next.record.error_text(), stored.last(),
-      set_command(place.partition));
+      command_text(place.options.invocation, "partitions resume"), partition_words(place.partition),
+      set_command(place.options.invocation, place.partition));
 }
 
 }  // namespace pawl::engine

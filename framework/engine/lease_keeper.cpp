@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/failure.hpp"
-#include "engine/owner.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -49,10 +48,10 @@ BootClock::time_point BootClock::now() noexcept {
 }
 
 LeaseKeeper::LeaseKeeper(const Options& options, const Observers& observers,
-                         std::shared_ptr<const ledger::KeyLeases> leases)
+                         std::shared_ptr<const ledger::KeyLeases> leases, std::string owner)
     : options_(options),
       observers_(observers),
-      owner_(make_owner()),
+      owner_(std::move(owner)),
       leases_(std::move(leases)),
       extender_(leases_->make_extender(unwanted_)) {}
 

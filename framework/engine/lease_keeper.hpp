@@ -57,7 +57,7 @@ class HeldLease {
 class LeaseKeeper {
  public:
   LeaseKeeper(const Options& options, const Observers& observers,
-              std::shared_ptr<const ledger::KeyLeases> leases);
+              std::shared_ptr<const ledger::KeyLeases> leases, std::string owner);
   ~LeaseKeeper();
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "config/units.hpp"
 #include "handlers/handler_statement.hpp"
@@ -36,7 +37,7 @@ Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::millisec
 LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
                        std::string remote_key, TopicPartition partition,
                        const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
-                       std::shared_ptr<HeldLease> held)
+                       std::shared_ptr<HeldLease> held, const InvocationOptions& invocation)
     : keeper_(keeper),
       binding_(binding),
       remote_key_(std::move(remote_key)),
@@ -45,7 +46,8 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
       attempt_(answer.attempt),
       unknown_for_(answer.unknown_for),
       last_ago_(answer.last_ago),
-      held_(std::move(held)) {
+      held_(std::move(held)),
+      invocation_(invocation) {
   if (answer.how != ledger::LeaseAnswer::How::kDone)
     return;
   outcome_ = Outcome::kDone;
@@ -112,11 +114,11 @@ void LeasedCall::call(const Message& message) {
     case Beginning::kHalt:
       throw UnknownOutcome(fmt::format(
           "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
-          "other side about {}, then say so before you resume: pawl leases resolve --config FILE "
-          "{} "
-          "--not-done (or --done, or --response TEXT; pawl leases list --unknown has all of them)",
+          "other side about {}, then say so before you resume: {} --not-done -- {} (or --done or "
+          "--response TEXT in the place of --not-done; {} --unknown has all of them)",
           config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
-          remote_key_, shell_word(lease().key)));
+          remote_key_, command_text(invocation_, "leases resolve"), shell_word(lease().key),
+          command_text(invocation_, "leases list")));
     case Beginning::kReconcile: {
       auto lease = lease_for(deadline);
       const auto found = binding_.leased->reconcile(lease, message);

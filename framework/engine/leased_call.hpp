@@ -11,6 +11,7 @@
 #include "handlers/router.hpp"
 #include "leases/store/key_leases.hpp"
 #include "pawl/message.hpp"
+#include "pawl/options.hpp"
 #include "pawl/response.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -58,10 +59,11 @@ class LeasedCall {
     kUnknown,   ///< nobody knows; error() says what happened
   };
 
-  /// `held`: the lease was given, as `answer` says.
+  /// `held`: the lease was given, as `answer` says. `invocation` outlives it.
   LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding, std::string remote_key,
              TopicPartition partition, const ledger::LeaseSubject& subject,
-             const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held);
+             const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held,
+             const InvocationOptions& invocation);
 
   /// Calls, unless the outcome is known. Throws nothing.
   void run(const Message& message) noexcept;
@@ -108,6 +110,7 @@ class LeasedCall {
   const std::optional<std::chrono::milliseconds> unknown_for_;
   const std::optional<std::chrono::milliseconds> last_ago_;
   const std::shared_ptr<HeldLease> held_;
+  const InvocationOptions& invocation_;
   Outcome outcome_ = Outcome::kNone;
   std::chrono::steady_clock::duration took_{0};
   Response response_;

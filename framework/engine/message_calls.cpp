@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "engine/after_record.hpp"
 #include "engine/failure.hpp"
@@ -162,10 +163,10 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
                       answer.holder));
     case How::kHeld:
       throw UnknownOutcome(fmt::format(
-          "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; pawl "
-          "leases show --config FILE -- {} has it. Run with leases.store = \"postgres\" until it "
+          "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; it is "
+          "shown by: {} -- {}. Run with leases.store = \"postgres\" until it "
           "is, and change the store while no process runs",
-          shell_word(key)));
+          command_text(context_.options.invocation, "leases show"), shell_word(key)));
     case How::kUnusable:
       throw UnknownOutcome(answer.holder);
     case How::kMine:
@@ -178,7 +179,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   return std::make_unique<LeasedCall>(
       keeper, binding, message::remote_key(scope, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
-      keeper.hold(request.lease, asked_at));
+      keeper.hold(request.lease, asked_at), context_.options.invocation);
 }
 
 Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,
@@ -390,9 +391,10 @@ void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& c
   context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
   const auto text = fmt::format(
       "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
-      "may have been made beside it; `pawl leases list --lost` has it. Compare with the other "
-      "side, which knows the call as {}",
-      returned ? "the call had returned" : "what the call did is unknown", call.remote_key());
+      "may have been made beside it; it is listed by: {} --lost. Compare with the other side, "
+      "which knows the call as {}",
+      returned ? "the call had returned" : "what the call did is unknown",
+      command_text(context_.options.invocation, "leases list"), call.remote_key());
   event.warning = Warning::kLeaseLost;
   event.key = call.lease().key;
   event.detail = text;

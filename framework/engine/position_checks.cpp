@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
 #include "engine/halt_texts.hpp"
 
 namespace pawl::engine {
@@ -18,10 +19,13 @@ std::string text_of(const PositionPlace& place) {
 }
 
 /// What became of the records of a topic that was recreated beside us.
-std::string applied_of_new(std::int64_t stored, std::optional<std::int64_t> looked_at) {
+std::string applied_of_new(const PositionPlace& place, std::int64_t stored,
+                           std::optional<std::int64_t> looked_at) {
   if (!looked_at) {
-    return "What was applied of the new one before this was seen, if anything, is not "
-           "known: `pawl audit` looks";
+    return fmt::format(
+        "What was applied of the new one before this was seen, if anything, is not known; this "
+        "looks: {}",
+        command_text(place.invocation, "audit"));
   }
   if (*looked_at > stored)
     return "Nothing of the new one was applied";
@@ -33,9 +37,10 @@ std::string applied_of_new(std::int64_t stored, std::optional<std::int64_t> look
 
 }  // namespace
 
-std::string set_command(const TopicPartition& partition, std::string_view to) {
-  return fmt::format("pawl offsets set --config FILE --topic {} --partition {} --to {}",
-                     partition.topic, partition.partition, to);
+std::string set_command(const InvocationOptions& invocation, const TopicPartition& partition,
+                        std::string_view to) {
+  return fmt::format("{} {} --to {}", command_text(invocation, "offsets set"),
+                     partition_words(partition), to);
 }
 
 std::optional<std::string> other_topic(const PositionPlace& place, const ledger::Acquired& acquired,
@@ -47,8 +52,9 @@ std::optional<std::string> other_topic(const PositionPlace& place, const ledger:
   return fmt::format(
       "{}: the topic was deleted and created again (topic id was {}, is {}); stored offset "
       "{} belongs to the old one. {}. To process the new topic from its start: {}",
-      text_of(place), acquired.topic_id, current_id, stored, applied_of_new(stored, looked_at),
-      set_command(place.partition, "earliest"));
+      text_of(place), acquired.topic_id, current_id, stored,
+      applied_of_new(place, stored, looked_at),
+      set_command(place.invocation, place.partition, "earliest"));
 }
 
 std::optional<std::string> outside_log(const PositionPlace& place, ledger::Position stored,
@@ -59,14 +65,14 @@ std::optional<std::string> outside_log(const PositionPlace& place, ledger::Posit
         "offsets before they were processed. Nothing was skipped. Restore the records, or accept "
         "the loss: {}",
         text_of(place), stored.last(), log.start, log.start - stored.next(),
-        set_command(place.partition));
+        set_command(place.invocation, place.partition));
   }
   if (stored.next() > log.end) {
     return fmt::format(
         "{}: stored offset is {}, but Kafka's log ends at {}: the log was truncated or the "
         "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "
         "state the position: {}",
-        text_of(place), stored.last(), log.end, set_command(place.partition));
+        text_of(place), stored.last(), log.end, set_command(place.invocation, place.partition));
   }
   return std::nullopt;
 }
@@ -83,7 +89,7 @@ std::optional<std::string> other_log(const PositionPlace& place, const ledger::A
       "names up to the stored offset are applied nowhere. Nothing was skipped. Find out what was "
       "lost, then state the position: {}",
       text_of(place), acquired.stored.last(), epoch, without_policy(refusal->text),
-      set_command(place.partition));
+      set_command(place.invocation, place.partition));
 }
 
 }  // namespace pawl::engine

@@ -7,6 +7,7 @@
 
 #include "kafka/client.hpp"
 #include "ledger/types.hpp"
+#include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
@@ -25,10 +26,12 @@ struct PositionRefusal {
 struct PositionPlace {
   const std::string& group;
   const TopicPartition& partition;
+  const InvocationOptions& invocation;
 };
 
 /// "pawl offsets set ...", which states another position.
-[[nodiscard]] std::string set_command(const TopicPartition& partition,
+[[nodiscard]] std::string set_command(const InvocationOptions& invocation,
+                                      const TopicPartition& partition,
                                       std::string_view to = "OFFSET");
 
 /// The topic was deleted and created again since. Ids are empty where nothing knows them: that is

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "engine/first_positions.hpp"
 #include "kafka/answers.hpp"
 #include "ledger/register_view.hpp"
@@ -48,7 +50,7 @@ std::optional<std::string> Positions::refuse_beside(postgres::Session& session,
                                                     const std::string& topic_id) const {
   const auto& options = context_.options;
   return engine::refuse_beside(
-      options.kafka, topic,
+      options, topic,
       ledger::other_consumers(session, options.postgres.schema,
                               {options.kafka.cluster, options.kafka.group,
                                context_.registration.kafka_cluster_id, topic, topic_id}));
@@ -111,15 +113,16 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
         "postgres.url, restore the database, or state the position yourself: {}",
         context_.options.kafka.group, where.topic, where.partition,
         ledger::Position::before(committed->next).last(), committed->database_id,
-        context_.registration.database_id, set_command(where));
+        context_.registration.database_id, set_command(context_.options.invocation, where));
   }
   if (auto lost = lost_registration(session))
     return lost;
   if (context_.options.kafka.start == Start::kHalt) {
     return fmt::format(
         "topic {} is new to this consumer and kafka.start = \"halt\": state where to begin, for "
-        "example: pawl offsets set --config FILE --topic {} --all --to earliest",
-        partition.topic, partition.topic);
+        "example: {} --topic {} --all --to earliest",
+        partition.topic, command_text(context_.options.invocation, "offsets set"),
+        shell_word(partition.topic));
   }
   if (auto refused = refuse_beside(session, partition.topic, topic.id))
     return refused;
@@ -151,7 +154,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
                       "resolved with {} partitions: somebody deleted it. Restore it, or "
                       "state the position: {}",
                       context_.options.kafka.group, partition.topic, partition.partition,
-                      source->partitions, set_command(partition))};
+                      source->partitions, set_command(context_.options.invocation, partition))};
     }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);
@@ -165,7 +168,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
     return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored};
   }
 
-  const PositionPlace place{context_.options.kafka.group, partition};
+  const PositionPlace place{context_.options.kafka.group, partition, context_.options.invocation};
   const auto refuse = [&](const std::string& reason) {
     return Refused{acquired->epoch, ledger::halt_kind::kPosition, reason, acquired->stored};
   };

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "config/invocation.hpp"
 #include "engine/owner.hpp"
 #include "engine/shutdown_watch.hpp"
 #include "pawl/errors.hpp"
@@ -177,7 +178,8 @@ bool Supervisor::connect() {
         throw postgres::Error::connection_lost(kReadOnlyServer);
       }
       database_reachable_.answered();
-      ledger::require_schema(session, options_.postgres.schema);
+      ledger::require_schema(session, options_.postgres.schema,
+                             command_text(options_.invocation, "migrate up"));
       const auto cluster = client_->cluster_id(kafka::kAnswerTimeout);
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
@@ -208,12 +210,13 @@ bool Supervisor::connect() {
 
 void Supervisor::make_context(ledger::Registration registration) {
   const auto consumer = registration.consumer;
+  auto owner = make_owner();
   context_ = std::unique_ptr<Context>(new Context{
       options_, registry_, router_, observers_, *client_, database_reachable_, kafka_reachable_,
       std::move(registration), ledger::OffsetRegister(options_.postgres.schema, consumer),
       ledger::Suspects(options_.postgres.schema, consumer),
-      frame_context(options_, router_, observers_, consumer),
-      TopicDirectory(*client_, router_.topics()), board_, make_owner()});
+      frame_context(options_, router_, observers_, consumer, owner),
+      TopicDirectory(*client_, router_.topics()), board_, std::move(owner)});
   const std::scoped_lock lock(stop_mutex_);
   lease_keeper_ = context_->frame.lease_keeper;
 }

@@ -221,12 +221,13 @@ std::vector<std::string> key_warnings(const Router& router) {
     const auto entity = message::entity_in_key(*binding->key_template);
     if (!entity)
       continue;
-    warnings.push_back(
-        fmt::format("{}: its key {} looks like the id of a thing, not of an event ({}): if "
-                    "several events are about the same one, all but the first are taken for "
-                    "duplicates or conflicts. Use an id that the producer gives each event, or add "
-                    "one to the key",
-                    handler_text(binding->label), binding->key_template->text(), *entity));
+    const auto& key = binding->key_template->text();
+    warnings.push_back(fmt::format(
+        "{}: its key {} looks like the id of a thing, not of an event{}: if "
+        "several events are about the same one, all but the first are taken for "
+        "duplicates or conflicts. Use an id that the producer gives each event, or add "
+        "one to the key",
+        handler_text(binding->label), key, *entity == key ? "" : fmt::format(" ({})", *entity)));
   }
   return warnings;
 }

@@ -21,6 +21,8 @@ class Bootstrap {
   /// does not add again.
   void name_again(rd_kafka_t* client);
 
+  [[nodiscard]] const std::string& servers() const { return servers_; }
+
  private:
   const std::string servers_;
   std::mutex mutex_;

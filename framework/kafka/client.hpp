@@ -86,6 +86,10 @@ class Client {
   [[nodiscard]] rd_kafka_t* raw() const { return client_; }
   [[nodiscard]] const BufferPlan& plan() const { return plan_; }
 
+  /// Throws unless a broker can be used, as soon as that is known: when each bootstrap server has
+  /// refused the connection or the client, or no one answers in time. For a client whose events
+  /// nobody else takes.
+  void require_usable(std::chrono::milliseconds timeout) const;
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
   /// A topic that Kafka refuses to describe hides no other one. `rights`: ask for may_write as well

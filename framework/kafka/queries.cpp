@@ -6,6 +6,7 @@
 
 #include "kafka/answers.hpp"
 #include "kafka/client.hpp"
+#include "kafka/refusals.hpp"
 
 namespace pawl::kafka {
 namespace {
@@ -74,12 +75,49 @@ bool allows_writing(const rd_kafka_TopicDescription_t* topic) {
 
 }  // namespace
 
+void Client::require_usable(std::chrono::milliseconds timeout) const {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  // So long librdkafka may take to try the second address of a server ("localhost").
+  constexpr milliseconds kLastChance{1000};
+  const QueueHandle events(rd_kafka_queue_get_consumer(client_));
+  Refusals refusals(bootstrap_.servers());
+  auto until = Clock::now() + timeout;
+  bool unlikely = false;
+  // Longer and longer: a broker that is far away needs its time for an answer.
+  for (milliseconds slice{50};; slice *= 2) {
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    const rd_kafka_metadata_t* metadata = nullptr;
+    const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata,
+                                        std::max(to_int(std::min(slice, left)), 1));
+    rd_kafka_metadata_destroy(metadata);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+      return;
+    while (const EventHandle event{rd_kafka_queue_poll(events.get(), 0)}) {
+      if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR)
+        refusals.note(rd_kafka_event_error(event.get()), rd_kafka_event_error_string(event.get()));
+    }
+    const auto verdict = refusals.verdict();
+    if (verdict == Refusals::Verdict::kUnlikely && !unlikely) {
+      unlikely = true;
+      until = std::min(until, Clock::now() + kLastChance);
+    }
+    if (verdict == Refusals::Verdict::kFinal || Clock::now() >= until) {
+      throw KafkaError(
+          code,
+          "no Kafka broker can be used; check kafka.bootstrap_servers and the network" + cause());
+    }
+  }
+}
+
 std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
+  // It is in any answer, and librdkafka (2.14.2) asks for none by itself: where rd_kafka_clusterid
+  // has nothing yet it waits for a refresh that comes after a second.
+  require_broker(timeout);
   char* id = rd_kafka_clusterid(client_, to_int(timeout));
   if (id == nullptr) {
-    throw KafkaError(
-        RD_KAFKA_RESP_ERR__TIMED_OUT,
-        "no Kafka broker answered; check kafka.bootstrap_servers and the network" + cause());
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
+                     "Kafka names no cluster id; pawl needs brokers of 0.10.1 or newer" + cause());
   }
   std::string result(id);
   rd_kafka_mem_free(client_, id);
@@ -93,7 +131,9 @@ void Client::require_broker(std::chrono::milliseconds timeout) const {
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     bootstrap_.name_again(client_);
     throw KafkaError(
-        code, fmt::format("no Kafka broker answered: {}{}", rd_kafka_err2str(code), cause()));
+        code, fmt::format("no Kafka broker answered ({}); check kafka.bootstrap_servers and the "
+                          "network{}",
+                          rd_kafka_err2str(code), cause()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <set>
 
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -97,14 +98,14 @@ std::string state_text(const ledger::LeaseRow& lease) {
 }
 
 /// What is to be done once an operator has said how it was.
-std::string what_next(const ledger::LeaseRow& lease) {
+std::string what_next(const InvocationOptions& invocation, const ledger::LeaseRow& lease) {
   if (lease.dead_letter) {
-    return fmt::format("Its message is a dead letter: pawl dlq replay --config FILE {}",
-                       *lease.dead_letter);
+    return fmt::format("Its message is a dead letter: {} {}",
+                       command_text(invocation, "dlq replay"), *lease.dead_letter);
   }
-  return fmt::format(
-      "If its partition is halted: pawl partitions resume --config FILE --topic {} --partition {}",
-      lease.topic, lease.partition);
+  return fmt::format("If its partition is halted: {} {}",
+                     command_text(invocation, "partitions resume"),
+                     partition_words({lease.topic, lease.partition}));
 }
 
 int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Arguments& arguments) {
@@ -228,7 +229,7 @@ int resolve(const Options& options, const Arguments& arguments) {
       "{}: {}. {}\n", printable(lease.key),
       done ? "done; the message is finished with that as soon as it is tried again"
            : "not done; it is called for as soon as its message is tried again",
-      what_next(lease));
+      what_next(options.invocation, lease));
   return kDone;
 }
 
@@ -242,9 +243,9 @@ int acknowledge(const Options& options, const Arguments& arguments) {
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
   std::cerr << fmt::format(
-      "{} of them are none of this consumer's; pawl leases list --lost has "
-      "those that are there\n",
-      named.size() - static_cast<std::size_t>(forgotten));
+      "{} of them are none of this consumer's; those that are there: {} --lost\n",
+      named.size() - static_cast<std::size_t>(forgotten),
+      command_text(options.invocation, "leases list"));
   return kFailed;
 }
 

@@ -59,7 +59,8 @@ int schema_version(postgres::Session& session, const std::string& schema) {
   return applied_schema(session, schema).version;
 }
 
-void require_schema(postgres::Session& session, const std::string& schema) {
+void require_schema(postgres::Session& session, const std::string& schema,
+                    const std::string& migrate) {
   const char* encoding = PQparameterStatus(session.raw(), "server_encoding");
   if (encoding != nullptr && std::string_view(encoding) != "UTF8") {
     throw FatalError(
@@ -80,8 +81,8 @@ void require_schema(postgres::Session& session, const std::string& schema) {
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
         "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "
-        "run: pawl migrate up --config FILE",
-        version, schema, kOldestSchema, kNewestSchema));
+        "run: {}",
+        version, schema, kOldestSchema, kNewestSchema, migrate));
   }
   if (version > kNewestSchema) {
     throw FatalError(

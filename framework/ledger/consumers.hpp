@@ -24,7 +24,9 @@ int schema_version(postgres::Session& session, const std::string& schema);
 
 /// Throws FatalError that says what to do when the schema is older or newer than this program
 /// serves, or was made by a build from before 0.1.0.
-void require_schema(postgres::Session& session, const std::string& schema);
+/// `migrate`: the command that makes it newer.
+void require_schema(postgres::Session& session, const std::string& schema,
+                    const std::string& migrate);
 
 /// Finds or makes the consumer's row. Throws FatalError when the row names another Kafka cluster:
 /// the offsets stored under this name are not that cluster's.

@@ -10,7 +10,7 @@ constexpr const char* kFindConsumer =
 
 // Whose sessions a role may not see in full have no backend_start for it.
 constexpr const char* kReadRegister = R"sql(
-  SELECT topic, partition, last_processed_offset, owner_epoch, owner, released,
+  SELECT r.topic, r.partition, last_processed_offset, owner_epoch, owner, released,
          state, halt_kind, state_reason,
          to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
@@ -24,7 +24,8 @@ constexpr const char* kReadRegister = R"sql(
          CASE WHEN attempts_offset > last_processed_offset THEN r.attempts ELSE 0 END,
          CASE WHEN attempts_offset > last_processed_offset AND r.attempts > 0
               THEN attempts_offset END,
-         ahead.finished, ahead.up_to, ahead.trying, ahead.attempts
+         ahead.finished, ahead.up_to, ahead.trying, ahead.attempts,
+         s.kafka_offset, s.crashes, s.marked_by IS NOT NULL
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT count(a.outcome) AS finished,
@@ -34,8 +35,11 @@ constexpr const char* kReadRegister = R"sql(
            FROM pawl.messages_ahead a JOIN pawl.partition_fences f USING (fence_id)
           WHERE f.consumer_id = r.consumer_id AND f.topic = r.topic AND f.partition = r.partition
             AND a.kafka_offset > r.last_processed_offset) ahead
-   WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
-   ORDER BY topic, partition
+    LEFT JOIN pawl.suspects s
+      ON (s.consumer_id, s.topic, s.partition) = (r.consumer_id, r.topic, r.partition)
+         AND s.kafka_offset > r.last_processed_offset
+   WHERE r.consumer_id = $1::integer AND ($2 = '' OR r.topic = $2)
+   ORDER BY r.topic, r.partition
 )sql";
 
 constexpr const char* kDatabaseId = "SELECT database_id FROM pawl.database_identity";
@@ -171,6 +175,8 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.attempts_offset = optional_integer(rows, i, 22);
     row.ahead = {integer(rows, i, 23), integer(rows, i, 24), integer(rows, i, 25),
                  integer(rows, i, 26)};
+    if (const auto offset = optional_integer(rows, i, 27))
+      row.suspect = SuspectView{*offset, integer(rows, i, 28), boolean(rows, i, 29)};
     result.push_back(std::move(row));
   }
   return result;

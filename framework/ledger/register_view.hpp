@@ -20,6 +20,13 @@ struct AheadView {
   [[nodiscard]] bool empty() const { return finished == 0 && trying == 0; }
 };
 
+/// A message that was in hand when a process ended without letting go.
+struct SuspectView {
+  std::int64_t offset = -1;
+  std::int64_t crashes = 0;  ///< processes that have ended since while they ran it alone
+  bool runs = false;         ///< it runs now, and nothing else does beside it
+};
+
 /// What an operator may want to know of one partition.
 struct RegisterRow {
   TopicPartition partition;
@@ -44,7 +51,8 @@ struct RegisterRow {
   std::int64_t dead = 0;
   std::int64_t parked = 0;
   AheadView ahead;
-  std::string acquired_at;    ///< RFC 3339, UTC; empty: never
+  std::optional<SuspectView> suspect;  ///< behind the stored offset
+  std::string acquired_at;             ///< RFC 3339, UTC; empty: never
   bool session_gone = false;  ///< the owner did not release it, but its session is not there
 
   /// Messages behind the stored offset since the counters began, however they ended.
@@ -53,6 +61,9 @@ struct RegisterRow {
   }
   [[nodiscard]] bool retrying() const {
     return state == PartitionState::kRunning && attempts > 0 && owned();
+  }
+  [[nodiscard]] bool on_probation() const {
+    return state == PartitionState::kRunning && suspect && owned();
   }
   [[nodiscard]] bool owned() const { return !released && !owner.empty() && !session_gone; }
 };

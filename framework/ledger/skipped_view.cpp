@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kList = R"sql(
   SELECT topic, partition, kafka_offset, reason, length(record_value),
          nullif(timestamp_ms, -1),
-         to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), actor
+         to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), actor, record_key
     FROM pawl.skipped_messages
    WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
      AND ($3::integer IS NULL OR partition = $3::integer)
@@ -38,6 +38,7 @@ std::vector<SkippedMessage> list_skipped(postgres::Session& session, const std::
     message.timestamp = optional_instant(rows, row, 5);
     message.skipped_at = text(rows, row, 6);
     message.actor = text(rows, row, 7);
+    message.record_key = bytes(rows, row, 8);
     result.push_back(std::move(message));
   }
   return result;

@@ -10,11 +10,12 @@
 
 namespace pawl::ledger {
 
-/// A row of pawl.skipped_messages, without key, value and headers.
+/// A row of pawl.skipped_messages, without value and headers.
 struct SkippedMessage {
   TopicPartition partition;
   std::int64_t offset = -1;
   std::string reason;
+  std::optional<std::string> record_key;    ///< nullopt: the message has none, or it is not kept
   std::optional<std::int64_t> value_bytes;  ///< nullopt: null, or not kept
   std::optional<Timestamp> timestamp;
   std::string skipped_at;  ///< RFC 3339, UTC

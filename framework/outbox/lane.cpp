@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "config/invocation.hpp"
 #include "ledger/payload.hpp"
 #include "outbox/session.hpp"
 
@@ -127,12 +128,13 @@ void OutboxLane::warn(const std::string& text) const {
 }
 
 void OutboxLane::tell_refused(const ledger::OutboxRow& row, const std::string& why) const {
+  const auto& invocation = site_.options.invocation;
   const auto detail = fmt::format(
-      "Kafka refuses message {} of topic {}: {}; it and what comes behind it of its key is set "
-      "apart, the others go on. `pawl outbox list --config FILE` shows them; `pawl outbox retry "
-      "--config FILE {}` publishes them once that is corrected, `pawl outbox discard --config FILE "
-      "{} --because TEXT` gives it up",
-      row.id, row.topic, why, row.id, row.id);
+      "Kafka refuses message {2} of topic {4}: {5}; it and what comes behind it of its key is set "
+      "apart, the others go on. `{0}` shows them; `{1} {2}` publishes them once that is "
+      "corrected, `{3} {2} --because TEXT` gives it up",
+      command_text(invocation, "outbox list"), command_text(invocation, "outbox retry"), row.id,
+      command_text(invocation, "outbox discard"), row.topic, why);
   Event event{Step::kOutboxRefused};
   event.topic = row.topic;
   event.detail = detail;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
 #include "config/units.hpp"
 #include "ops/catching_up.hpp"
 
@@ -25,16 +26,20 @@ ledger::LateTold told_after(LateNews news, bool alerts) {
   return alerts ? ledger::LateTold::kAlerted : ledger::LateTold::kLogged;
 }
 
-std::string late_text(const ledger::OutboxLook& look, std::chrono::milliseconds alert_age) {
+std::string late_text(const InvocationOptions& invocation, const ledger::OutboxLook& look,
+                      std::chrono::milliseconds alert_age) {
   const auto waits = look.oldest ? look.at - *look.oldest : std::chrono::milliseconds{0};
   return fmt::format(
-      "the oldest message of the outbox waits for {} (outbox.alert_age = {}){}; `pawl outbox "
-      "status --config FILE` tells more",
+      "the oldest message of the outbox waits for {} (outbox.alert_age = {}){}; `{}` "
+      "tells more",
       ops::span_text(std::chrono::duration_cast<std::chrono::seconds>(waits).count()),
       config::format_duration(alert_age),
-      look.relayed ? ", although a process publishes: its log says why"
-                   : ", and no process publishes: set outbox.relay = \"on\" for a `run`, or start "
-                     "`pawl relay --config FILE`; where one runs, its log says what it lacks");
+      look.relayed
+          ? ", although a process publishes: its log says why"
+          : fmt::format(", and no process publishes: set outbox.relay = \"on\" for a `run`, "
+                        "or start `{}`; where one runs, its log says what it lacks",
+                        command_text(invocation, "relay")),
+      command_text(invocation, "outbox status"));
 }
 
 }  // namespace pawl::engine

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "outbox/store/watch.hpp"
+#include "pawl/options.hpp"
 
 namespace pawl::engine {
 
@@ -17,7 +18,8 @@ enum class LateNews { kNone, kLate, kCaughtUp };
 [[nodiscard]] ledger::LateTold told_after(LateNews news, bool alerts);
 
 /// "the oldest message of the outbox waits for 6m (outbox.alert_age = 5m) ...", and what to do.
-[[nodiscard]] std::string late_text(const ledger::OutboxLook& look,
+[[nodiscard]] std::string late_text(const InvocationOptions& invocation,
+                                    const ledger::OutboxLook& look,
                                     std::chrono::milliseconds alert_age);
 
 }  // namespace pawl::engine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/invocation.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/register_view.hpp"
 #include "outbox/session.hpp"
@@ -134,9 +135,10 @@ bool OutboxRelay::finished() {
   }
   if (Clock::now() < finish_by_.load())
     return false;
-  observers_.emit(warning_event(Warning::kOutbox,
-                                "outbox: messages wait still; the next `run` publishes them, or "
-                                "`pawl relay --config FILE --drain`"));
+  observers_.emit(
+      warning_event(Warning::kOutbox, fmt::format("outbox: messages wait still; the next `run` "
+                                                  "publishes them, or `{} --drain`",
+                                                  command_text(options_.invocation, "relay"))));
   return true;
 }
 
@@ -176,7 +178,8 @@ void OutboxRelay::connect() {
                     site_->database_id));
   }
   if (!site_) {
-    ledger::require_schema(*session, options_.postgres.schema);
+    ledger::require_schema(*session, options_.postgres.schema,
+                           command_text(options_.invocation, "migrate up"));
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
     auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
     if (options_.outbox.transactions)

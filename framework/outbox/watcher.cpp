@@ -90,7 +90,7 @@ bool OutboxWatcher::look() {
   if (news == LateNews::kNone)
     return true;
   Event event{news == LateNews::kLate ? Step::kOutboxLate : Step::kOutboxCaughtUp};
-  const auto text = news == LateNews::kLate ? late_text(*look, bound)
+  const auto text = news == LateNews::kLate ? late_text(options_.invocation, *look, bound)
                                             : std::string(
                                                   "no message of the outbox waits for longer than "
                                                   "outbox.alert_age any more");

@@ -153,7 +153,7 @@ TEST_CASE("check names the migration command when the schema is missing, and sti
   site.url = PostgresServer::shared().create_empty_database("cli");
   const auto outcome = site.run({"check"});
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("pawl migrate up --config FILE") &&
+  CHECK_THAT(outcome.out, ContainsSubstring("pawl migrate up --config /") &&
                               ContainsSubstring("topic " + site.topic));
 }
 

@@ -1,9 +1,11 @@
 #include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include <csignal>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
+#include <sstream>
 
 #include "prelude.hpp"
 #include "site.hpp"
@@ -39,8 +41,54 @@ TEST_CASE("offsets show prints stored, end, lag and state, as a table and as JSO
   CHECK(first.at("state") == "running");
   CHECK(first.at("owner").is_null());
   CHECK(first.at("applied") == 10);
-  CHECK(json.at("partitions")[1].at("stored") == -1);
+  CHECK(json.at("partitions")[1].at("stored").is_null());
   CHECK(json.at("kafka_problem").is_null());
+}
+
+TEST_CASE("offsets show and status say the same of a partition, in the same words") {
+  Site site(3);
+  site.pay_many(0, "e", 10);
+  site.pay(1, "bad", "a", "\"no number\"");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+  site.pay_many(0, "later", 4);
+  REQUIRE(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "2"}).code == 0);
+  const auto bootstrap = site.bootstrap;
+  for (const auto& servers : {bootstrap, std::string("127.0.0.1:9")}) {
+    site.bootstrap = servers;
+    const auto offsets = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
+    const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
+    CHECK(offsets.at("group") == status.at("group"));
+    CHECK(offsets.at("kafka_problem").is_null() == status.at("kafka_problem").is_null());
+    REQUIRE(offsets.at("partitions").size() == 3);
+    REQUIRE(status.at("partitions").size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& one = offsets.at("partitions")[i];
+      const auto& other = status.at("partitions")[i];
+      for (const auto* member :
+           {"topic", "partition", "stored", "end", "lag", "state", "since", "halt_kind", "reason",
+            "message_offset", "failed_attempts", "probation", "owner", "last_owner", "owned_since",
+            "epoch", "updated"}) {
+        CAPTURE(servers, i, member);
+        CHECK(one.at(member) == other.at(member));
+      }
+    }
+    // What one column of the tables says, the other's does.
+    const auto columns = [&](const std::string& screen) {
+      std::vector<std::string> rows;
+      std::istringstream lines(screen);
+      for (std::string line; std::getline(lines, line);) {
+        std::istringstream cells(line);
+        std::string topic, partition, state, stored, end, lag;
+        if (cells >> topic >> partition >> state >> stored >> end >> lag && topic == site.topic &&
+            partition.front() != '[')
+          rows.push_back(fmt::format("{} {} {} {} {}", partition, state, stored, end, lag));
+      }
+      return rows;
+    };
+    const auto rows = columns(site.run({"offsets", "show"}).out);
+    CHECK(rows.size() == 3);
+    CHECK(rows == columns(site.run({"status"}).out));
+  }
 }
 
 TEST_CASE("offsets show tells why a partition is halted, and its owner while one runs") {
@@ -369,6 +417,29 @@ TEST_CASE("offsets reset puts all partitions back to kafka.start") {
             .code == 0);
   CHECK(site.stored(0) == -1);
   CHECK(site.stored(1) == 4);
+}
+
+TEST_CASE("offsets set to what a group committed is refused where it has committed nothing") {
+  Site site(2);
+  site.pay_many(0, "e", 3);
+  const auto set = [&](std::vector<std::string> which) {
+    which.insert(which.begin(), {"offsets", "set", "--topic", site.topic, "--to", "committed"});
+    return site.run(which);
+  };
+  const auto never = set({"--all"});
+  CHECK(never.code == 2);
+  CHECK_THAT(never.err, ContainsSubstring("group " + site.group + " has committed nothing") &&
+                            ContainsSubstring("[0, 1]") &&
+                            ContainsSubstring("pawl offsets set --config /") &&
+                            ContainsSubstring("--topic " + site.topic + " --partition 0 --to"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+  // A drain commits of the partition that has messages.
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  REQUIRE(
+      site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1"}).code ==
+      0);
+  CHECK(set({"--partition", "0"}).code == 0);
+  CHECK(site.stored(0) == 2);
 }
 
 TEST_CASE("offsets set explains what does not exist") {

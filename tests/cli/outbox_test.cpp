@@ -106,7 +106,7 @@ TEST_CASE(
   CHECK_THAT(late.at("detail").get<std::string>(),
              ContainsSubstring("outbox.alert_age = 1s") &&
                  ContainsSubstring("no process publishes") &&
-                 ContainsSubstring("`pawl outbox status --config FILE`"));
+                 ContainsSubstring("`pawl outbox status --config /"));
   // It is stored once it is told.
   site.wait_for_sql("SELECT told FROM pawl.outbox_watch", "alerted");
   const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
@@ -192,8 +192,9 @@ TEST_CASE("a message that Kafka refuses is an alert of its topic, also of a proc
   CHECK_FALSE(alert.contains("partition"));
   const auto detail = alert.at("detail").get<std::string>();
   CHECK_THAT(detail, ContainsSubstring("does not exist in Kafka") &&
-                         ContainsSubstring("`pawl outbox list --config FILE`") &&
-                         ContainsSubstring("`pawl outbox retry --config FILE 1`") &&
+                         ContainsSubstring("`pawl outbox list --config /") &&
+                         ContainsSubstring("`pawl outbox retry --config /") &&
+                         ContainsSubstring(".toml 1` publishes them") &&
                          !ContainsSubstring("account-of-somebody"));
   site.wait_for_sql("SELECT count(*) FROM pawl.outbox_failed", "1");
   CHECK(site.run_relay({"outbox", "status", "--exit-code"}).code == 3);

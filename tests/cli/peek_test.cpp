@@ -59,12 +59,14 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
 
   const auto table = site.run({"skipped", "list"});
   CHECK(table.code == 0);
-  CHECK_THAT(table.out,
-             ContainsSubstring(site.topic) && ContainsSubstring("agreed with the producer"));
+  CHECK_THAT(table.out, ContainsSubstring(site.topic) &&
+                            ContainsSubstring("agreed with the producer") &&
+                            ContainsSubstring("KEY"));
   const auto json = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out);
   REQUIRE(json.size() == 1);
   CHECK(json[0].at("partition") == 1);
   CHECK(json[0].at("offset") == 0);
+  CHECK(json[0].at("key") == "a");
   CHECK(json[0].at("reason") == "agreed with the producer");
   CHECK(json[0].at("actor").is_string());
   CHECK(nlohmann::json::parse(

@@ -20,9 +20,9 @@ TEST_CASE("rights that are missing are told by privilege, of each the first few"
 }
 
 TEST_CASE("the command that gives rights can be pasted as it stands") {
-  CHECK(grants_command("app", "pawl", false, {"db.example", "5432", "payments", "owner"}) ==
+  CHECK(grants_command("pawl", "app", "pawl", false, {"db.example", "5432", "payments", "owner"}) ==
         "pawl migrate grants --role app | psql -h db.example -p 5432 -U owner -d payments");
-  CHECK(grants_command("it's", "my schema", true, {"/run/postgresql", "", "p", ""}) ==
+  CHECK(grants_command("pawl", "it's", "my schema", true, {"/run/postgresql", "", "p", ""}) ==
         R"(pawl migrate grants --relay --role 'it'\''s' --schema 'my schema' | psql -h )"
         "/run/postgresql -d p");
   CHECK(shell_word("") == "''");

@@ -145,7 +145,7 @@ TEST_CASE("run ends with 1 and the command to run when the schema is missing") {
   site.url = PostgresServer::shared().create_empty_database("cli");
   const auto outcome = site.run({"run"});
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.err, ContainsSubstring("pawl migrate up --config FILE"));
+  CHECK_THAT(outcome.err, ContainsSubstring("pawl migrate up --config /"));
 }
 
 TEST_CASE("an outage of PostgreSQL is told once, not once a worker, and so is its end") {

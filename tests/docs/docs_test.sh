@@ -151,6 +151,7 @@ run_blocks "$root/docs/runbook.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
 run_blocks "$root/docs/retention.md"
 run_blocks "$root/docs/responses.md"
+run_blocks "$root/docs/observe.md"
 caught_up() {
     [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
                  WHERE state = 'running'") == '8|1010' ]]

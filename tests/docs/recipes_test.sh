@@ -122,7 +122,7 @@ drain() { # NAME
     said pawl run --drain --config "$1.toml"
 }
 from_the_start() { # NAME TOPIC
-    said pawl offsets set --config "$1.toml" --topic "$2" --all --to earliest --reason "the log is read again"
+    said pawl offsets set --config "$1.toml" --topic "$2" --all --to earliest --because "the log is read again"
     drain "$1"
 }
 # NAME TOPIC QUERY EXPECTED: what is there; and is still there when all messages were sent again and the

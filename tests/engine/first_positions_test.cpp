@@ -10,12 +10,12 @@ namespace {
 const OtherConsumer kFirst{"main", "payments", {{0, 41}, {1, -1}}};
 const OtherConsumer kSecond{"main", "audit", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}};
 
-pawl::KafkaOptions options(Start start, std::vector<std::string> beside = {}) {
-  pawl::KafkaOptions options;
-  options.cluster = "main";
-  options.group = "new";
-  options.start = start;
-  options.start_beside = std::move(beside);
+pawl::Options options(Start start, std::vector<std::string> beside = {}) {
+  pawl::Options options;
+  options.kafka.cluster = "main";
+  options.kafka.group = "new";
+  options.kafka.start = start;
+  options.kafka.start_beside = std::move(beside);
   return options;
 }
 

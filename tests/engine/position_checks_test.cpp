@@ -10,7 +10,8 @@ namespace {
 
 const std::string kGroup = "payments";
 const TopicPartition kPartition{"orders", 3};
-const PositionPlace kPlace{kGroup, kPartition};
+const pawl::InvocationOptions kInvocation{"payments", "/etc/my file.toml"};
+const PositionPlace kPlace{kGroup, kPartition, kInvocation};
 
 Acquired acquired(std::int64_t last, std::string topic_id = "old") {
   Acquired row;
@@ -30,8 +31,9 @@ kafka::LogRange range(std::int64_t start, std::int64_t end) {
 void require_place_and_command(const std::optional<std::string>& reason, const std::string& to) {
   REQUIRE(reason);
   CHECK_THAT(*reason, StartsWith("payments orders [3]: "));
-  CHECK_THAT(*reason,
-             EndsWith("pawl offsets set --config FILE --topic orders --partition 3 --to " + to));
+  CHECK_THAT(*reason, EndsWith("payments offsets set --config '/etc/my file.toml' --topic orders "
+                               "--partition 3 --to " +
+                               to));
 }
 
 }  // namespace
@@ -82,7 +84,9 @@ TEST_CASE("what was applied of a recreated topic is told as far as it is known")
     std::string says;
   };
   for (const auto& [looked_at, says] : std::vector<Row>{
-           {std::nullopt, "before this was seen, if anything, is not known: `pawl audit` looks"},
+           {std::nullopt,
+            "before this was seen, if anything, is not known; this looks: payments audit "
+            "--config "},
            {3, "Offsets 3 to 4 were applied after Kafka last named the old one"},
            {4, "Offsets 4 to 4 were applied after Kafka last named the old one"},
            {5, "Nothing of the new one was applied"},

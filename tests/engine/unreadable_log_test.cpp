@@ -97,8 +97,8 @@ class Log {
     REQUIRE(has(fmt::format("Stored offset is {}", from - 1)));
     REQUIRE(has(fmt::format("offset {} and the rest of its batch", from)));
     REQUIRE(has(damage.said));
-    REQUIRE(has(fmt::format("pawl offsets set --config FILE --topic {} --partition 0 --to",
-                            world.topic())));
+    REQUIRE(has("pawl offsets set --config /"));
+    REQUIRE(has(fmt::format(" --topic {} --partition 0 --to", world.topic())));
   }
   void require_halted_drain() {
     const auto process = world.start({.arguments = {"--drain"}});

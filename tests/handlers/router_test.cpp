@@ -2,7 +2,9 @@
 #include "handlers/router.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
+using Catch::Matchers::ContainsSubstring;
 using pawl::FailurePolicy;
 using pawl::handlers::Router;
 
@@ -44,4 +46,20 @@ TEST_CASE("a handler's own policy stands instead of options.failures as a whole"
   const Router router(options, registry);
   CHECK(router.bindings()[0]->failures == options.failures);
   CHECK(router.bindings()[1]->failures == options.handlers[1].failures);
+}
+
+TEST_CASE("the warning about a key that looks like the id of a thing quotes the key once") {
+  auto options = two_handlers();
+  options.idempotency.key = "{/customer_id}";
+  const pawl::Registry registry;
+  const auto warnings = key_warnings(Router(options, registry));
+  REQUIRE(warnings.size() == 2);
+  const auto& text = warnings.front();
+  const auto first = text.find("{/customer_id}");
+  CHECK(first != std::string::npos);
+  CHECK(text.find("{/customer_id}", first + 1) == std::string::npos);
+  // Of a longer one it says which part.
+  options.idempotency.key = "c-{/customer_id}";
+  CHECK_THAT(key_warnings(Router(options, registry)).front(),
+             ContainsSubstring("c-{/customer_id}") && ContainsSubstring("({/customer_id})"));
 }

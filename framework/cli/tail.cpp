@@ -1,0 +1,203 @@
+// `tail`: what a consumer does, line by line, as it does it.
+#include "cli/tail.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "cli/status_source.hpp"
+#include "cli/stop_signals.hpp"
+#include "cli/tail_messages.hpp"
+#include "config/units.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "ledger/instant.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/error.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kShortestInterval{100};
+constexpr milliseconds kLongestTime{24 * 3600000LL};
+
+struct Arguments {
+  std::string topic;
+  std::optional<std::int32_t> partition;
+  std::string interval = "1s";
+  std::string time;  ///< empty: until Ctrl-C
+  bool once = false;
+  bool messages = false;
+  bool values = false;
+  bool json = false;
+};
+
+milliseconds time_of(const std::string& option, const std::string& text) {
+  const auto time = config::parse_duration(text);
+  if (!time || *time < kShortestInterval || *time > kLongestTime) {
+    throw BadCall(
+        fmt::format("{} {}: not a time between 100ms and 24h; write it as 2s or 1m", option, text));
+  }
+  return *time;
+}
+
+class Tail {
+ public:
+  Tail(const Options& options, const Registry& registry, const Arguments& arguments)
+      : options_(options), arguments_(arguments), source_(options) {
+    if (arguments.messages)
+      messages_.emplace(options, registry, arguments.values);
+  }
+
+  int run() {
+    const auto interval = time_of("--interval", arguments_.interval);
+    const auto end = arguments_.once           ? Clock::now() + interval
+                     : arguments_.time.empty() ? Clock::time_point::max()
+                                               : Clock::now() + time_of("--for", arguments_.time);
+    // Looking changes nothing, so it may end in the middle of a look; not in the middle of a line.
+    const StopSignals signals([this](int) {
+      const std::scoped_lock lock(output_);
+      std::cout.flush();
+      std::_Exit(kDone);
+    });
+    auto before = look();
+    tell(beginning(before));
+    // The first look has no other to be compared with.
+    if (!before.status.postgres_problem.empty() || !before.status.kafka_problem.empty())
+      tell(difference({}, servers_of(before)));
+    while (std::cout && Clock::now() < end) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(interval, end - Clock::now()));
+      auto next = look();
+      auto lines = difference(before, next);
+      add_messages(lines);
+      tell(lines);
+      before = remembered(std::move(before), std::move(next));
+    }
+    // Whoever read the output is gone.
+    return std::cout ? kDone : kFailed;
+  }
+
+ private:
+  static TailLook servers_of(const TailLook& look) {
+    TailLook servers;
+    servers.status.now_ms = look.status.now_ms;
+    servers.status.postgres_problem = look.status.postgres_problem;
+    servers.status.kafka_problem = look.status.kafka_problem;
+    return servers;
+  }
+
+  static std::vector<TailLine> beginning(const TailLook& look) {
+    const auto& status = look.status;
+    TailLine line{ledger::to_string(ledger::Instant(milliseconds(status.now_ms))), "begins",
+                  std::nullopt, fmt::format("{}: {}", status.group, verdict_of(status))};
+    line.details = {{"group", status.group}, {"verdict", verdict_of(status)}};
+    return {line};
+  }
+
+  TailLook look() {
+    TailLook look{source_.look(StatusSource::AwayKafka::kSpare), {}};
+    if (look.status.postgres_problem.empty() && look.status.known)
+      look_at_events(look);
+    keep_only(look, arguments_.topic, arguments_.partition);
+    return look;
+  }
+
+  void look_at_events(TailLook& look) {
+    try {
+      if (!session_)
+        session_ = connect_database(options_);
+      if (!events_) {
+        const auto consumer = ledger::find_consumer(*session_, options_.postgres.schema,
+                                                    options_.kafka.cluster, options_.kafka.group);
+        if (consumer)
+          events_.emplace(options_.postgres.schema, consumer->id);
+      }
+      if (events_)
+        look.events = events_->look(*session_);
+      return;
+    } catch (const FatalError& error) {
+      look.status.postgres_problem = error.what();
+    } catch (const postgres::Error& error) {
+      look.status.postgres_problem = error.what();
+    } catch (const postgres::InDoubt& error) {
+      look.status.postgres_problem = error.what();
+    }
+    session_.reset();
+  }
+
+  void add_messages(std::vector<TailLine>& lines) {
+    if (!messages_)
+      return;
+    std::vector<TailLine> all;
+    for (auto& line : lines) {
+      all.push_back(std::move(line));
+      // The line may move when others are added.
+      const auto advanced = all.back();
+      for (auto& message : messages_->read(advanced))
+        all.push_back(std::move(message));
+    }
+    lines = std::move(all);
+  }
+
+  void tell(const std::vector<TailLine>& lines) {
+    const std::scoped_lock lock(output_);
+    for (const auto& line : lines)
+      std::cout << (arguments_.json ? line_json(line) : line_text(line)) << '\n';
+    std::cout.flush();
+  }
+
+  const Options& options_;
+  const Arguments& arguments_;
+  StatusSource source_;
+  std::unique_ptr<postgres::Session> session_;
+  std::optional<ledger::RecentEvents> events_;
+  std::optional<PassedMessages> messages_;
+  std::mutex output_;
+};
+
+}  // namespace
+
+void add_tail(Command& parser, Commands& commands) {
+  auto* command = parser.add_subcommand(
+      "tail", "Follow what is processed, line by line: offsets, dead letters, halts, owners");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("--partition", arguments->partition, "Only this partition of it")
+      ->not_negative()
+      ->type_name("P");
+  command->add_option("--interval", arguments->interval, "Between two looks")
+      ->type_name("TIME")
+      ->shows_default();
+  auto* time = command->add_option("--for", arguments->time, "End after so long: 10s");
+  time->type_name("TIME");
+  command->add_flag("--once", arguments->once, "Two looks, an interval apart");
+  command->add_flag("--messages", arguments->messages,
+                    "Read from Kafka what was passed, up to 20 records of a partition and look: "
+                    "offset, time, record key, size, handler");
+  command->add_flag("--values", arguments->values, "With --messages: also the values, cut");
+  command->add_flag("--json", arguments->json, "For machines: an object a line");
+  commands.set_action(command, [&commands, config, arguments] {
+    if (arguments->partition && arguments->topic.empty())
+      throw BadCall("--partition: say of which topic: --topic TOPIC");
+    if (arguments->values && !arguments->messages)
+      throw BadCall("--values shows values of messages: give --messages as well");
+    if (arguments->once && !arguments->time.empty())
+      throw BadCall("--once and --for exclude each other; give one of them");
+    // Before librdkafka starts its threads.
+    StopSignals::block();
+    const auto options = config->load();
+    return Tail(options, commands.program().registry, *arguments).run();
+  });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,158 @@
+// `consumers list` and `consumers forget`: who has processed anything into this database, and whose
+// rows hold idempotency keys back although it will not come again.
+#include "retention/consumers_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "config/invocation.hpp"
+#include "console/bad_call.hpp"
+#include "console/config_arguments.hpp"
+#include "console/connections.hpp"
+#include "console/json.hpp"
+#include "console/printable.hpp"
+#include "console/table.hpp"
+#include "ledger/known_consumers.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/error.hpp"
+
+namespace pawl::cli {
+namespace {
+
+struct ForgetArguments {
+  std::string group;
+  std::string cluster;
+  std::string because;
+  bool letters = false;
+};
+
+void print_json(const std::vector<ledger::ConsumerView>& consumers) {
+  auto array = Json::array();
+  for (const auto& consumer : consumers) {
+    array.push_back({{"cluster", consumer.cluster},
+                     {"group", consumer.group},
+                     {"partitions", consumer.partitions},
+                     {"processes", consumer.live},
+                     {"updated", or_null(consumer.updated)},
+                     {"scopes", consumer.scopes},
+                     {"dead_letters", consumer.letters}});
+  }
+  std::cout << indented(array) << '\n';
+}
+
+int list(const Options& options, bool json) {
+  const auto session = connect_database(options);
+  const auto consumers = ledger::known_consumers(*session, options.postgres.schema);
+  if (json) {
+    print_json(consumers);
+    return kDone;
+  }
+  using Align = Table::Align;
+  Table table({{"CLUSTER"},
+               {"GROUP"},
+               {"PARTITIONS", Align::kRight},
+               {"PROCESSES", Align::kRight},
+               {"LAST CHANGE"},
+               {"DEAD LETTERS", Align::kRight},
+               {"SCOPES OF KEYS"}});
+  for (const auto& consumer : consumers) {
+    table.add(
+        {consumer.cluster, consumer.group, std::to_string(consumer.partitions),
+         std::to_string(consumer.live.size()), consumer.updated.empty() ? "-" : consumer.updated,
+         std::to_string(consumer.letters),
+         consumer.scopes.empty() ? "-" : fmt::format("{}", fmt::join(consumer.scopes, ", "))});
+  }
+  std::cout << table.text();
+  return kDone;
+}
+
+const ledger::ConsumerView& find(const std::vector<ledger::ConsumerView>& consumers,
+                                 const std::string& cluster, const std::string& group) {
+  const auto found = std::ranges::find_if(consumers, [&](const auto& consumer) {
+    return consumer.cluster == cluster && consumer.group == group;
+  });
+  if (found != consumers.end())
+    return *found;
+  std::vector<std::string> names;
+  for (const auto& consumer : consumers)
+    names.push_back(consumer.cluster + "/" + consumer.group);
+  throw BadCall(fmt::format(
+      "GROUP {}: this database has no consumer {}/{}; it has {}. Another cluster's is named by "
+      "--cluster",
+      group, cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+int forget(const Options& options, const ForgetArguments& arguments) {
+  const auto cluster = arguments.cluster.empty() ? options.kafka.cluster : arguments.cluster;
+  const auto session = connect_database(options);
+  const auto consumers = ledger::known_consumers(*session, options.postgres.schema);
+  const auto& consumer = find(consumers, cluster, arguments.group);
+  const auto name = printable(cluster + "/" + arguments.group);
+  const auto forgotten = [&] {
+    try {
+      return ledger::forget_consumer(*session, options.postgres.schema, consumer.id,
+                                     arguments.because, arguments.letters);
+    } catch (const postgres::InDoubt& error) {
+      throw FatalError(fmt::format("{}: {}; whether it was stored is unknown: look with: {}", name,
+                                   error.what(),
+                                   command_text(options.invocation, "consumers list")));
+    } catch (const postgres::Error& error) {
+      if (error.sqlstate() != "42501")
+        throw;
+      throw FatalError(fmt::format(
+          "{}: {}; nothing was changed. A consumer's own role may not remove another's rows: do it "
+          "as the owner of schema {}, with --set postgres.url=...",
+          name, error.what(), options.postgres.schema));
+    }
+  }();
+  if (!forgotten.live.empty()) {
+    throw FatalError(
+        fmt::format("{}: its processes live ({}); nothing was changed. Stop them first", name,
+                    printable(forgotten.live)));
+  }
+  std::cout << fmt::format("{} is forgotten: {} partition{} of the register, {} share{} in scopes",
+                           name, forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
+                           forgotten.scopes, forgotten.scopes == 1 ? "" : "s");
+  if (arguments.letters) {
+    std::cout << fmt::format(", {} dead letters, {} records of skipped messages", forgotten.letters,
+                             forgotten.skipped);
+  } else if (consumer.letters > 0) {
+    std::cout << fmt::format("; {} dead letters that wait for somebody stay", consumer.letters);
+  }
+  std::cout << ".\nShould it come again it halts until `offsets set` says where it begins.\n";
+  return kDone;
+}
+
+}  // namespace
+
+void add_consumers(Command& parser, Commands& commands) {
+  auto* consumers = parser.add_subcommand("consumers", "Who processes into this database");
+  auto* list_command =
+      consumers->add_subcommand("list", "All of them: partitions, processes, scopes of keys");
+  const auto list_config = add_config_arguments(*list_command);
+  const auto json = std::make_shared<bool>(false);
+  list_command->add_flag("--json", *json, "For machines");
+  commands.set_action(list_command,
+                      [list_config, json] { return list(list_config->load(), *json); });
+
+  auto* command = consumers->add_subcommand(
+      "forget", "Remove the rows of one that is gone for good, so that it holds back no keys");
+  const auto config = add_config_arguments(*command);
+  const auto arguments = std::make_shared<ForgetArguments>();
+  command->add_option("GROUP", arguments->group, "Its kafka.group")->required();
+  command
+      ->add_option("--cluster", arguments->cluster,
+                   "Its kafka.cluster, where that is not the configuration's")
+      ->type_name("NAME");
+  command->add_option("--because", arguments->because, "Why; kept in the history")
+      ->required()
+      ->type_name("TEXT");
+  command->add_flag("--dead-letters", arguments->letters,
+                    "Its dead letters and skipped messages as well");
+  commands.set_action(command, [config, arguments] { return forget(config->load(), *arguments); });
+}
+
+}  // namespace pawl::cli

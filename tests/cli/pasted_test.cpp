@@ -1,0 +1,71 @@
+// What texts say is to be done can be pasted into a shell as it stands.
+#include <csignal>
+#include <cstdlib>
+
+#include "config/invocation.hpp"
+#include "prelude.hpp"
+#include "site.hpp"
+
+namespace {
+
+/// Of a text: what stands between two others.
+std::string between(const std::string& text, const std::string& before, const std::string& behind) {
+  const auto from = text.find(before);
+  REQUIRE(from != std::string::npos);
+  const auto begin = from + before.size();
+  const auto end = text.find(behind, begin);
+  REQUIRE(end != std::string::npos);
+  return text.substr(begin, end - begin);
+}
+
+int run_in_shell(const std::string& command) {
+  const std::filesystem::path program = PAWL_PAYMENTS;
+  ChildProcess shell("/bin/sh", {"-c", command},
+                     {.environment = {{"PATH", program.parent_path().string() + ":" +
+                                                   std::string(std::getenv("PATH"))}}});
+  return shell.wait(kDeadline).code.value_or(-1);
+}
+
+}  // namespace
+
+TEST_CASE("the commands of a halt name the program and its configuration, and a shell runs them") {
+  Site site;
+  const TempDir folder("pasted");
+  const auto config = folder.path() / "it's my file.toml";
+  write_file(config, read_file(site.config()));
+  site.pay(0, "good", "a", "1");
+  site.pay(0, "bad", "a", "\"no number\"");
+  site.pay(0, "behind", "a", "1");
+  ChildProcess payments(PAWL_PAYMENTS,
+                        {"run", "--config", config.string(), "--set", "failures.max_attempts=2",
+                         "--set", "failures.retry_initial=10ms"},
+                        {.output = folder.path() / "log"});
+  site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
+  const auto reason = site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets");
+  INFO(reason);
+  SECTION("resume, which tries the message once more") {
+    const auto before = site.sql("SELECT max(history_id) FROM pawl.offset_history");
+    CHECK(run_in_shell(between(reason, "then: ", "; or leave")) == 0);
+    site.wait_for_sql(
+        "SELECT string_agg(action, ' ' ORDER BY history_id) FROM pawl.offset_history "
+        "WHERE history_id > " +
+            before,
+        "resume halt");
+  }
+  SECTION("skip") {
+    const auto command = reason.substr(reason.find("leave the message out: ") + 23);
+    CHECK(run_in_shell(command) == 0);
+    site.wait_for_stored(0, 2);
+  }
+  payments.kill(SIGTERM);
+  CHECK(payments.wait(kDeadline).success());
+}
+
+TEST_CASE("a command that is to be pasted quotes what a shell would take apart") {
+  const pawl::InvocationOptions known{"my program", "/etc/pawl/it's my file.toml"};
+  CHECK(pawl::command_text(known, "offsets set") ==
+        R"('my program' offsets set --config '/etc/pawl/it'\''s my file.toml')");
+  CHECK(pawl::command_text({}, "check") == "pawl check --config FILE");
+  CHECK(pawl::partition_words({"orders", 3}) == "--topic orders --partition 3");
+  CHECK(pawl::partition_words({"a b", 3}) == "--topic 'a b' --partition 3");
+}

@@ -1,0 +1,231 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/tail.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::cli;
+using pawl::ledger::PartitionState;
+using pawl::ledger::RecentEvent;
+
+namespace {
+
+StatusPartition owned(int number, std::int64_t last) {
+  StatusPartition partition;
+  partition.partition = {"payments", number};
+  auto& row = partition.row.emplace();
+  row.partition = partition.partition;
+  row.stored = ledger::Position::behind(last);
+  row.base_offset = -1;
+  row.applied = last + 1;
+  row.owner = "host:1:ab";
+  row.released = false;
+  return partition;
+}
+
+TailLook look(std::vector<StatusPartition> partitions, std::vector<RecentEvent> events = {}) {
+  TailLook look;
+  look.status.now_ms = 1'800'000'000'000;  // 2027-01-15T08:00:00Z
+  look.status.partitions = std::move(partitions);
+  look.events = std::move(events);
+  return look;
+}
+
+RecentEvent event(RecentEvent::Kind kind, std::string what, std::int64_t offset) {
+  RecentEvent event;
+  event.kind = kind;
+  event.id = 100 + offset;
+  event.partition = {"payments", 0};
+  event.offset = offset;
+  event.what = std::move(what);
+  event.reason = "because";
+  event.actor = "somebody";
+  return event;
+}
+
+std::vector<std::string> told(const TailLook& before, const TailLook& next) {
+  std::vector<std::string> texts;
+  for (const auto& line : difference(before, next))
+    texts.push_back(line.event + ": " + line.text);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("tail tells each thing that differs between two looks at a partition") {
+  struct Row {
+    const char* what;
+    std::function<void(StatusPartition& was, StatusPartition& is)> change;
+    std::vector<std::string> told;
+  };
+  const std::vector<Row> rows{
+      {"nothing", [](auto&, auto&) {}, {}},
+      {"an advance",
+       [](auto&, auto& is) {
+         is.row->stored = ledger::Position::behind(19);
+         is.row->applied = 20;
+         is.rate = 5.4;
+         is.end = 25;
+       },
+       {"advanced: offset 9 to 19: 10 messages, 5/s, lag 5"}},
+      {"an advance of which little is known, with duplicates",
+       [](auto&, auto& is) {
+         is.row->stored = ledger::Position::behind(11);
+         is.row->applied = 11;
+         is.row->duplicates = 1;
+       },
+       {"advanced: offset 9 to 11: 2 messages, lag unknown, 1 of them duplicates"}},
+      {"the first message",
+       [](auto& was, auto& is) {
+         was = owned(0, -1);
+         is = owned(0, 0);
+         is.end = 1;
+       },
+       {"advanced: up to offset 0: 1 message, lag 0"}},
+      {"a position that was set by hand",
+       [](auto&, auto& is) {
+         is.row->stored = ledger::Position::behind(50);
+         is.row->base_offset = 50;
+       },
+       {}},
+      {"a position that was set back", [](auto&, auto& is) { is = owned(0, 3); }, {}},
+      {"another owner",
+       [](auto&, auto& is) { is.row->owner = "host:2:cd"; },
+       {"acquired: acquired by host:2:cd from host:1:ab"}},
+      {"an owner that let go",
+       [](auto&, auto& is) { is.row->released = true; },
+       {"unowned: released by host:1:ab"}},
+      {"an owner that is gone",
+       [](auto&, auto& is) { is.row->session_gone = true; },
+       {"unowned: its owner host:1:ab is gone"}},
+      {"a first owner",
+       [](auto& was, auto&) { was.row->released = true; },
+       {"acquired: acquired by host:1:ab"}},
+      {"a halt",
+       [](auto&, auto& is) {
+         is.row->state = PartitionState::kHalted;
+         is.row->reason = "it broke";
+       },
+       {"halted: HALTED: it broke"}},
+      {"a halt for another reason",
+       [](auto& was, auto& is) {
+         was.row->state = is.row->state = PartitionState::kHalted;
+         was.row->reason = "it broke";
+         is.row->reason = "it broke again";
+       },
+       {"halted: HALTED: it broke again"}},
+      {"a halt that goes on",
+       [](auto& was, auto& is) {
+         was.row->state = is.row->state = PartitionState::kHalted;
+         was.row->reason = is.row->reason = "it broke";
+       },
+       {}},
+      {"the end of a halt",
+       [](auto& was, auto&) { was.row->state = PartitionState::kHalted; },
+       {"resumed: goes on: the halt is over"}},
+      {"attempts",
+       [](auto&, auto& is) {
+         is.row->attempts = 1;
+         is.row->attempts_offset = 10;
+       },
+       {"retrying: offset 10 is tried again: 1 failed attempt"}},
+      {"attempts that go on as they were",
+       [](auto& was, auto& is) {
+         was.row->attempts = is.row->attempts = 1;
+         was.row->attempts_offset = is.row->attempts_offset = 10;
+       },
+       {}},
+      {"probation",
+       [](auto&, auto& is) { is.row->suspect = {10, 2, true}; },
+       {"probation: offset 10 is on probation: it runs alone, 2 processes have ended at that"}},
+      {"a partition without a row", [](auto&, auto& is) { is.row.reset(); }, {}},
+      {"a partition that is new",
+       [](auto& was, auto&) { was.row.reset(); },
+       {"met: begins at offset 10", "acquired: acquired by host:1:ab"}},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.what);
+    auto was = owned(0, 9);
+    auto is = was;
+    row.change(was, is);
+    CHECK(told(look({was}), look({is})) == row.told);
+  }
+}
+
+TEST_CASE(
+    "tail tells what the database keeps of messages and changes, many of a kind in one line") {
+  using Kind = RecentEvent::Kind;
+  auto letter = event(Kind::kDeadLetter, "dead", 5);
+  letter.reason = "error";
+  letter.handler = "pay";
+  letter.error = "no such account\nand more";
+  auto set = event(Kind::kChange, "offsets set", 3);
+  set.from = 9;
+  const auto before = look({owned(0, 9)});
+  CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
+                                          event(Kind::kSkipped, "skipped", 7), set,
+                                          event(Kind::kChange, "halt", 9)})) ==
+        std::vector<std::string>{
+            "dead-letter: offset 5 is dead letter 105 (error, pay): no such account",
+            "parked: offset 6 is parked, as letter 106", "skipped: offset 7 is skipped: because",
+            "changed: offsets set by somebody, stored offset 9 to 3: because"});
+  std::vector<RecentEvent> many;
+  for (int offset = 0; offset < 21; ++offset)
+    many.push_back(event(Kind::kSkipped, "skipped", offset));
+  CHECK(told(before, look({owned(0, 9)}, many)) ==
+        std::vector<std::string>{"skipped: 21 messages skipped, offsets 0 to 20"});
+  // Who resumes tells it.
+  auto halted = owned(0, 9);
+  halted.row->state = PartitionState::kHalted;
+  auto resume = event(Kind::kChange, "resume", 9);
+  resume.from = 9;
+  resume.reason = "";
+  CHECK(told(look({halted}), look({owned(0, 9)}, {resume})) ==
+        std::vector<std::string>{"changed: resume by somebody"});
+}
+
+TEST_CASE("tail tells once that a server does not answer, and what has happened until it does") {
+  const auto before = look({owned(0, 9)});
+  auto away = look({});
+  away.status.postgres_problem = "refused";
+  CHECK(told(before, away) == std::vector<std::string>{"postgres-lost: PostgreSQL does not answer: "
+                                                       "refused; goes on when it does"});
+  const auto waiting = remembered(before, away);
+  CHECK(told(waiting, away).empty());
+  auto back = look({owned(0, 12)});
+  CHECK(told(remembered(waiting, away), back) ==
+        std::vector<std::string>{"postgres-back: PostgreSQL answers again",
+                                 "advanced: offset 9 to 12: 3 messages, lag unknown"});
+  back.status.kafka_problem = "refused";
+  CHECK(told(before, back).front().starts_with("kafka-lost: "));
+  CHECK(told(back, look({owned(0, 12)})).front().starts_with("kafka-back: "));
+}
+
+TEST_CASE(
+    "a line of tail names time and place, steers no terminal, and is an object for machines") {
+  auto halted = owned(3, 9);
+  halted.row->state = PartitionState::kHalted;
+  halted.row->reason = "a\x1b[31m";
+  const auto lines = difference(look({owned(3, 9)}), look({halted}));
+  REQUIRE(lines.size() == 1);
+  CHECK(line_text(lines[0]) == "2027-01-15T08:00:00Z payments [3] HALTED: a\\x1b[31m");
+  const auto json = nlohmann::json::parse(line_json(lines[0]));
+  CHECK(json.at("time") == "2027-01-15T08:00:00Z");
+  CHECK(json.at("event") == "halted");
+  CHECK(json.at("topic") == "payments");
+  CHECK(json.at("partition") == 3);
+  CHECK(json.at("reason") == "a\x1b[31m");
+}
+
+TEST_CASE("tail keeps to the topic and the partition that are asked for") {
+  using Kind = RecentEvent::Kind;
+  auto other = owned(0, 9);
+  other.partition.topic = "orders";
+  auto both = look({other, owned(0, 9), owned(1, 9)}, {event(Kind::kSkipped, "skipped", 7)});
+  auto topic = both;
+  keep_only(topic, "payments", std::nullopt);
+  CHECK(topic.status.partitions.size() == 2);
+  CHECK(topic.events.size() == 1);
+  keep_only(both, "payments", 1);
+  CHECK(both.status.partitions.size() == 1);
+  CHECK(both.events.empty());
+}

@@ -1,0 +1,125 @@
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "prelude.hpp"
+#include "site.hpp"
+
+namespace {
+
+std::vector<nlohmann::json> lines_of(const std::string& output) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(output);
+  for (std::string line; std::getline(text, line) && !text.eof();)
+    lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::unique_ptr<ChildProcess> start_tail(Site& site, const TempDir& folder,
+                                         std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(),
+                   {"tail", "--interval", "100ms", "--config", site.config().string()});
+  return std::make_unique<ChildProcess>(PAWL_PROGRAM, arguments,
+                                        ChildOptions{.output = folder.path() / "tail"});
+}
+
+}  // namespace
+
+TEST_CASE("tail follows a consumer: owners, messages, a halt, an operator, dead letters") {
+  Site site;
+  const TempDir folder("tail");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto tail = start_tail(site, folder, {"--json", "--messages"});
+  tail->wait_for_output("\"event\":\"begins\"", kDeadline);
+  const auto child = site.start({"--set", "failures.max_attempts=1"});
+  tail->wait_for_output("\"event\":\"acquired\"", kDeadline);
+  site.pay_many(0, "e", 3);
+  site.pay(0, "bad", "a", "\"no number\"");
+  tail->wait_for_output("\"event\":\"halted\"", kDeadline);
+  REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset",
+                    "3", "--because", "agreed"})
+              .code == 0);
+  tail->wait_for_output("\"event\":\"skipped\"", kDeadline);
+  tail->wait_for_output("\"action\":\"skip\"", kDeadline);
+  child->kill(SIGTERM);
+  REQUIRE(child->wait(kDeadline).success());
+  tail->wait_for_output("\"event\":\"unowned\"", kDeadline);
+  const auto other =
+      site.start({"--set", "failures.max_attempts=1", "--set", "failures.on_failure=dead-letter"});
+  site.pay(0, "worse", "a", "\"no number\"");
+  tail->wait_for_output("\"event\":\"dead-letter\"", kDeadline);
+  tail->kill(SIGINT);
+  CHECK(tail->wait(kDeadline).code == 0);
+
+  const auto lines = lines_of(tail->output());
+  std::int64_t messages = 0;
+  std::vector<std::int64_t> offsets;
+  for (const auto& line : lines) {
+    CAPTURE(line.dump());
+    if (line.at("event") == "advanced" && line.at("to") <= 2)
+      messages += line.at("messages").get<std::int64_t>();
+    if (line.at("event") == "message") {
+      offsets.push_back(line.at("offset"));
+      CHECK(line.at("key") == "a");
+      CHECK(line.at("form") == "json");
+      CHECK(line.at("handler").is_string());
+      CHECK_FALSE(line.contains("value"));
+    }
+    if (line.at("event") == "halted") {
+      CHECK_THAT(line.at("reason").get<std::string>(), ContainsSubstring("partitions skip"));
+    }
+    if (line.at("event") == "skipped") {
+      CHECK(line.at("offset") == 3);
+      CHECK(line.at("reason") == "agreed");
+    }
+    if (line.at("event") == "dead-letter") {
+      CHECK(line.at("offset") == 4);
+    }
+  }
+  CHECK(messages == 3);
+  REQUIRE(offsets.size() >= 3);
+  CHECK(std::vector(offsets.begin(), offsets.begin() + 3) == std::vector<std::int64_t>{0, 1, 2});
+}
+
+TEST_CASE("tail --messages reads a few of many and says how many it leaves out; values on demand") {
+  Site site;
+  const TempDir folder("tail");
+  site.pay_many(0, "e", 500);
+  REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "earliest"}).code ==
+          0);
+  const auto tail = start_tail(site, folder, {"--messages", "--values"});
+  tail->wait_for_output("no partition of 1 halted", kDeadline);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  tail->wait_for_output("which are left out", kDeadline);
+  CHECK_THAT(tail->output(), ContainsSubstring(R"({"account": "a", "amount": 1})"));
+  tail->kill(SIGINT);
+  CHECK(tail->wait(kDeadline).code == 0);
+}
+
+TEST_CASE("tail says that PostgreSQL is away, and goes on when it is back") {
+  PostgresServer postgres;
+  Site site(KafkaBroker::shared(), postgres);
+  const TempDir folder("tail");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto tail = start_tail(site, folder, {});
+  tail->wait_for_output("no partition of 1 halted", kDeadline);
+  postgres.stop();
+  tail->wait_for_output("PostgreSQL does not answer", kDeadline);
+  postgres.start();
+  tail->wait_for_output("PostgreSQL answers again", kDeadline);
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  tail->wait_for_output("to 2", kDeadline);
+  CHECK(tail->running());
+}
+
+TEST_CASE("tail --once and --for end by themselves, and what cannot be is refused") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"tail", "--once", "--interval", "100ms"}).code == 0);
+  CHECK(site.run({"tail", "--for", "300ms", "--interval", "100ms"}).code == 0);
+  CHECK(site.run({"tail", "--once", "--for", "1s"}).code == 2);
+  CHECK(site.run({"tail", "--values"}).code == 2);
+  CHECK(site.run({"tail", "--partition", "0"}).code == 2);
+  CHECK(site.run({"tail", "--interval", "soon"}).code == 2);
+}
