@@ -332,6 +332,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                             milliseconds{10}, hours{1}},
      .meaning = "How often operators' commands (pause, resume, offsets set) are looked for."},
 
+    {.section = "postgres",
+     .name = "trace_comment",
+     .field = FlagField{field<&Options::postgres, &PostgresOptions::trace_comment>},
+     .meaning =
+         "A handler's statements end in a comment with the trace of their message, "
+         "`/*traceparent='00-...'*/`, where it has one. They are then parsed and planned for "
+         "each message, not prepared once."},
+
     // [idempotency]
     {.section = "idempotency",
      .name = "key",

@@ -20,7 +20,7 @@ declare -A room_may_include=(
     [handlers]='message postgres'
     [config]='handlers message postgres redis'
     [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis'
-    [ops]='config handlers postgres process'
+    [ops]='config handlers message postgres process'
     [console]='config kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
