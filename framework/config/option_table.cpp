@@ -213,8 +213,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "topic_check_interval",
      .field = DurationField{field<&Options::kafka, &KafkaOptions::topic_check_interval>,
                             milliseconds{100}, hours{1}},
-     .meaning = "How often topics are checked for new partitions and for having been deleted and "
-                "created again."},
+     .meaning = "How often topics are checked for new partitions, for having been deleted and "
+                "created again, and for those that a pattern means."},
 
     {.section = "kafka",
      .name = "commit_interval",
@@ -855,8 +855,11 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "handler",
      .name = "topics",
      .field = TextsField{handler_field<&HandlerOptions::topics>},
-     .values = "names of topics",
-     .meaning = "One handler may serve several. Required.",
+     .values = "names of topics, and patterns",
+     .meaning =
+         "One handler may serve several. What begins with `^` is a pattern: a POSIX extended "
+         "regular expression, for the topics whose names begin so: "
+         "[Topics by pattern](configuration.md#topics-by-pattern). Required.",
      .example = R"(["payments"])"},
 
     {.section = "handler",

@@ -31,6 +31,12 @@ const char* to_string(FirstPositionReason reason) {
   return "unknown";
 }
 
+KafkaOptions first_start(KafkaOptions options, bool came_later) {
+  if (came_later && options.start == Start::kLatest)
+    options.start = Start::kEarliest;
+  return options;
+}
+
 std::vector<FirstPosition> first_positions(const kafka::Client& client, const KafkaOptions& options,
                                            const std::vector<TopicPartition>& partitions,
                                            std::chrono::milliseconds timeout) {

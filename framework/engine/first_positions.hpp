@@ -31,6 +31,11 @@ struct FirstPosition {
   FirstPositionReason reason{};
 };
 
+/// Under which options a topic begins that the consumer has not met. `came_later`: than its
+/// pattern: it begins at the log's start rather than at its end, since nothing that was produced
+/// before somebody looked is to be lost.
+[[nodiscard]] KafkaOptions first_start(KafkaOptions options, bool came_later);
+
 /// Asks Kafka, for all partitions of a topic at once, in their order. Throws kafka::KafkaError when
 /// it does not tell one of them. Of kafka.start = "halt" there is nothing to ask.
 [[nodiscard]] std::vector<FirstPosition> first_positions(

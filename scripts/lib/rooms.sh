@@ -21,10 +21,10 @@ declare -A room_may_include=(
     [config]='handlers message postgres redis'
     [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis'
     [ops]='config handlers message postgres process'
-    [console]='config kafka ledger message postgres'
+    [console]='config handlers kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
-    [retention]='config console engine kafka ledger message postgres retention/store'
+    [retention]='config console engine handlers kafka ledger message postgres retention/store'
     [audit]='audit/store config console engine handlers kafka ledger message postgres'
     [leases]='config console leases/store ledger message postgres'
     [outbox]='config console engine kafka ledger message ops outbox/store postgres'

@@ -107,6 +107,7 @@ for block in response.toml statement.toml batch.toml; do check_handler docs/resp
 
 echo secret >"$work/token"
 check_handler docs/effects.md http.toml
+check_handler docs/configuration.md pattern.toml
 
 # Leases in Redis, with the right that docs/effects.md gives.
 if "$programs/pawl" version | grep -q hiredis; then

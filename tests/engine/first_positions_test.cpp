@@ -1,5 +1,7 @@
 #include "engine/first_positions.hpp"
 
+#include "ledger/topic_patterns.hpp"
+
 #include "prelude.hpp"
 
 using namespace pawl::engine;
@@ -44,4 +46,26 @@ TEST_CASE("what would do again what another consumer did is refused until all of
 TEST_CASE("what begins behind what there is, or nowhere, repeats nothing") {
   CHECK(!refuse_beside(options(Start::kLatest), "t", {kFirst}));
   CHECK(!refuse_beside(options(Start::kHalt), "t", {kFirst}));
+}
+
+TEST_CASE("what came later than its pattern begins at the log's start rather than at its end") {
+  struct Row {
+    Start start;
+    bool later;
+    Start begins;
+  };
+  const std::vector<Row> rows{
+      {Start::kLatest, true, Start::kEarliest},     {Start::kLatest, false, Start::kLatest},
+      {Start::kCommitted, true, Start::kCommitted}, {Start::kEarliest, true, Start::kEarliest},
+      {Start::kTimestamp, true, Start::kTimestamp}, {Start::kHalt, true, Start::kHalt},
+  };
+  for (const auto& row : rows)
+    CHECK(first_start(options(row.start), row.later).start == row.begins);
+
+  const FirstTopics first{{"^a", {"a-1", "a-2"}}, {"^b", {}}};
+  CHECK_FALSE(came_later(first, "^a", "a-1"));
+  CHECK(came_later(first, "^a", "a-3"));
+  CHECK(came_later(first, "^b", "b"));
+  CHECK_FALSE(came_later(first, "named", "named"));
+  CHECK_FALSE(came_later(first, "", "other"));
 }
