@@ -8,6 +8,7 @@
 #include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "engine/message_key.hpp"
+#include "handlers/topic_entries.hpp"
 #include "kafka/answers.hpp"
 #include "kafka/log_reader.hpp"
 
@@ -210,8 +211,14 @@ std::vector<ledger::HandlerScope> Audit::handler_scopes() const {
   std::vector<ledger::HandlerScope> scopes;
   std::string buffer;
   const auto& bindings = context_.router.bindings();
+  std::vector<std::string> stored;
+  for (const auto& row : view_.rows())
+    stored.push_back(row.partition.topic);
+  std::ranges::sort(stored);
+  stored.erase(std::unique(stored.begin(), stored.end()), stored.end());
+  const auto options = handlers::with_topics(options_, stored);
   for (std::size_t i = 0; i < bindings.size(); ++i) {
-    for (const auto& topic : options_.handlers[i].topics) {
+    for (const auto& topic : options.handlers[i].topics) {
       const auto found = context_.pruned.scopes.find(
           scope_name(options_.kafka, bindings[i]->scope, topic, buffer));
       if (found != context_.pruned.scopes.end())

@@ -17,6 +17,7 @@
 #include "console/operator_change.hpp"
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
+#include "ledger/register_view.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -35,9 +36,11 @@ struct Arguments {
   bool json = false;
 };
 
-engine::AuditRequest request_of(const Options& options, const Arguments& arguments) {
+/// `stored`: the consumer's topics that have offsets; those of patterns are among them.
+engine::AuditRequest request_of(const Options& options, const Arguments& arguments,
+                                const std::vector<std::string>& stored) {
   engine::AuditRequest request;
-  request.filter.topics = topics_of(options);
+  request.filter.topics = topics_of(options, stored);
   request.filter.partition = arguments.partition;
   if (!arguments.topic.empty()) {
     const auto& known = request.filter.topics;
@@ -108,10 +111,13 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
 }
 
 int audit(const Options& options, const Registry& registry, const Arguments& arguments) {
-  const auto request = request_of(options, arguments);
   const handlers::Router router(options, registry);
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
+  std::vector<std::string> stored;
+  for (const auto& row : ledger::read_register(*session, options.postgres.schema, consumer.id, ""))
+    stored.push_back(row.partition.topic);
+  const auto request = request_of(options, arguments, stored);
   const auto client = make_client(options);
   require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
 

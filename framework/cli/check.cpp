@@ -22,11 +22,13 @@
 #include "handlers/response_sql.hpp"
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
+#include "handlers/topic_entries.hpp"
 #include "kafka/producer.hpp"
 #include "leases/store/redis_lease_scripts.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
+#include "ledger/topic_patterns.hpp"
 #include "outbox/lane.hpp"
 #include "outbox/task.hpp"
 #include "pawl/errors.hpp"
@@ -112,6 +114,7 @@ class Check {
   bool check_committed(const kafka::Client& client, const std::string& topic,
                        const std::vector<TopicPartition>& partitions);
   bool check_beside(const std::string& topic, const std::string& cluster_id, bool stored);
+  [[nodiscard]] KafkaOptions start_of(const std::string& topic) const;
   void tell_first_positions(const kafka::Client& client,
                             const std::vector<TopicPartition>& partitions);
 
@@ -125,6 +128,7 @@ class Check {
   std::unique_ptr<postgres::Session> session_;
   std::optional<ledger::KnownConsumer> consumer_;
   std::optional<std::vector<ledger::RegisterRow>> rows_;  ///< nullopt: could not be read
+  ledger::FirstTopics first_topics_;
   std::string database_id_;
   std::map<std::string, kafka::TopicDescription> topics_;  ///< those that exist
 };
@@ -210,6 +214,7 @@ void Check::check_database() {
       rows_.emplace();
       if (consumer_) {
         rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
+        first_topics_ = ledger::met_patterns(*session, options_.postgres.schema, consumer_->id);
       }
     }
     check_statements(*session);
@@ -355,7 +360,16 @@ void Check::check_kafka() {
 }
 
 void Check::check_topics(const kafka::Client& client) {
-  const auto topics = topics_of(options_);
+  const auto entries = handlers::topic_entries(options_);
+  const auto [topics, ambiguous] = choose_topics(options_, client);
+  for (const auto& pattern : entries.patterns()) {
+    const auto means = std::ranges::count_if(
+        topics, [&](const auto& topic) { return entries.entry_of(topic) == pattern.text(); });
+    findings_.note(fmt::format("{} means {} topics now; what is created later is followed",
+                               pattern.text(), means));
+  }
+  for (const auto& [topic, patterns] : ambiguous)
+    findings_.wrong(message::ambiguous_topic_text(topic, patterns));
   const auto answers = client.describe_each(topics, kKafkaTimeout);
   for (const auto& topic : topics) {
     if (const auto refused = answers.refused.find(topic); refused != answers.refused.end()) {
@@ -501,7 +515,8 @@ bool Check::check_beside(const std::string& topic, const std::string& cluster_id
       *session_, options_.postgres.schema,
       {options_.kafka.cluster, options_.kafka.group, cluster_id, topic, topics_.at(topic).id});
   if (!stored) {
-    if (const auto refused = engine::refuse_beside(options_, topic, others)) {
+    if (const auto refused =
+            engine::refuse_beside(start_of(topic), options_.invocation, topic, others)) {
       findings_.wrong(*refused);
       return false;
     }
@@ -511,6 +526,11 @@ bool Check::check_beside(const std::string& topic, const std::string& cluster_id
                                topic, engine::describe(other)));
   }
   return true;
+}
+
+KafkaOptions Check::start_of(const std::string& topic) const {
+  const auto entry = handlers::topic_entries(options_).entry_of(topic);
+  return engine::first_start(options_.kafka, ledger::came_later(first_topics_, entry, topic));
 }
 
 void Check::tell_first_positions(const kafka::Client& client,
@@ -525,7 +545,8 @@ void Check::tell_first_positions(const kafka::Client& client,
                     shell_word(partitions.front().topic)));
     return;
   }
-  const auto positions = engine::first_positions(client, options_.kafka, partitions, kKafkaTimeout);
+  const auto positions = engine::first_positions(client, start_of(partitions.front().topic),
+                                                 partitions, kKafkaTimeout);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const auto& [partition, next, reason] = positions[i];
     if (i == kMostPositions) {

@@ -175,21 +175,22 @@ void StatusSource::ask_postgres(Status& status) {
 }
 
 void StatusSource::ask_kafka(Status& status) {
-  const auto topics = topics_of(options_);
   std::set<TopicPartition> stored;
   for (const auto& partition : status.partitions)
     stored.insert(partition.partition);
-  const auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, topics);
+  const auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, true);
   status.kafka_problem = look.problem;
   status.refused_topics = look.refused;
+  for (const auto& [topic, patterns] : look.ambiguous)
+    status.refused_topics[topic] = message::ambiguous_topic_text(topic, patterns);
   if (!look.problem.empty())
     return;
-  for (const auto& topic : topics) {
+  for (const auto& topic : look.handled) {
     if (!look.topics.contains(topic) && !look.refused.contains(topic))
       status.missing_topics.push_back(topic);
   }
   // Those that have no row as well: nobody has met them, or the one who did refused them.
-  for (const auto& topic : topics) {
+  for (const auto& topic : look.handled) {
     const auto found = look.topics.find(topic);
     for (std::int32_t p = 0; found != look.topics.end() && p < found->second; ++p) {
       const TopicPartition name{topic, p};

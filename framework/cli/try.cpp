@@ -26,6 +26,7 @@
 #include "ledger/consumers.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
+#include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/session.hpp"
 
@@ -204,8 +205,10 @@ class Trial {
       postgres::Frame frame(*session_, binding_->frame);
       const ledger::IdempotencyKeys keys(options_.postgres.schema);
       postgres::Request request;
-      keys.name_transaction(request);
+      keys.name_transaction(request, message::trace_setting(message_));
       (void)frame.begin(request);
+      if (options_.postgres.trace_comment)
+        frame.comment(message::trace_comment(message_));
       const auto response = engine::call_handler(
           *session_, [&] { return binding_->handler->apply(frame, message_, json_); });
       engine::require_fits(*binding_, response);

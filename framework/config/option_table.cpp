@@ -213,8 +213,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "topic_check_interval",
      .field = DurationField{field<&Options::kafka, &KafkaOptions::topic_check_interval>,
                             milliseconds{100}, hours{1}},
-     .meaning = "How often topics are checked for new partitions and for having been deleted and "
-                "created again."},
+     .meaning = "How often topics are checked for new partitions, for having been deleted and "
+                "created again, and for those that a pattern means."},
 
     {.section = "kafka",
      .name = "commit_interval",
@@ -331,6 +331,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::postgres, &PostgresOptions::poll_interval>,
                             milliseconds{10}, hours{1}},
      .meaning = "How often operators' commands (pause, resume, offsets set) are looked for."},
+
+    {.section = "postgres",
+     .name = "trace_comment",
+     .field = FlagField{field<&Options::postgres, &PostgresOptions::trace_comment>},
+     .meaning =
+         "A handler's statements end in a comment with the trace of their message, "
+         "`/*traceparent='00-...'*/`, where it has one. They are then parsed and planned for "
+         "each message, not prepared once."},
 
     // [idempotency]
     {.section = "idempotency",
@@ -847,8 +855,11 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "handler",
      .name = "topics",
      .field = TextsField{handler_field<&HandlerOptions::topics>},
-     .values = "names of topics",
-     .meaning = "One handler may serve several. Required.",
+     .values = "names of topics, and patterns",
+     .meaning =
+         "One handler may serve several. What begins with `^` is a pattern: a POSIX extended "
+         "regular expression, for the topics whose names begin so: "
+         "[Topics by pattern](configuration.md#topics-by-pattern). Required.",
      .example = R"(["payments"])"},
 
     {.section = "handler",

@@ -8,6 +8,7 @@
 
 #include "config/validation.hpp"
 #include "handlers/http/request_template.hpp"
+#include "message/topic_entries.hpp"
 
 namespace pawl::config {
 
@@ -46,7 +47,7 @@ bool is_function_name(std::string_view name) {
   return take_identifier(name) && name.empty();
 }
 
-void validate_topics(const HandlerOptions& handler, const std::string& option,
+void validate_topics(const HandlerOptions& handler, const std::string& option, bool manual,
                      Validation& validation) {
   if (handler.topics.empty()) {
     validation.add(option + ".topics", "", "no topic", "list its topics, such as [\"payments\"]");
@@ -55,9 +56,17 @@ void validate_topics(const HandlerOptions& handler, const std::string& option,
   for (std::size_t i = 0; i < handler.topics.size(); ++i) {
     const std::string& topic = handler.topics[i];
     const std::string item = fmt::format("{}.topics[{}]", option, i);
-    if (topic.starts_with('^')) {
-      validation.add(item, in_quotes(topic), "patterns of topics are not supported",
-                     "list each topic by its name");
+    if (message::is_topic_pattern(topic)) {
+      const auto problem = message::problem_of_topic_pattern(topic);
+      if (!problem.what.empty()) {
+        validation.add(item, in_quotes(topic), problem.what, problem.fix);
+      } else if (manual) {
+        validation.add(item, in_quotes(topic), "is a pattern, but kafka.assignment is \"manual\"",
+                       "list each topic by its name, or let the group assign partitions",
+                       "kafka.assignment");
+      } else if (!seen.insert(topic).second) {
+        validation.add(item, in_quotes(topic), "listed twice", "remove one");
+      }
     } else if (validation.topic(item, topic) && !seen.insert(topic).second) {
       validation.add(item, in_quotes(topic), "listed twice", "remove one");
     }
@@ -216,7 +225,8 @@ void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
 
 void validate_handler(const HandlerOptions& handler, const Settings& common,
                       const std::string& option, Validation& validation) {
-  validate_topics(handler, option, validation);
+  const bool manual = common.options.kafka.assignment == Assignment::kManual;
+  validate_topics(handler, option, manual, validation);
   validation.condition(option + ".when", handler.when);
   validate_action(handler, option, validation);
   validate_response(handler, option, validation);

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/invocation.hpp"
 #include "config/redact.hpp"
+#include "handlers/topic_entries.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 
@@ -34,15 +33,15 @@ std::unique_ptr<kafka::Client> make_client(const Options& options) {
   return std::make_unique<kafka::Client>(options.kafka, kafka::LogFunction{});
 }
 
-std::vector<std::string> topics_of(const Options& options) {
-  std::vector<std::string> topics;
-  for (const auto& handler : options.handlers) {
-    for (const auto& topic : handler.topics) {
-      if (std::find(topics.begin(), topics.end(), topic) == topics.end())
-        topics.push_back(topic);
-    }
-  }
-  return topics;
+message::TopicEntries::Chosen choose_topics(const Options& options, const kafka::Client& client) {
+  const auto entries = handlers::topic_entries(options);
+  return entries.choose(entries.has_patterns() ? client.topic_names(kKafkaTimeout)
+                                               : std::vector<std::string>{});
+}
+
+std::vector<std::string> topics_of(const Options& options,
+                                   const std::vector<std::string>& existing) {
+  return handlers::topic_entries(options).choose(existing).topics;
 }
 
 void require_same_cluster(const Options& options, const std::string& known,

@@ -6,6 +6,7 @@
 
 #include "kafka/client.hpp"
 #include "ledger/types.hpp"
+#include "message/topic_entries.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
 
@@ -28,8 +29,12 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options);
 /// come with the answers. Throws kafka::KafkaError.
 std::unique_ptr<kafka::Client> make_client(const Options& options);
 
-/// Of the configured handlers, each once, in their order.
-std::vector<std::string> topics_of(const Options& options);
+/// The configured handlers' topics, each once: those that are named, in their order, and those that
+/// there are for patterns. Asks Kafka only where there are some; throws kafka::KafkaError.
+message::TopicEntries::Chosen choose_topics(const Options& options, const kafka::Client& client);
+/// The same of patterns among `existing`.
+std::vector<std::string> topics_of(const Options& options,
+                                   const std::vector<std::string>& existing);
 
 /// Throws FatalError when the register's rows belong to another Kafka cluster than `found`.
 void require_same_cluster(const Options& options, const std::string& known,

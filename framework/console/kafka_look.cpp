@@ -14,16 +14,21 @@ std::optional<std::int64_t> KafkaLook::end_of(const TopicPartition& partition) c
 }
 
 KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& client,
-                        const std::vector<TopicPartition>& partitions,
-                        const std::vector<std::string>& whole_topics) {
+                        const std::vector<TopicPartition>& partitions, bool handled) {
   KafkaLook look;
-  std::set<std::string> topics(whole_topics.begin(), whole_topics.end());
+  std::set<std::string> topics;
   for (const auto& partition : partitions)
     topics.insert(partition.topic);
   try {
     if (!client)
       client = make_client(options);
     static_cast<void>(client->cluster_id(kKafkaTimeout));
+    if (handled) {
+      auto chosen = choose_topics(options, *client);
+      look.handled = std::move(chosen.topics);
+      look.ambiguous = std::move(chosen.ambiguous);
+      topics.insert(look.handled.begin(), look.handled.end());
+    }
     const auto answers = client->describe_each({topics.begin(), topics.end()}, kKafkaTimeout);
     for (const auto& [topic, description] : answers.described)
       look.topics[topic] = description.partitions;
@@ -36,7 +41,7 @@ KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& 
       if (topic != look.topics.end() && partition.partition < topic->second)
         existing.insert(partition);
     }
-    for (const auto& name : whole_topics) {
+    for (const auto& name : look.handled) {
       const auto topic = look.topics.find(name);
       for (std::int32_t p = 0; topic != look.topics.end() && p < topic->second; ++p)
         existing.insert({name, p});

@@ -18,6 +18,7 @@
 #include "dead_letters/commands.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "message/hexadecimal.hpp"
+#include "message/traceparent.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -165,6 +166,10 @@ Json describe(const DeadLetter& letter) {
   entry["idempotency_key"] = or_null(letter.idempotency_key);
   entry["payload"] = letter.payload;
   entry["value_bytes"] = or_null(letter.value_bytes);
+  entry["traceparent"] = or_null(letter.traceparent);
+  entry["trace_id"] = letter.traceparent.empty()
+                          ? Json(nullptr)
+                          : Json(std::string(message::trace_id(letter.traceparent)));
   entry["resolved_at"] = or_null(letter.resolved_at);
   entry["resolved_by"] = or_null(letter.resolved_by);
   entry["resolution"] = or_null(letter.resolution);

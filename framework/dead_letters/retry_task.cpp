@@ -78,6 +78,7 @@ void RetryTask::emit(Step step, const ledger::DueLetter& due, const std::string&
   event.offset = due.offset;
   event.handler = due.handler;
   event.detail = text;
+  event.traceparent = traceparent_;
   context_.observers.emit(event);
 }
 
@@ -200,13 +201,21 @@ void RetryTask::try_again(const ledger::DueLetter& due) {
   // Also where it stays unknown whether it was taken.
   to_give_back_ = due;
   if (letters_.take(*session_, due, delay_behind(options, due.retries + 1))) {
-    ledger::DeadLetterFilter filter;
-    filter.ids = {due.id};
-    const auto letter = view_.list(*session_, filter, 1, true);
-    if (!letter.empty())
-      end(due, replay().one(letter.front()));
+    if (const auto letter = read(due))
+      end(due, replay().one(*letter));
   }
   to_give_back_.reset();
+}
+
+/// Nullopt: it is resolved.
+std::optional<ledger::DeadLetter> RetryTask::read(const ledger::DueLetter& due) {
+  ledger::DeadLetterFilter filter;
+  filter.ids = {due.id};
+  auto letters = view_.list(*session_, filter, 1, true);
+  traceparent_ = letters.empty() ? "" : letters.front().traceparent;
+  if (letters.empty())
+    return std::nullopt;
+  return std::move(letters.front());
 }
 
 /// Its handler is not in this process' configuration, so what its policy allows is not known here.
@@ -270,6 +279,7 @@ void RetryTask::give_back() {
 }
 
 void RetryTask::give_up(const ledger::DueLetter& due, const std::string& why) {
+  (void)read(due);
   letters_.give_up(*session_, due, ledger::dead_reason::kError, why);
   tell_dead(due, why);
 }

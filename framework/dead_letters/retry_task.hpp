@@ -44,6 +44,7 @@ class RetryTask final : public BackgroundTask {
   bool wanted();
   [[nodiscard]] RunGate::Pass ask_to_run();
   void try_again(const ledger::DueLetter& due);
+  std::optional<ledger::DeadLetter> read(const ledger::DueLetter& due);
   void leave_to_others(const ledger::DueLetter& due);
   void end(const ledger::DueLetter& due, const ReplayResult& result);
   void give_back();
@@ -66,7 +67,8 @@ class RetryTask final : public BackgroundTask {
   std::unique_ptr<Replay> replay_;
   /// Taken, and its try is to be given back once there is a session.
   std::optional<ledger::DueLetter> to_give_back_;
-  bool idle_ = false;  ///< nobody wants anything of it
+  std::string traceparent_;  ///< of the letter in hand
+  bool idle_ = false;        ///< nobody wants anything of it
   Bell bell_;
   std::thread thread_;
 };

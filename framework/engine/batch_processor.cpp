@@ -8,6 +8,7 @@
 #include "engine/handler_call.hpp"
 #include "engine/message_key.hpp"
 #include "message/idempotency_key.hpp"
+#include "message/traceparent.hpp"
 
 namespace pawl::engine {
 
@@ -284,6 +285,7 @@ void BatchProcessor::tell(const Stopwatch& watch) {
     const bool duplicate = entries_[i].fate == Fate::kDuplicate;
     auto event = event_of_entry(duplicate ? Step::kDuplicate : Step::kCommitted, i);
     event.unchecked = entries_[i].fate == Fate::kUnchecked;
+    event.traceparent = message::traceparent_of(messages_[i]);
     if (context_.observers.times()) {
       timing.since_fetched = watch.since(entries_[i].taken_at);
       if (i == last) {

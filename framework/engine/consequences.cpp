@@ -213,8 +213,12 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
   }
   if (!retry_after)
     context_.tried_halts.add(partition.name(), partition.held().stored);
-  if (partition.halted(retry_after))
-    partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset);
+  // What was fetched goes with the halt.
+  const auto traceparent = partition.traceparent_of(halt.message_offset);
+  if (partition.halted(retry_after)) {
+    partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset,
+                   traceparent);
+  }
 }
 
 }  // namespace pawl::engine

@@ -24,6 +24,7 @@
 #include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "ledger/suspects.hpp"
+#include "ledger/topic_patterns.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
@@ -62,6 +63,8 @@ struct Context {
   TriedHalts tried_halts = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};
+  /// What the patterns among the topics meant at first.
+  ledger::FirstTopics first_topics = {};
   /// Made by the supervisor; runs what goes side by side.
   Hands* hands = nullptr;
   /// Null in tests that apply messages by hand.
@@ -75,6 +78,11 @@ struct Context {
     if (router.pipelines(topic))
       most = std::max(most, options.consumer.pipeline);
     return most;
+  }
+
+  /// A pattern means the topic, and it is there only since the consumer met that pattern.
+  [[nodiscard]] bool came_later(const std::string& topic) const {
+    return ledger::came_later(first_topics, std::string(router.entry_of(topic)), topic);
   }
 
   [[nodiscard]] std::string commit_metadata() const {

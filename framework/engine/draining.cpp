@@ -29,7 +29,7 @@ bool Draining::find_goal() {
     return true;
   try {
     std::vector<TopicPartition> all;
-    for (const auto& topic : context_.router.topics()) {
+    for (const auto& topic : context_.directory.followed(kTopicsKnownFor)) {
       const auto found = context_.directory.find(topic, kTopicsKnownFor);
       if (!found)
         return false;

@@ -33,6 +33,12 @@ const char* to_string(FirstPositionReason reason) {
   return "unknown";
 }
 
+KafkaOptions first_start(KafkaOptions options, bool came_later) {
+  if (came_later && options.start == Start::kLatest)
+    options.start = Start::kEarliest;
+  return options;
+}
+
 std::vector<FirstPosition> first_positions(const kafka::Client& client, const KafkaOptions& options,
                                            const std::vector<TopicPartition>& partitions,
                                            std::chrono::milliseconds timeout) {
@@ -76,9 +82,10 @@ std::string describe(const ledger::OtherConsumer& other) {
   return fmt::format("{} ({})", other.name(), fmt::join(parts, ", "));
 }
 
-std::optional<std::string> refuse_beside(const Options& all_options, const std::string& topic,
+std::optional<std::string> refuse_beside(const KafkaOptions& options,
+                                         const InvocationOptions& invocation,
+                                         const std::string& topic,
                                          const std::vector<ledger::OtherConsumer>& others) {
-  const auto& options = all_options.kafka;
   if (options.start == Start::kLatest || options.start == Start::kHalt)
     return std::nullopt;
   std::vector<std::string> described;
@@ -101,7 +108,7 @@ std::optional<std::string> refuse_beside(const Options& all_options, const std::
       "If this one takes over: stop the other and state where it ended, "
       "{5} --topic {6} --partition NUMBER --to OFFSET",
       topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "),
-      command_text(all_options.invocation, "offsets set"), shell_word(topic));
+      command_text(invocation, "offsets set"), shell_word(topic));
 }
 
 }  // namespace pawl::engine

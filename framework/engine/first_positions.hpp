@@ -31,6 +31,11 @@ struct FirstPosition {
   FirstPositionReason reason{};
 };
 
+/// Under which options a topic begins that the consumer has not met. `came_later`: than its
+/// pattern: it begins at the log's start rather than at its end, since nothing that was produced
+/// before somebody looked is to be lost.
+[[nodiscard]] KafkaOptions first_start(KafkaOptions options, bool came_later);
+
 /// Asks Kafka, for all partitions of a topic at once, in their order. Throws kafka::KafkaError when
 /// it does not tell one of them. Of kafka.start = "halt" there is nothing to ask.
 [[nodiscard]] std::vector<FirstPosition> first_positions(
@@ -44,7 +49,7 @@ struct FirstPosition {
 /// would do all of their effects again; nullopt: none do, kafka.start_beside names them, or it
 /// begins behind what there is ("latest") or nowhere ("halt").
 [[nodiscard]] std::optional<std::string> refuse_beside(
-    const Options& options, const std::string& topic,
+    const KafkaOptions& options, const InvocationOptions& invocation, const std::string& topic,
     const std::vector<ledger::OtherConsumer>& others);
 
 }  // namespace pawl::engine

@@ -10,6 +10,7 @@
 #include "engine/retries.hpp"
 #include "engine/set_aside.hpp"
 #include "message/record_digest.hpp"
+#include "message/traceparent.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -350,6 +351,8 @@ void Hand::emit(const Errand& errand, Event event) const {
   event.topic = errand.partition->name.topic;
   event.partition = errand.partition->name.partition;
   event.offset = errand.entry->offset();
+  if (is_of_message(event.step))
+    event.traceparent = message::traceparent_of(view_of(errand));
   context_.observers.emit(event);
 }
 

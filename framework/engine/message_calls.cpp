@@ -13,6 +13,7 @@
 #include "engine/message_processor.hpp"
 #include "engine/unplaced_step.hpp"
 #include "message/idempotency_key.hpp"
+#include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/transaction.hpp"
 
@@ -312,6 +313,11 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (leased.has_record()) {
     subject.handler_begun = true;
+    comment(frame, hand);
+    if (const auto trace = message::trace_setting(hand.message); !trace.empty()) {
+      context_.keys.name_transaction(request_, trace);
+      (void)frame.exec(request_);
+    }
     (void)call_handler(session, [&] {
       leased.record(frame, hand.message, call.response());
       return Response{};

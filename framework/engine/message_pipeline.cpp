@@ -8,6 +8,7 @@
 #include "engine/message_key.hpp"
 #include "message/hexadecimal.hpp"
 #include "message/idempotency_key.hpp"
+#include "message/traceparent.hpp"
 #include "postgres/transaction_statements.hpp"
 
 namespace pawl::engine {
@@ -71,7 +72,10 @@ bool MessagePipeline::study(Entry& entry, ledger::SourceId source) {
                       entry.message.offset()};
   if (entry.binding->may_park(entry.message))
     claim.unless_parked = context_.dead_letters.record_key(entry.message);
+  claim.trace = message::trace_setting(entry.message);
   context_.keys.claim_or_raise(entry.claim, claim);
+  entry.comment = context_.options.postgres.trace_comment ? message::trace_comment(entry.message)
+                                                          : std::string{};
   entry.plan.clear();
   if (!planner->plan(entry.plan, entry.message, json))
     return false;
@@ -135,7 +139,7 @@ void MessagePipeline::send(postgres::Flight& flight, Entry& entry, bool is_last)
   if (!entry.duplicate) {
     flight.add(entry.claim);
     for (auto& step : entry.plan.steps())
-      flight.add(step.request);
+      flight.add(step.request, entry.comment);
   } else if (entry.renews) {
     renewed_.clear();
     renewed_.add_text(entry.key);

@@ -70,6 +70,7 @@ class MessagePipeline {
     bool renews = false;  // a duplicate that is younger than its key
     postgres::Request claim;
     handlers::StatementPlan plan;
+    std::string comment;  ///< behind each statement of the plan
     ledger::Advance advance;
     std::size_t committed_at = 0;  ///< index of its COMMIT among the answers
   };

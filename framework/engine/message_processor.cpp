@@ -9,6 +9,7 @@
 #include "engine/stopwatch.hpp"
 #include "handlers/handler_statement.hpp"
 #include "message/idempotency_key.hpp"
+#include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -48,6 +49,7 @@ void MessageProcessor::emit_end(Step what, const InHand& hand, std::string_view 
                                 bool unchecked) const {
   auto event = event_of_hand(what, hand, detail);
   event.unchecked = unchecked;
+  event.traceparent = message::traceparent_of(hand.message);
   if (context_.observers.times())
     event.timing = &timing_;
   context_.observers.emit(event);
@@ -170,7 +172,14 @@ ledger::Claim MessageProcessor::claim_of(ledger::ScopeId scope, ledger::SourceId
                       source, hand.message.partition(), hand.message.offset()};
   if (parks)
     claim.unless_parked = context_.dead_letters.record_key(hand.message);
+  claim.trace = message::trace_setting(hand.message);
   return claim;
+}
+
+/// Of the handler's statements, where that is wanted.
+void MessageProcessor::comment(postgres::Frame& frame, const InHand& hand) const {
+  if (context_.options.postgres.trace_comment)
+    frame.comment(message::trace_comment(hand.message));
 }
 
 void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId scope,
@@ -210,6 +219,7 @@ bool MessageProcessor::apply_in_one_flight(postgres::Session& session, InHand& h
     const bool parks = hand.step->last.respects_parking() && binding.may_park(hand.message);
     context_.keys.claim_or_raise(request_, claim_of(*scope, hand.step->source, hand, parks));
     frame.begin_later(std::exchange(request_, {}));
+    comment(frame, hand);
     for (auto& step : plan_.steps()) {
       if (step.owned) {
         frame.defer(step.owned, std::move(step.request.parameters), std::nullopt, "");
@@ -277,6 +287,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
 Response MessageProcessor::run_handler(postgres::Session& session, postgres::Frame& frame,
                                        InHand& hand, Subject& subject) {
   subject.handler_begun = true;
+  comment(frame, hand);
   Stopwatch watch(context_.observers.times());
   auto response = call_handler(
       session, [&] { return hand.binding().handler->apply(frame, hand.message, hand.json); });
@@ -289,7 +300,7 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
                                           Subject& subject) {
   postgres::Frame frame(session, hand.binding().frame);
   const bool begun = begin_with_lock(frame, hand);
-  context_.keys.name_transaction(request_);
+  context_.keys.name_transaction(request_, message::trace_setting(hand.message));
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
   emit_step(Step::kClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());

@@ -105,6 +105,7 @@ class MessageProcessor {
   ledger::Outcome process_without_key(postgres::Session& session, InHand& hand, Subject& subject);
   [[nodiscard]] ledger::Claim claim_of(ledger::ScopeId scope, ledger::SourceId source,
                                        const InHand& hand, bool parks) const;
+  void comment(postgres::Frame& frame, const InHand& hand) const;
   void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
                      const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();

@@ -74,8 +74,9 @@ void Monitor::check_topics() {
     looks.push_back(status->before_look());
   context_.directory.refresh();
   context_.kafka_reachable.answered();
-  for (const auto& topic : context_.router.topics())
+  for (const auto& topic : context_.directory.followed().value_or(std::vector<std::string>{}))
     tell_refusal(topic);
+  tell_ambiguous();
   std::vector<TopicPartition> recreated;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& topic = all[i]->partition.topic;
@@ -113,6 +114,21 @@ void Monitor::tell_refusal(const std::string& topic) {
     refused_.insert(topic);
   } else {
     refused_.erase(topic);
+  }
+}
+
+/// Said once of each topic, until only one pattern means it, or it is gone.
+void Monitor::tell_ambiguous() {
+  const auto found = context_.directory.ambiguous();
+  std::erase_if(ambiguous_, [&](const std::string& topic) { return !found.contains(topic); });
+  for (const auto& [topic, patterns] : found) {
+    if (!ambiguous_.insert(topic).second)
+      continue;
+    Event event{Step::kTopicRefused};
+    event.topic = topic;
+    const auto detail = message::ambiguous_topic_text(topic, patterns);
+    event.detail = detail;
+    context_.observers.emit(event);
   }
 }
 

@@ -35,6 +35,7 @@ class Monitor {
   void run();
   void check_topics();
   void tell_refusal(const std::string& topic);
+  void tell_ambiguous();
   void ask_log_ends();
   void check_calls();
   void check_call(const void* whose, const WorkerCall& call,
@@ -47,7 +48,8 @@ class Monitor {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   const Hands& hands_;
   Pulse& pulse_;
-  std::set<std::string> refused_;  ///< topics, as told
+  std::set<std::string> refused_;    ///< topics, as told
+  std::set<std::string> ambiguous_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
   /// The calls whose connection was given up, by when they began: told once each.
   std::map<const void*, Clock::time_point> given_up_;

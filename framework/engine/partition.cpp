@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "message/traceparent.hpp"
+
 namespace pawl::engine {
 namespace {
 
@@ -388,11 +390,25 @@ void Partition::clear() {
   pace_.stop_lingering();
 }
 
+std::string Partition::traceparent_of(std::optional<std::int64_t> offset) const {
+  const auto is_it = [&](const Inbox::Item& item) {
+    return item.is_message() && item.record.offset() == offset;
+  };
+  const auto& window = ahead_.window();
+  if (!inbox_.empty() && is_it(inbox_.front()))
+    return std::string(message::traceparent_of(view(inbox_.front())));
+  if (window.prefix() < window.size() && is_it(window[window.prefix()].item))
+    return std::string(message::traceparent_of(view(window[window.prefix()].item)));
+  return {};
+}
+
 void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
-                     std::optional<std::int64_t> message_offset) const {
+                     std::optional<std::int64_t> message_offset,
+                     std::string_view traceparent) const {
   Event event{step};
   event.detail = detail;
   event.message_offset = message_offset;
+  event.traceparent = traceparent;
   emit(event, offset);
 }
 
@@ -416,6 +432,11 @@ void Partition::emit(Event event, std::int64_t offset) const {
   const auto next = status_->position.load();
   if (end >= 0 && next >= 0)
     event.lag = std::max<std::int64_t>(0, end - next);
+  std::string traceparent;
+  if (is_of_message(event.step)) {
+    traceparent = traceparent_of(offset);
+    event.traceparent = traceparent;
+  }
   context_.observers.emit(event);
 }
 

@@ -143,7 +143,11 @@ class Partition {
   void let_go();
 
   void tell(Step step, std::int64_t offset, std::string_view detail = {},
-            std::optional<std::int64_t> message_offset = std::nullopt) const;
+            std::optional<std::int64_t> message_offset = std::nullopt,
+            std::string_view traceparent = {}) const;
+  /// Of the message at this offset, if it is the first that is not behind; empty: it has none, or
+  /// is another.
+  [[nodiscard]] std::string traceparent_of(std::optional<std::int64_t> offset) const;
   /// One try of the message at `offset`.
   void tell_failed(std::int64_t offset, std::string_view detail,
                    std::string_view failure_class) const;

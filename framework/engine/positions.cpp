@@ -36,11 +36,15 @@ std::vector<TopicPartition> all_partitions(const std::string& topic, std::int32_
 
 }  // namespace
 
+KafkaOptions Positions::start_of(const std::string& topic) const {
+  return first_start(context_.options.kafka, context_.came_later(topic));
+}
+
 std::vector<ledger::Position> Positions::resolve_start(
-    const std::vector<TopicPartition>& partitions) const {
+    const KafkaOptions& options, const std::vector<TopicPartition>& partitions) const {
   std::vector<ledger::Position> starts;
   for (const auto& first :
-       first_positions(context_.kafka, context_.options.kafka, partitions, kafka::kAnswerTimeout))
+       first_positions(context_.kafka, options, partitions, kafka::kAnswerTimeout))
     starts.push_back(ledger::Position::before(first.next));
   return starts;
 }
@@ -50,7 +54,7 @@ std::optional<std::string> Positions::refuse_beside(postgres::Session& session,
                                                     const std::string& topic_id) const {
   const auto& options = context_.options;
   return engine::refuse_beside(
-      options, topic,
+      start_of(topic), options.invocation, topic,
       ledger::other_consumers(session, options.postgres.schema,
                               {options.kafka.cluster, options.kafka.group,
                                context_.registration.kafka_cluster_id, topic, topic_id}));
@@ -128,8 +132,9 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
     return refused;
   ledger::FirstContact contact;
   contact.topic = partition.topic;
-  contact.start_policy = start_name(context_.options.kafka.start);
-  contact.starts = resolve_start(partitions);
+  const auto start = start_of(partition.topic);
+  contact.start_policy = start_name(start.start);
+  contact.starts = resolve_start(start, partitions);
   contact.topic_id = topic.id;
   context_.offsets.first_contact(session, contact);
   return std::nullopt;

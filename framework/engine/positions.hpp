@@ -62,8 +62,9 @@ class Positions {
   /// Throws KafkaError when there is none. `max_age`: as TopicDirectory::find().
   [[nodiscard]] kafka::TopicDescription topic_in_kafka(const std::string& topic,
                                                        std::chrono::milliseconds max_age) const;
+  [[nodiscard]] KafkaOptions start_of(const std::string& topic) const;
   [[nodiscard]] std::vector<ledger::Position> resolve_start(
-      const std::vector<TopicPartition>& partitions) const;
+      const KafkaOptions& options, const std::vector<TopicPartition>& partitions) const;
   [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;
   [[nodiscard]] std::optional<std::string> refuse_beside(postgres::Session& session,
                                                          const std::string& topic,

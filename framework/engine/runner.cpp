@@ -8,6 +8,7 @@
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
 #include "engine/stopwatch.hpp"
+#include "message/traceparent.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -384,6 +385,7 @@ void Runner::tell_landed(std::size_t index, const Timing* timing) const {
   auto event = event_of(applied ? Step::kCommitted : Step::kDuplicate, pipeline_.message(index));
   event.key = pipeline_.key(index);
   event.handler = pipeline_.handler(index);
+  event.traceparent = message::traceparent_of(pipeline_.message(index));
   event.timing = timing;
   context_.observers.emit(event);
 }

@@ -1,6 +1,7 @@
 #include "engine/scope_cache.hpp"
 
 #include "engine/message_key.hpp"
+#include "handlers/topic_entries.hpp"
 
 namespace pawl::engine {
 
@@ -17,8 +18,13 @@ std::optional<ledger::ScopeId> ScopeCache::known(const handlers::Binding& bindin
 
 /// Of a scope and topic that a handler has.
 milliseconds ScopeCache::retention_of(const std::string& scope, std::string_view topic) const {
-  const auto found = retentions_.find({scope, std::string(topic)});
-  return found == retentions_.end() ? options_.retention.keys : found->second;
+  const std::pair place{scope, std::string(topic)};
+  if (const auto found = retentions_.find(place); found != retentions_.end())
+    return found->second;
+  // A pattern means it.
+  const auto meant = key_retentions(handlers::with_topics(options_, {place.second}));
+  const auto found = meant.find(place);
+  return found == meant.end() ? options_.retention.keys : found->second;
 }
 
 ledger::ScopeId ScopeCache::find(postgres::Session& session, const handlers::Binding& binding,

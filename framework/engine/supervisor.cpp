@@ -127,10 +127,38 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) co
 void Supervisor::share_buffer() {
   std::size_t partitions = 0;
   for (const auto& [topic, found] :
-       client_->describe_each(router_.topics(), kafka::kAnswerTimeout).described)
+       client_->describe_each(subscribed_, kafka::kAnswerTimeout).described)
     partitions += static_cast<std::size_t>(found.partitions);
   if (kafka::BufferPlan::of(options_.kafka.buffer, partitions) != client_->plan())
     client_ = new_client(partitions);
+}
+
+/// What there is to consume, and what the patterns meant when this consumer met them.
+ledger::FirstTopics Supervisor::find_topics(postgres::Session& session,
+                                            const ledger::Registration& registration) {
+  const auto& entries = router_.entries();
+  subscribed_ = choose_topics(*client_, entries).topics;
+  if (!entries.has_patterns())
+    return {};
+  std::map<std::string, std::vector<std::string>> meant;
+  for (const auto& pattern : entries.patterns())
+    meant[pattern.text()];
+  for (const auto& topic : subscribed_) {
+    if (const auto entry = std::string(router_.entry_of(topic)); meant.contains(entry))
+      meant[entry].push_back(topic);
+  }
+  return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant);
+}
+
+/// Where patterns mean other topics by now. Who drains goes to the end of what there was.
+void Supervisor::follow_topics() {
+  if (!router_.entries().has_patterns() || revocation_ || draining_)
+    return;
+  auto topics = context_->directory.followed();
+  if (!topics || *topics == subscribed_)
+    return;
+  subscribed_ = *std::move(topics);
+  membership_->subscribe(subscribed_);
 }
 
 void Supervisor::pause_before_retry(milliseconds delay) {
@@ -184,8 +212,9 @@ bool Supervisor::connect() {
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
+      auto first_topics = find_topics(session, registration);
       share_buffer();
-      make_context(std::move(registration));
+      make_context(std::move(registration), std::move(first_topics));
       await("");
       return true;
     } catch (const kafka::KafkaError& error) {
@@ -208,7 +237,7 @@ bool Supervisor::connect() {
   return false;
 }
 
-void Supervisor::make_context(ledger::Registration registration) {
+void Supervisor::make_context(ledger::Registration registration, ledger::FirstTopics first_topics) {
   const auto consumer = registration.consumer;
   auto owner = make_owner();
   context_ = std::unique_ptr<Context>(new Context{
@@ -216,7 +245,8 @@ void Supervisor::make_context(ledger::Registration registration) {
       std::move(registration), ledger::OffsetRegister(options_.postgres.schema, consumer),
       ledger::Suspects(options_.postgres.schema, consumer),
       frame_context(options_, router_, observers_, consumer, owner),
-      TopicDirectory(*client_, router_.topics()), board_, std::move(owner)});
+      TopicDirectory(*client_, router_.entries()), board_, std::move(owner)});
+  context_->first_topics = std::move(first_topics);
   const std::scoped_lock lock(stop_mutex_);
   lease_keeper_ = context_->frame.lease_keeper;
 }
@@ -252,20 +282,23 @@ void Supervisor::loop() {
   if (options_.consumer.drain)
     draining_.emplace(*context_, stop_);
   std::vector<TopicPartition> manual;
-  for (const auto& topic : router_.topics()) {
+  for (const auto& topic : subscribed_) {
     for (const auto partition : options_.kafka.manual_partitions)
       manual.push_back({topic, partition});
   }
   const Pulse::Beating beating(group_pulse_);
-  membership_->start(router_.topics(), manual);
+  membership_->start(subscribed_, manual);
   say_awaited_at_ = Clock::now() + kGroupPatience;
   while (!stop_ && !fatal_) {
     group_pulse_.beat();
     membership_->poll(kPoll);
     finish_revocation();
     serve_requests();
+    follow_topics();
     commit_progress();
     say_what_is_awaited();
+    if (draining_ && subscribed_.empty())
+      return;
     if (draining_ && assigned_once_ && !revocation_ && draining_->is_done(owners_.size()))
       return;
   }
@@ -405,6 +438,12 @@ void Supervisor::say_what_is_awaited() {
   if (assigned_once_ || !say_awaited_at_ || Clock::now() < *say_awaited_at_)
     return;
   say_awaited_at_.reset();
+  if (subscribed_.empty()) {
+    emit(Step::kGroupAwaited,
+         fmt::format("there is no topic for {} yet; each is followed once it is there",
+                     fmt::join(router_.topics(), ", ")));
+    return;
+  }
   const bool classic = options_.kafka.group_protocol == GroupProtocol::kClassic;
   emit(Step::kGroupAwaited,
        fmt::format("waiting for group {}: Kafka has assigned nothing yet. A member that ended "

@@ -63,7 +63,7 @@ class Supervisor final : private kafka::MembershipListener {
   std::function<void()> readable_callback(const TopicPartition& partition) override;
 
   bool connect();
-  void make_context(ledger::Registration registration);
+  void make_context(ledger::Registration registration, ledger::FirstTopics first_topics);
   void start_workers();
   void loop();
   void finish_revocation();
@@ -77,6 +77,9 @@ class Supervisor final : private kafka::MembershipListener {
   RunResult leave(RunResult result);
   [[nodiscard]] std::unique_ptr<kafka::Client> new_client(std::size_t partitions) const;
   void share_buffer();
+  ledger::FirstTopics find_topics(postgres::Session& session,
+                                  const ledger::Registration& registration);
+  void follow_topics();
   void pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;
   void warn(Warning warning, const std::string& detail) const;
@@ -100,6 +103,7 @@ class Supervisor final : private kafka::MembershipListener {
   const std::vector<MakeTask> make_tasks_;
   std::vector<std::unique_ptr<BackgroundTask>> tasks_;
 
+  std::vector<std::string> subscribed_;       // group thread
   std::map<TopicPartition, Worker*> owners_;  // group thread
   std::map<Worker*, std::size_t> load_;       // group thread
   std::shared_ptr<Revocation> revocation_;

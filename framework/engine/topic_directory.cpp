@@ -11,17 +11,23 @@ std::string topic_refused_text(const std::string& topic, const std::string& why)
       topic, why);
 }
 
-TopicDirectory::TopicDirectory(const kafka::Client& client, std::vector<std::string> topics)
-    : client_(client), topics_(std::move(topics)) {}
+message::TopicEntries::Chosen choose_topics(const kafka::Client& client,
+                                            const message::TopicEntries& entries) {
+  return entries.choose(entries.has_patterns() ? client.topic_names(kafka::kAnswerTimeout)
+                                               : std::vector<std::string>{});
+}
+
+TopicDirectory::TopicDirectory(const kafka::Client& client, const message::TopicEntries& entries)
+    : client_(client), entries_(entries) {}
+
+bool TopicDirectory::is_fresh(std::chrono::milliseconds max_age) const {
+  const std::scoped_lock lock(mutex_);
+  return described_at_ && Clock::now() - *described_at_ <= max_age;
+}
 
 std::optional<kafka::TopicDescription> TopicDirectory::find(const std::string& topic,
                                                             std::chrono::milliseconds max_age) {
-  bool fresh = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    fresh = described_at_ && Clock::now() - *described_at_ <= max_age;
-  }
-  if (!fresh)
+  if (!is_fresh(max_age))
     refresh();
   const std::scoped_lock lock(mutex_);
   if (const auto refused = answers_.refused.find(topic); refused != answers_.refused.end())
@@ -41,10 +47,29 @@ std::optional<std::string> TopicDirectory::refusal(const std::string& topic) con
 }
 
 void TopicDirectory::refresh() {
-  auto answers = client_.describe_each(topics_, kafka::kAnswerTimeout);
+  auto chosen = choose_topics(client_, entries_);
+  auto answers = client_.describe_each(chosen.topics, kafka::kAnswerTimeout);
   const std::scoped_lock lock(mutex_);
+  chosen_ = std::move(chosen);
   answers_ = std::move(answers);
   described_at_ = Clock::now();
+}
+
+std::optional<std::vector<std::string>> TopicDirectory::followed() const {
+  const std::scoped_lock lock(mutex_);
+  return described_at_ ? std::optional(chosen_.topics) : std::nullopt;
+}
+
+std::vector<std::string> TopicDirectory::followed(std::chrono::milliseconds max_age) {
+  if (!is_fresh(max_age))
+    refresh();
+  const std::scoped_lock lock(mutex_);
+  return chosen_.topics;
+}
+
+std::map<std::string, std::vector<std::string>> TopicDirectory::ambiguous() const {
+  const std::scoped_lock lock(mutex_);
+  return chosen_.ambiguous;
 }
 
 }  // namespace pawl::engine

@@ -8,17 +8,22 @@
 #include <vector>
 
 #include "kafka/client.hpp"
+#include "message/topic_entries.hpp"
 
 namespace pawl::engine {
 
 /// For people, with what to do. `why`: as Kafka says it.
 [[nodiscard]] std::string topic_refused_text(const std::string& topic, const std::string& why);
 
+/// The topics that there are for these entries. Asks Kafka only where there are patterns.
+[[nodiscard]] message::TopicEntries::Chosen choose_topics(const kafka::Client& client,
+                                                          const message::TopicEntries& entries);
+
 /// What Kafka says about the topics, remembered for a short while, so that acquiring a thousand
 /// partitions does not ask a thousand times. Thread-safe; asks Kafka on the caller's thread.
 class TopicDirectory {
  public:
-  TopicDirectory(const kafka::Client& client, std::vector<std::string> topics);
+  TopicDirectory(const kafka::Client& client, const message::TopicEntries& entries);
 
   /// Nullopt: the topic does not exist. Throws kafka::KafkaError, also when Kafka refuses this one.
   std::optional<kafka::TopicDescription> find(const std::string& topic,
@@ -30,12 +35,23 @@ class TopicDirectory {
   /// Asks again now. Throws kafka::KafkaError.
   void refresh();
 
+  /// The topics that the consumer follows, as of the last answer: those that are named, and those
+  /// that there are for its patterns. Nullopt: there was none yet.
+  [[nodiscard]] std::optional<std::vector<std::string>> followed() const;
+  /// The same as of an answer that is not older.
+  [[nodiscard]] std::vector<std::string> followed(std::chrono::milliseconds max_age);
+  /// Topics that more than one pattern means, with these; nobody follows them.
+  [[nodiscard]] std::map<std::string, std::vector<std::string>> ambiguous() const;
+
  private:
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] bool is_fresh(std::chrono::milliseconds max_age) const;
+
   const kafka::Client& client_;
-  const std::vector<std::string> topics_;
+  const message::TopicEntries& entries_;
   mutable std::mutex mutex_;
+  message::TopicEntries::Chosen chosen_;           // guarded by mutex_
   kafka::TopicAnswers answers_;                    // guarded by mutex_
   std::optional<Clock::time_point> described_at_;  // guarded by mutex_
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "handlers/around.hpp"
 #include "handlers/batch_code_handler.hpp"
@@ -13,6 +14,7 @@
 #include "handlers/leased_code_handler.hpp"
 #include "handlers/sql_handler.hpp"
 #include "handlers/statement_handler.hpp"
+#include "handlers/topic_entries.hpp"
 #include "message/entity_key.hpp"
 #include "pawl/errors.hpp"
 
@@ -148,7 +150,8 @@ void Router::require_own_scopes(const Options& options) const {
   }
 }
 
-Router::Router(const Options& options, const Registry& registry) {
+Router::Router(const Options& options, const Registry& registry)
+    : entries_(topic_entries(options)) {
   for (std::size_t i = 0; i < options.handlers.size(); ++i) {
     const auto& from = options.handlers[i];
     auto binding = std::make_unique<Binding>();
@@ -202,8 +205,21 @@ Router::Router(const Options& options, const Registry& registry) {
   }
 }
 
+std::string_view Router::entry_of(std::string_view topic) const {
+  if (!entries_.has_patterns() || by_topic_.contains(topic))
+    return topic;
+  {
+    const std::shared_lock lock(known_mutex_);
+    if (const auto known = known_.find(topic); known != known_.end())
+      return known->second;
+  }
+  const std::string name(topic);
+  const std::scoped_lock lock(known_mutex_);
+  return known_.try_emplace(name, entries_.entry_of(name)).first->second;
+}
+
 const Binding* Router::route(const Message& message, message::JsonView& json) const {
-  const auto bound = by_topic_.find(message.topic());
+  const auto bound = by_topic_.find(entry_of(message.topic()));
   if (bound == by_topic_.end())
     return nullptr;
   for (const auto* binding : bound->second) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "handlers/leased_handler.hpp"
 #include "message/condition.hpp"
 #include "message/template.hpp"
+#include "message/topic_entries.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/options.hpp"
 #include "postgres/frame.hpp"
@@ -59,14 +61,19 @@ struct Binding {
   }
 };
 
-/// Finds the handler of a message. Immutable; shared by all workers. Refers to the registry, which
+/// Finds the handler of a message. Shared by all workers; immutable but for what it remembers of
+/// topics that patterns mean. Refers to the registry, which
 /// outlives it.
 class Router {
  public:
   /// Throws ConfigErrors for names that no code registered, and for texts that do not parse.
   Router(const Options& options, const Registry& registry);
 
+  /// Names and patterns, each once.
   [[nodiscard]] const std::vector<std::string>& topics() const { return topics_; }
+  [[nodiscard]] const message::TopicEntries& entries() const { return entries_; }
+  /// The entry of the configuration that a topic belongs to: its name, or a pattern; empty: none.
+  [[nodiscard]] std::string_view entry_of(std::string_view topic) const;
 
   /// The first handler of the topic whose condition holds, in the configuration's order; nullptr
   /// when none does. Throws message::MessageError when a condition cannot be evaluated.
@@ -74,13 +81,17 @@ class Router {
 
   /// Whether messages of the topic may travel to the server together: not where code, or an answer
   /// of the server, decides what follows.
-  [[nodiscard]] bool pipelines(std::string_view topic) const { return pipelined_.contains(topic); }
+  [[nodiscard]] bool pipelines(std::string_view topic) const {
+    return pipelined_.contains(entry_of(topic));
+  }
   /// Whether messages of the topic may go in batches.
-  [[nodiscard]] bool batches(std::string_view topic) const { return batched_.contains(topic); }
+  [[nodiscard]] bool batches(std::string_view topic) const {
+    return batched_.contains(entry_of(topic));
+  }
   /// How many messages of a partition may be begun while an earlier one is not finished; 1: they
   /// run one after the other.
   [[nodiscard]] std::uint32_t max_ahead(std::string_view topic) const {
-    const auto found = ahead_.find(topic);
+    const auto found = ahead_.find(entry_of(topic));
     return found == ahead_.end() ? 1 : found->second;
   }
 
@@ -89,7 +100,12 @@ class Router {
  private:
   void require_own_scopes(const Options& options) const;
 
+  const message::TopicEntries entries_;
+  mutable std::shared_mutex known_mutex_;
+  /// By topic; what is in it stays. Guarded by known_mutex_.
+  mutable std::map<std::string, std::string, std::less<>> known_;
   std::vector<std::unique_ptr<Binding>> bindings_;
+  // By the configuration's entries:
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;
   std::set<std::string, std::less<>> batched_;

@@ -92,6 +92,8 @@ class Client {
   void require_usable(std::chrono::milliseconds timeout) const;
   /// KIP-78; throws when no broker answers in time.
   std::string cluster_id(std::chrono::milliseconds timeout) const;
+  /// Of all topics that this user may describe.
+  [[nodiscard]] std::vector<std::string> topic_names(std::chrono::milliseconds timeout) const;
   /// A topic that Kafka refuses to describe hides no other one. `rights`: ask for may_write as well
   /// (KIP-430).
   [[nodiscard]] TopicAnswers describe_each(const std::vector<std::string>& topics,

@@ -103,6 +103,15 @@ void Membership::start(const std::vector<std::string>& topics,
     assign(list.get());
     return;
   }
+  subscribe(topics);
+}
+
+void Membership::subscribe(const std::vector<std::string>& topics) {
+  // Of nothing librdkafka makes no subscription.
+  if (topics.empty()) {
+    rd_kafka_unsubscribe(client_.raw());
+    return;
+  }
   auto list = new_list(static_cast<int>(topics.size()));
   for (const auto& topic : topics) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);

@@ -48,6 +48,10 @@ class Membership {
   /// Joins the group (or, with manual assignment, takes `manual`).
   void start(const std::vector<std::string>& topics, const std::vector<TopicPartition>& manual);
 
+  /// From now on these are the group's topics as far as this process is concerned; what it keeps
+  /// of them goes on meanwhile. Not with manual assignment.
+  void subscribe(const std::vector<std::string>& topics);
+
   /// Serves one event, waiting for it up to `timeout`.
   void poll(std::chrono::milliseconds timeout);
 

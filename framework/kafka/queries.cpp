@@ -137,6 +137,26 @@ void Client::require_broker(std::chrono::milliseconds timeout) const {
   }
 }
 
+std::vector<std::string> Client::topic_names(std::chrono::milliseconds timeout) const {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client_, 1, nullptr, &metadata, to_int(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    bootstrap_.name_again(client_);
+    throw KafkaError(
+        code, fmt::format("no Kafka broker answered: {}{}", rd_kafka_err2str(code), cause()));
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < metadata->topic_cnt; ++i) {
+    const auto& topic = metadata->topics[i];
+    // It is there, and will have a leader.
+    if (topic.err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+        topic.err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
+      names.emplace_back(topic.topic);
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return names;
+}
+
 std::map<std::string, TopicDescription> Client::describe(const std::vector<std::string>& topics,
                                                          std::chrono::milliseconds timeout) const {
   auto answers = describe_each(topics, timeout);

@@ -7,13 +7,15 @@
 namespace pawl::ledger {
 namespace {
 
-// pawl_message.claimed tells pawl.publish for what it publishes, until the transaction ends.
+// pawl_message.claimed tells pawl.publish for what it publishes, pawl_message.trace as part of
+// which trace, until the transaction ends.
 constexpr const char* kClaim = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
   VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
   ON CONFLICT (scope_id, key) DO NOTHING
-  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true)
+  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true),
+            CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) END
 )sql";
 
 // Claims nothing while the record key is parked; its row stays locked until the transaction ends.
@@ -21,18 +23,21 @@ constexpr const char* kClaimUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
   SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint
-   WHERE NOT pawl.is_parked($7::integer, $8, $9::bytea)
+   WHERE NOT pawl.is_parked($8::integer, $9, $10::bytea)
   ON CONFLICT (scope_id, key) DO NOTHING
-  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true)
+  RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true),
+            CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) END
 )sql";
 
 // An update that cannot happen costs nothing where the key is new: no WITH around the INSERT, and
-// no RETURNING. So pawl_message.claimed is set where the response stays NULL.
+// no RETURNING. So pawl_message.claimed and .trace are set where the response stays NULL.
 constexpr const char* kClaimOrRaise = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
   VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
-          CASE WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea END)
+          CASE WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
+               WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
+               THEN ''::bytea END)
   ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
 )sql";
 
@@ -40,12 +45,17 @@ constexpr const char* kClaimOrRaiseUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
   SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
-         CASE WHEN pawl.is_parked($7::integer, $8, $9::bytea) THEN pawl.refuse_claim()
-              WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea END
+         CASE WHEN pawl.is_parked($8::integer, $9, $10::bytea) THEN pawl.refuse_claim()
+              WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
+              WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
+              THEN ''::bytea END
   ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
 )sql";
 
 constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
+
+constexpr const char* kUncheckedTraced =
+    "SELECT pg_current_xact_id(), set_config('pawl_message.trace', $1, true)";
 
 constexpr const char* kLookup = R"sql(
   SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),
@@ -85,6 +95,7 @@ void fill(postgres::Parameters& parameters, const Claim& claim) {
   parameters.add_integer(static_cast<std::int64_t>(claim.source));
   parameters.add_integer(claim.partition);
   parameters.add_integer(claim.offset);
+  parameters.add_text_or_null(claim.trace);
   if (claim.unless_parked)
     add_record_key(parameters, *claim.unless_parked);
 }
@@ -95,6 +106,7 @@ IdempotencyKeys::IdempotencyKeys(const std::string& schema)
     : claim_{"pawl_claim", in_schema(kClaim, schema)},
       claim_unless_parked_{"pawl_claim_unless_parked", in_schema(kClaimUnlessParked, schema)},
       unchecked_{"pawl_unchecked", kUnchecked},
+      unchecked_traced_{"pawl_unchecked_traced", kUncheckedTraced},
       claim_or_raise_{"pawl_claim_or_raise", in_schema(kClaimOrRaise, schema)},
       claim_or_raise_unless_parked_{"pawl_claim_or_raise_unless_parked",
                                     in_schema(kClaimOrRaiseUnlessParked, schema)},
@@ -111,6 +123,14 @@ void IdempotencyKeys::claim(postgres::Request& request, const Claim& claim) cons
 
 void IdempotencyKeys::claim_or_raise(postgres::Request& request, const Claim& claim) const {
   fill(request.to(claim.unless_parked ? claim_or_raise_unless_parked_ : claim_or_raise_), claim);
+}
+
+void IdempotencyKeys::name_transaction(postgres::Request& request, std::string_view trace) const {
+  if (trace.empty()) {
+    request.to(unchecked_);
+  } else {
+    request.to(unchecked_traced_).add_text(trace);
+  }
 }
 
 std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {

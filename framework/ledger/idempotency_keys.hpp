@@ -26,6 +26,8 @@ struct Claim {
   std::int64_t offset = 0;
   /// Claims nothing while this record key is parked.
   std::optional<RecordKey> unless_parked = {};
+  /// For pawl.publish, as message::trace_setting() has it.
+  std::string trace = {};
 };
 
 /// What is stored under a key that was claimed before.
@@ -61,8 +63,9 @@ class IdempotencyKeys {
   /// more follows that must not run then.
   void claim_or_raise(postgres::Request& request, const Claim& claim) const;
 
-  /// Instead of a claim for a message that has no key: only names the transaction.
-  void name_transaction(postgres::Request& request) const { request.to(unchecked_); }
+  /// Instead of a claim for a message that has no key: only names the transaction. `trace`: as
+  /// Claim has it.
+  void name_transaction(postgres::Request& request, std::string_view trace = {}) const;
 
   /// Reads the answer to a claim: the transaction's id, or nullopt for a duplicate.
   [[nodiscard]] static std::optional<std::string> claimed_by(const PGresult* rows);
@@ -88,6 +91,7 @@ class IdempotencyKeys {
   postgres::Statement claim_;
   postgres::Statement claim_unless_parked_;
   postgres::Statement unchecked_;
+  postgres::Statement unchecked_traced_;
   postgres::Statement claim_or_raise_;
   postgres::Statement claim_or_raise_unless_parked_;
   postgres::Statement lookup_;

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "message/traceparent.hpp"
+
 namespace pawl::ops {
 namespace {
 
@@ -21,7 +23,9 @@ std::string as_text(const LogLine& line) {
   }
   const auto lag = line.lag >= 0 && !line.topic.empty() ? fmt::format(", lag {}", line.lag) : "";
   const auto key = line.key.empty() ? "" : fmt::format(", key \"{}\"", line.key);
-  auto text = fmt::format("{}{}{}{}", where, line.text, lag, key);
+  const auto trace =
+      line.traceparent.empty() ? "" : fmt::format(", traceparent {}", line.traceparent);
+  auto text = fmt::format("{}{}{}{}{}", where, line.text, lag, key, trace);
   // A line of the log is one line, whatever a database or a broker answered.
   for (auto& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
@@ -51,6 +55,10 @@ std::string as_json(const std::string& group, const LogLine& line) {
     object["lag"] = line.lag;
   if (!line.key.empty())
     object["key"] = line.key;
+  if (!line.traceparent.empty()) {
+    object["trace_id"] = message::trace_id(line.traceparent);
+    object["traceparent"] = line.traceparent;
+  }
   for (const auto& [name, number] : line.figures)
     object[std::string(name)] = number;
   if (!line.text.empty())

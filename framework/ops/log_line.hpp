@@ -26,7 +26,8 @@ struct LogLine {
   std::optional<std::int64_t> message_offset = std::nullopt;  ///< as Event has it
   std::int64_t lag = -1;
   std::string_view key = {};  ///< only for lines of debug level
-  std::string text = {};      ///< for people
+  std::string_view traceparent = {};
+  std::string text = {};  ///< for people
   /// What the text says in figures, for machines.
   std::vector<std::pair<std::string_view, std::int64_t>> figures = {};
 };

@@ -243,6 +243,7 @@ void LogObserver::line(level_enum level, const Event& event, std::string text) {
   line.of_message = is_of_message(event.step);
   line.message_offset = message_offset(event);
   line.lag = event.lag;
+  line.traceparent = event.traceparent;
   if (event.warning)
     line.code = to_string(*event.warning);
   if (level <= spdlog::level::debug)

@@ -63,22 +63,40 @@ void Flight::send_prepare(const Statement& statement) {
   expected_.push_back({true, statement.name});
 }
 
-void Flight::add(const Statement& statement, Parameters& parameters) {
+void Flight::send_text(const std::string& text, Parameters& parameters) {
   const auto view = parameters.view();
+  check_sent(PQsendQueryParams(raw_, text.c_str(), parameters.count(), nullptr, view.values,
+                               view.lengths, view.formats, 0));
+}
+
+void Flight::add(const Statement& statement, Parameters& parameters) {
   if (session_.pooled() || statement.name.empty()) {
-    check_sent(PQsendQueryParams(raw_, statement.text.c_str(), parameters.count(), nullptr,
-                                 view.values, view.lengths, view.formats, 0));
+    send_text(statement.text, parameters);
   } else {
+    const auto view = parameters.view();
     if (!session_.is_prepared(statement.name) && !prepares(statement.name)) {
       send_prepare(statement);
     }
     check_sent(PQsendQueryPrepared(raw_, statement.name.c_str(), parameters.count(), view.values,
                                    view.lengths, view.formats, 0));
   }
+  sent(statement);
+}
+
+void Flight::sent(const Statement& statement) {
   expected_.push_back({false, {}});
   ++statements_;
   if (statement.publishes)
     session_.note_published();
+}
+
+void Flight::add(Request& request, std::string_view comment) {
+  if (comment.empty())
+    return add(request);
+  const auto& statement = *request.statement;
+  // On a line of its own: the text may end in a comment that goes to the end of its line.
+  send_text(fmt::format("{}\n{}", statement.text, comment), request.parameters);
+  sent(statement);
 }
 
 void Flight::add(const Statement& statement) {

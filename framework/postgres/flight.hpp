@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "postgres/error.hpp"
@@ -42,6 +43,9 @@ class Flight {
   void add(Request& request) { add(*request.statement, request.parameters); }
   void add(const Statement& statement, Parameters& parameters);
   void add(const Statement& statement);
+  /// With a comment behind the statement's text, which is not prepared then: no two texts are
+  /// alike. Empty: as it is.
+  void add(Request& request, std::string_view comment);
 
   /// So many statements are queued.
   [[nodiscard]] std::size_t size() const { return statements_; }
@@ -69,6 +73,8 @@ class Flight {
   [[nodiscard]] bool prepares(const std::string& name) const;
   void read_answers(Answers& answers);
   void send_prepare(const Statement& statement);
+  void send_text(const std::string& text, Parameters& parameters);
+  void sent(const Statement& statement);
   void check_sent(int ok);
   Result next_result();
   void wait_for_answer();

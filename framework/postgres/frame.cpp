@@ -123,6 +123,10 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   return {error.sqlstate(), fmt::format("{}: {}", deferred.label, text), error.detail()};
 }
 
+void Frame::add_deferred(Flight& flight, Deferred& deferred) const {
+  flight.add(deferred.request, deferred.own ? std::string_view{} : comment_);
+}
+
 void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   if (!deferred.expect_rows)
     return;
@@ -140,7 +144,7 @@ void Frame::flush() {
   deferred_.clear();
   Flight flight(session_, Cargo::kHandler);
   for (auto& deferred : statements)
-    flight.add(deferred.request);
+    add_deferred(flight, deferred);
   const auto answers = flight.run_each();
   if (answers.failure)
     throw explained(*answers.failure, statements[answers.failed_at]);
@@ -199,7 +203,7 @@ void Frame::do_commit() {
     }
     const auto begun = flight.size();
     for (auto& deferred : deferred_)
-      flight.add(deferred.request);
+      add_deferred(flight, deferred);
     flight.add(*last_);
     if (hooks_->before_commit) {
       flight.push();

@@ -78,6 +78,9 @@ class Frame final : public pqxx::dbtransaction {
   /// Queues a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 
+  /// What stands behind each statement of the handler's that is deferred (Flight::add).
+  void comment(std::string comment) { comment_ = std::move(comment); }
+
   /// Sends the deferred statements and checks their row counts: throws Error, UnexpectedRows.
   void flush();
 
@@ -103,6 +106,7 @@ class Frame final : public pqxx::dbtransaction {
   void do_abort() override;
   [[nodiscard]] static Error explained(const Error& error, const Deferred& deferred);
   [[nodiscard]] Error blame(const Error& error, std::size_t failed_at) const;
+  void add_deferred(Flight& flight, Deferred& deferred) const;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
   void add_begin(Flight& flight) const;
   [[nodiscard]] bool can_start_next() const;
@@ -111,6 +115,7 @@ class Frame final : public pqxx::dbtransaction {
   FrameSettings settings_;
   std::optional<Request> first_;  ///< of begin_later()
   std::vector<Deferred> deferred_;
+  std::string comment_;
   Request* last_ = nullptr;
   const FinishHooks* hooks_ = nullptr;
   std::optional<NextStart> next_;

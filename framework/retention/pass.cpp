@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/context.hpp"
+#include "handlers/topic_entries.hpp"
+#include "ledger/register_view.hpp"
 #include "pawl/errors.hpp"
 #include "retention/scope_retention.hpp"
 
@@ -67,6 +70,7 @@ RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer
                              const kafka::Client& kafka, std::string holder, Pause pause,
                              std::optional<milliseconds> older_than)
     : options_(options),
+      consumer_(consumer),
       kafka_(kafka),
       retention_(options.postgres.schema, consumer),
       records_{{options.retention.dead_letters, &RetentionReport::letters,
@@ -103,8 +107,19 @@ RetentionReport RetentionPass::run(postgres::Session& session, PassMode mode) {
   return report;
 }
 
+/// Those that patterns mean are known once they were met.
+void RetentionPass::find_topics(postgres::Session& session) {
+  if (!handlers::topic_entries(options_).has_patterns())
+    return;
+  std::set<std::string> met;
+  for (const auto& row : ledger::read_register(session, options_.postgres.schema, consumer_, ""))
+    met.insert(row.partition.topic);
+  configured_ = key_retentions(handlers::with_topics(options_, {met.begin(), met.end()}));
+}
+
 void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionReport& report) {
   const bool dry_run = mode == PassMode::kDryRun;
+  find_topics(session);
   report.at = retention_.now(session);
   const auto chosen = cutoffs(session, mode, report);
   if (dry_run) {

@@ -75,6 +75,7 @@ class RetentionPass {
   };
 
   void prune(postgres::Session& session, PassMode mode, RetentionReport& report);
+  void find_topics(postgres::Session& session);
   std::map<std::string, std::string> register_uses(postgres::Session& session) const;
   std::vector<ledger::KnownEnd> ask_ends(postgres::Session& session, RetentionReport& report) const;
   std::map<ledger::ScopeId, ledger::Instant> cutoffs(postgres::Session& session, PassMode mode,
@@ -87,6 +88,7 @@ class RetentionPass {
   bool rest(Clock::duration worked);
 
   const Options& options_;
+  const ledger::ConsumerId consumer_;
   const kafka::Client& kafka_;
   ledger::Retention retention_;
   std::vector<Aging> records_;

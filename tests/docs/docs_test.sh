@@ -112,6 +112,7 @@ for block in response.toml statement.toml batch.toml; do check_handler docs/resp
 
 echo secret >"$work/token"
 check_handler docs/effects.md http.toml
+check_handler docs/configuration.md pattern.toml
 
 # Leases in Redis, with the right that docs/effects.md gives.
 if "$programs/pawl" version | grep -q hiredis; then
@@ -151,7 +152,6 @@ run_blocks "$root/docs/runbook.md"
 grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
 run_blocks "$root/docs/retention.md"
 run_blocks "$root/docs/responses.md"
-run_blocks "$root/docs/observe.md"
 caught_up() {
     [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
                  WHERE state = 'running'") == '8|1010' ]]

@@ -230,7 +230,7 @@ class ByHand {
          pawl::ledger::SkippedMessages(options_.postgres.schema, consumer),
          pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {}),
          pawl::ledger::BatchKeys(options_.postgres.schema)},
-        pawl::engine::TopicDirectory(client_, router_.topics()),
+        pawl::engine::TopicDirectory(client_, router_.entries()),
         board_,
         "by hand"});
   }

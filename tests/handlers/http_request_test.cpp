@@ -19,8 +19,10 @@ HttpOptions options(const std::string& url) {
 }
 
 pawl::handlers::HttpRequest render(const HttpOptions& http, const std::string& value,
-                                   const std::string& id = "e-1") {
-  const std::vector<pawl::Header> headers{{"event-id", id}};
+                                   const std::string& id = "e-1",
+                                   const std::vector<pawl::Header>& more = {}) {
+  std::vector<pawl::Header> headers{{"event-id", id}};
+  headers.insert(headers.end(), more.begin(), more.end());
   pawl::MessageFields fields;
   fields.topic = "payments";
   fields.value = value;
@@ -287,4 +289,24 @@ TEST_CASE("the same place is one host, however its URL is written") {
     INFO(url);
     CHECK(RequestTemplate(options(url)).origin() == origin);
   }
+}
+
+TEST_CASE("a request is of its message's trace, unless the configuration names the header") {
+  using Lines = std::vector<std::string>;
+  constexpr std::string_view kParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const auto lines = [&](const HttpOptions& http, const std::vector<pawl::Header>& headers) {
+    return render(http, "{}", "e-1", headers).headers;
+  };
+  const auto parent = fmt::format("traceparent: {}", kParent);
+  const auto http = options("https://a/b");
+  CHECK(lines(http, {}) == Lines{});
+  CHECK(lines(http, {{"traceparent", kParent}}) == Lines{parent});
+  CHECK(lines(http, {{"traceparent", kParent}, {"tracestate", "a=1"}}) ==
+        Lines{parent, "tracestate: a=1"});
+  CHECK(lines(http, {{"traceparent", kParent}, {"tracestate", "a=1\r\nHost: c"}}) == Lines{parent});
+  CHECK(lines(http, {{"traceparent", "00-1\r\nHost: c"}, {"tracestate", "a=1"}}) == Lines{});
+  CHECK(lines(http, {{"tracestate", "a=1"}}) == Lines{});
+  auto own = http;
+  own.headers = {{"TraceParent", {"{header:event-id}", ""}}};
+  CHECK(lines(own, {{"traceparent", kParent}, {"tracestate", "a=1"}}) == Lines{"TraceParent: e-1"});
 }

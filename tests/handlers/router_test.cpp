@@ -4,6 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "handlers/topic_entries.hpp"
+
 using Catch::Matchers::ContainsSubstring;
 using pawl::FailurePolicy;
 using pawl::handlers::Router;
@@ -62,4 +64,55 @@ TEST_CASE("the warning about a key that looks like the id of a thing quotes the 
   options.idempotency.key = "c-{/customer_id}";
   CHECK_THAT(key_warnings(Router(options, registry)).front(),
              ContainsSubstring("c-{/customer_id}") && ContainsSubstring("({/customer_id})"));
+}
+
+TEST_CASE("a topic's handlers are those of its name, else of the pattern that means it") {
+  auto options = two_handlers();
+  options.handlers[0].topics = {"t", "^orders\\."};
+  options.handlers[1].topics = {"orders.eu", "^pay"};
+  options.handlers[1].concurrency = 3;
+  const pawl::Registry registry;
+  const Router router(options, registry);
+  const auto handler_of = [&](std::string_view topic) -> int {
+    pawl::MessageFields fields;
+    fields.topic = topic;
+    fields.value = "{}";
+    const pawl::Message message(fields);
+    pawl::message::JsonReader reader;
+    pawl::message::JsonView json(reader, message);
+    const auto* const binding = router.route(message, json);
+    return binding == nullptr ? -1 : binding == router.bindings()[0].get() ? 0 : 1;
+  };
+  for (int time = 0; time < 2; ++time) {
+    CHECK(handler_of("t") == 0);
+    CHECK(handler_of("orders.us") == 0);
+    CHECK(handler_of("orders.eu") == 1);
+    CHECK(handler_of("payments") == 1);
+    CHECK(handler_of("other") == -1);
+  }
+  CHECK(router.max_ahead("payments") > 1);
+  CHECK(router.max_ahead("orders.eu") > 1);
+  CHECK(router.max_ahead("orders.us") == 1);
+  CHECK(router.pipelines("orders.us"));
+  CHECK_FALSE(router.pipelines("payments"));
+  CHECK_FALSE(router.pipelines("other"));
+}
+
+TEST_CASE("what a configuration writes to, its patterns do not mean") {
+  auto options = two_handlers();
+  options.handlers[0].topics = {"^"};
+  options.handlers[0].sql = {{"SELECT pawl.publish('echo', 'k', 'v')"}};
+  options.dead_letters.topic = "letters";
+  options.outbox.state_topic = "state";
+  const auto entries = pawl::handlers::topic_entries(options);
+  for (const auto* topic : {"echo", "letters", "state", "__internal"}) {
+    CAPTURE(topic);
+    CHECK(entries.entry_of(topic).empty());
+  }
+  CHECK(entries.entry_of("other") == "^");
+  CHECK(entries.entry_of("u") == "u");
+
+  const auto meant = pawl::handlers::with_topics(options, {"a", "echo", "u", "b"});
+  CHECK(meant.handlers[0].topics == std::vector<std::string>{"a", "b"});
+  CHECK(meant.handlers[1].topics == std::vector<std::string>{"u"});
 }

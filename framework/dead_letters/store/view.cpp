@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ledger/rows.hpp"
+#include "message/traceparent.hpp"
 
 namespace pawl::ledger {
 namespace {
@@ -37,7 +38,10 @@ constexpr const char* kList = R"sql(
          CASE WHEN d.status NOT IN ('dead', 'parked') OR d.due_at IS NULL THEN ''
               WHEN d.due_at = 'infinity' THEN 'turn'
               ELSE to_char(d.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
-         greatest(d.retries, 0)
+         greatest(d.retries, 0),
+         (SELECT decode(h.header ->> 'value', 'base64')
+            FROM jsonb_array_elements(d.headers) WITH ORDINALITY AS h (header, place)
+           WHERE h.header ->> 'name' = 'traceparent' ORDER BY h.place DESC LIMIT 1)
     FROM pawl.dead_letters d
    WHERE {}
      AND ($9::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
@@ -130,6 +134,8 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.message_digest = bytes(rows, row, 26);
   letter.due_at = text(rows, row, 27);
   letter.retries = integer(rows, row, 28);
+  if (auto traceparent = bytes(rows, row, 29); traceparent && message::is_traceparent(*traceparent))
+    letter.traceparent = *std::move(traceparent);
   return letter;
 }
 

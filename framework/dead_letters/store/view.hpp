@@ -42,6 +42,7 @@ struct DeadLetter {
   std::string resolution;
   std::optional<std::string> record_key;  ///< nullopt: the message has none, or it is not stored
   std::optional<std::string> record_key_hash;  ///< SHA-256; also where the key is not stored
+  std::string traceparent;                     ///< of its headers; empty: none, or it is not stored
   // Only where the payload was asked for:
   std::optional<std::string> message_digest;  ///< of message::message_digest(); nullopt: unknown
   std::optional<std::string> record_value;

@@ -12,6 +12,7 @@
 
 #include "handlers/http/status_set.hpp"
 #include "message/message_error.hpp"
+#include "message/traceparent.hpp"
 #include "pawl/lease.hpp"
 
 namespace pawl::handlers {
@@ -422,6 +423,14 @@ HttpRequest RequestTemplate::render(const Message& message, message::JsonView& j
     if (!named("Content-Type"))
       request.headers.emplace_back("Content-Type: text/plain; charset=utf-8");
   }
+  if (named("traceparent") || named("tracestate"))
+    return request;
+  // Of the form that they have neither can hold more than its line.
+  const auto trace = message::trace_of(message);
+  if (!trace.parent.empty())
+    request.headers.push_back(fmt::format("traceparent: {}", trace.parent));
+  if (!trace.state.empty())
+    request.headers.push_back(fmt::format("tracestate: {}", trace.state));
   return request;
 }
 

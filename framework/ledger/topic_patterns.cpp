@@ -1,0 +1,69 @@
+#include "ledger/topic_patterns.hpp"
+
+#include <fmt/format.h>
+
+#include "ledger/consumers.hpp"
+#include "ledger/rows.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/array_elements.hpp"
+#include "postgres/parameters.hpp"
+#include "postgres/transaction.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+// Of several processes that begin together the first one says it for all.
+constexpr const char* kMeet = R"sql(
+  INSERT INTO pawl.topic_patterns (consumer_id, pattern, first_topics)
+  VALUES ($1::integer, $2, $3::text[]) ON CONFLICT (consumer_id, pattern) DO NOTHING
+)sql";
+
+constexpr const char* kMet = R"sql(
+  SELECT p.pattern, t.topic FROM pawl.topic_patterns p
+    LEFT JOIN LATERAL unnest(p.first_topics) AS t (topic) ON true
+   WHERE p.consumer_id = $1::integer
+)sql";
+
+}  // namespace
+
+FirstTopics met_patterns(postgres::Session& session, const std::string& schema,
+                         ConsumerId consumer) {
+  if (schema_version(session, schema) < kSchemaOfPatterns)
+    return {};
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  const auto found = session.exec({"", in_schema(kMet, schema)}, parameters);
+  const auto* rows = found.get();
+  FirstTopics first;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    auto& topics = first[text(rows, row, 0)];
+    if (!is_null(rows, row, 1))
+      topics.insert(text(rows, row, 1));
+  }
+  return first;
+}
+
+FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
+                          ConsumerId consumer,
+                          const std::map<std::string, std::vector<std::string>>& meant) {
+  if (schema_version(session, schema) < kSchemaOfPatterns) {
+    throw FatalError(
+        fmt::format("a handler's topics have a pattern, which schema version {} of pawl is needed "
+                    "for; run: pawl migrate up --config FILE",
+                    kSchemaOfPatterns));
+  }
+  const postgres::Statement meet{"", in_schema(kMeet, schema)};
+  for (const auto& [pattern, topics] : meant) {
+    postgres::ArrayElements elements;
+    for (const auto& topic : topics)
+      elements.add_text(topic);
+    postgres::Parameters parameters;
+    parameters.add_integer(static_cast<std::int64_t>(consumer));
+    parameters.add_text(pattern);
+    parameters.add_text(elements.array());
+    postgres::run_transaction(session, {{&meet, std::move(parameters)}});
+  }
+  return met_patterns(session, schema, consumer);
+}
+
+}  // namespace pawl::ledger

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ledger/types.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::ledger {
+
+/// By pattern: the topics that it meant when the consumer met it first.
+using FirstTopics = std::map<std::string, std::set<std::string>>;
+
+/// Whether a topic is there only since the consumer has met the pattern that means it. `entry`: the
+/// name or pattern that the topic belongs to.
+[[nodiscard]] inline bool came_later(const FirstTopics& first, const std::string& entry,
+                                     const std::string& topic) {
+  const auto met = first.find(entry);
+  return met != first.end() && !met->second.contains(topic);
+}
+
+/// The first schema version that knows patterns.
+inline constexpr int kSchemaOfPatterns = 13;
+
+/// Stores of each pattern that is new what it means now; returns what is stored. Throws FatalError
+/// where the schema is older than that.
+FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
+                          ConsumerId consumer,
+                          const std::map<std::string, std::vector<std::string>>& meant);
+
+/// What is stored. Empty where the schema is older.
+FirstTopics met_patterns(postgres::Session& session, const std::string& schema,
+                         ConsumerId consumer);
+
+}  // namespace pawl::ledger
