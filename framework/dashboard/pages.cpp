@@ -484,9 +484,9 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   table.column("Rate over time");
   table.column("Next offset", "number");
   table.column("Last change");
-  table.column("Owner");
   if (frame.actor)
     table.column("Actions");
+  table.column("Owner");
   for (const auto& line : page.lines) {
     const auto& row = line.row;
     std::vector<std::string> cells{link("/partition", of_partition(row.partition),
@@ -497,10 +497,10 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
                                    rate_text(line.course.rate),
                                    sparkline(line.course.rates),
                                    grouped(row.stored.next()),
-                                   time_html(row.updated_at),
-                                   row.owned() ? escape(row.owner) : "–"};
+                                   time_html(row.updated_at)};
     if (frame.actor)
       cells.push_back("<span class=\"buttons\">" + partition_buttons(row) + "</span>");
+    cells.push_back(row.owned() ? escape(row.owner) : "–");
     table.row(cells);
   }
   content += table.text("No partition is like that.");
