@@ -62,6 +62,7 @@ struct PartitionPage {
   std::string action;  ///< that is to be confirmed: resume, pause, skip; "": none
   std::string reason;  ///< as it was written before
   std::vector<ledger::HistoryRow> history;
+  std::string history_problem;  ///< why it could not be read
 };
 
 struct LettersPage {

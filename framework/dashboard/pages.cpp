@@ -394,7 +394,15 @@ std::string key_html(const Frame& frame, const std::string& key) {
 
 }  // namespace
 
-std::string sparkline(const std::vector<std::optional<double>>& values) {
+std::string sparkline(const std::vector<std::optional<double>>& all) {
+  // No more than eyes tell apart: a page may have thousands of lines.
+  constexpr std::size_t kMostPoints = 45;
+  std::vector<std::optional<double>> values;
+  const auto step = (all.size() + kMostPoints - 1) / kMostPoints;
+  for (std::size_t i = all.size(); step > 0 && i > 0; i -= std::min(i, step))
+    values.push_back(all[i - 1]);
+  std::ranges::reverse(values);
+
   constexpr double kWidth = 120;
   constexpr double kHeight = 24;
   double most = 0;
@@ -552,7 +560,12 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   facts.add("Parked", grouped(row.parked));
   facts.add("Last change", time_html(row.updated_at));
   content += facts.text();
-  content += "<section><h2>History</h2>" + history_table(page.history, false) + "</section>";
+  content += "<section><h2>History</h2>" +
+             (page.history_problem.empty()
+                  ? history_table(page.history, false)
+                  : "<p class=\"nothing\">It cannot be read: " + escape(page.history_problem) +
+                        ". The role lacks SELECT on pawl.offset_history.</p>") +
+             "</section>";
   return in_frame(frame, fmt::format("{} [{}]", row.partition.topic, row.partition.partition),
                   content);
 }

@@ -26,6 +26,6 @@ namespace pawl::dashboard {
 
 /// A line over the values, of which those that are unknown leave a gap; "" for fewer than two. For
 /// eyes only: the number beside it says the same.
-[[nodiscard]] std::string sparkline(const std::vector<std::optional<double>>& values);
+[[nodiscard]] std::string sparkline(const std::vector<std::optional<double>>& all);
 
 }  // namespace pawl::dashboard

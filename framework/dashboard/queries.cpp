@@ -1,11 +1,13 @@
 #include "dashboard/queries.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "console/kafka_look.hpp"
 #include "console/operator_change.hpp"
 #include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
+#include "postgres/error.hpp"
 
 namespace pawl::dashboard {
 namespace {
@@ -111,8 +113,15 @@ std::optional<PartitionPage> read_partition(postgres::Session& session, const Op
       continue;
     PartitionPage page;
     page.line = std::move(line);
-    page.history = ledger::read_history(session, options.postgres.schema, consumer.id,
-                                        partition.topic, partition.partition, 0, 20);
+    try {
+      page.history = ledger::read_history(session, options.postgres.schema, consumer.id,
+                                          partition.topic, partition.partition, 0, 20);
+    } catch (const postgres::Error& error) {
+      // A consumer's role need not read it, and the page is of use without.
+      if (error.failure() != postgres::FailureClass::kProgram)
+        throw;
+      page.history_problem = error.what();
+    }
     return page;
   }
   return std::nullopt;

@@ -1,5 +1,7 @@
 #include "dashboard/pages.hpp"
 
+#include <algorithm>
+
 #include "dashboard/actions.hpp"
 #include "dashboard/queries.hpp"
 #include "prelude.hpp"
@@ -96,6 +98,14 @@ TEST_CASE("a line has a gap where nothing is known, and is none of one value") {
   CHECK(sparkline({1.0, std::nullopt, 2.0}) == "");
   CHECK_THAT(sparkline({0.0, 10.0}), ContainsSubstring("points=\"0.0,23.0 120.0,1.0\""));
   CHECK_THAT(sparkline({1.0, 1.0, std::nullopt, 1.0, 1.0}), ContainsSubstring("/><polyline"));
+}
+
+TEST_CASE("a line of many values keeps the last, and has not many points") {
+  std::vector<std::optional<double>> values(90, 0.0);
+  values.back() = 1.0;
+  const auto line = sparkline(values);
+  CHECK(std::ranges::count(line, ',') == 45);
+  CHECK_THAT(line, ContainsSubstring(" 120.0,1.0\""));
 }
 
 TEST_CASE("what comes from elsewhere is text on every page") {
