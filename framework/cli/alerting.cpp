@@ -15,8 +15,7 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
   });
 }
 
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts,
-             ops::HttpServer* monitoring) {
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring) {
   const bool served = monitoring == nullptr || monitoring->finish();
   if ((alerts && !alerts->finish()) || !served)
     ::_exit(code);

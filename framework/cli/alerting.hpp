@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "cli/monitoring.hpp"
 #include "ops/alerts.hpp"
-#include "ops/http_server.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/options.hpp"
 
@@ -16,7 +16,6 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
 
 /// Sends what is due, and ends `monitoring` (null: there is none). Where a connection of either
 /// still waits for something then, the process ends now.
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts,
-             ops::HttpServer* monitoring);
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring);
 
 }  // namespace pawl::cli

@@ -145,6 +145,7 @@ int App::main(int argc, char** argv) {
     cli::add_config(program, commands);
     cli::add_status(program, commands);
     cli::add_tail(program, commands);
+    cli::add_dashboard(program, commands);
     cli::add_offsets(program, commands);
     cli::add_partitions(program, commands);
     cli::add_skipped(program, commands);

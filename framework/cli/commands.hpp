@@ -6,6 +6,7 @@ namespace pawl::cli {
 
 void add_run(Command& parser, Commands& commands);
 void add_relay(Command& parser, Commands& commands);
+void add_dashboard(Command& parser, Commands& commands);
 void add_check(Command& parser, Commands& commands);
 void add_config(Command& parser, Commands& commands);
 void add_offsets(Command& parser, Commands& commands);

@@ -83,10 +83,11 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
         stop(true);
         return true;
       });
-  const auto monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
-    if (metrics->database() == ops::MetricsObserver::Reached::kNo)
-      look.unready = "PostgreSQL cannot be used now";
-  });
+  const auto monitoring =
+      serve_metrics(options, program.registry, metrics, [&](ops::ProcessLook& look) {
+        if (metrics->database() == ops::MetricsObserver::Reached::kNo)
+          look.unready = "PostgreSQL cannot be used now";
+      });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)

@@ -84,11 +84,11 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
         consumer->stop();
         return true;
       });
-  std::unique_ptr<ops::HttpServer> monitoring;
+  std::unique_ptr<Monitoring> monitoring;
   log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
                 program.registry, *consumer);
   try {
-    monitoring = serve_metrics(options, metrics, [&](ops::ProcessLook& look) {
+    monitoring = serve_metrics(options, program.registry, metrics, [&](ops::ProcessLook& look) {
       look.silent_for = consumer->silent_for();
       look.unready = consumer->unready();
       look.partitions = consumer->partitions();

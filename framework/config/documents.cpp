@@ -74,7 +74,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
       "Kafka away for longer than `unreachable_after`, and back again. docs/observe.md has the "
       "fields."},
      {"monitoring",
-      "Metrics for Prometheus and probes over HTTP, of `run` and `relay` (docs/observe.md)."},
+      "Metrics for Prometheus and probes over HTTP, of `run` and `relay` (docs/observe.md), and "
+      "the "
+      "dashboard (docs/dashboard.md)."},
      {"handler_defaults", "What every [[handler]] has that does not say otherwise."}}};
 
 std::string default_of(const OptionDescriptor& option) {

@@ -34,4 +34,8 @@ std::optional<ListenAddress> parse_listen_address(std::string_view text) {
   return address;
 }
 
+bool is_numeric_address(const std::string& text) {
+  return is_address(AF_INET, text) || is_address(AF_INET6, text);
+}
+
 }  // namespace pawl::config

@@ -18,4 +18,7 @@ struct ListenAddress {
 /// "127.0.0.1:9464" or "[::1]:9464"; nullopt: it is neither.
 [[nodiscard]] std::optional<ListenAddress> parse_listen_address(std::string_view text);
 
+/// Whether it is an IPv4 or IPv6 address in numbers, without brackets and port.
+[[nodiscard]] bool is_numeric_address(const std::string& text);
+
 }  // namespace pawl::config

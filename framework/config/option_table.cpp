@@ -825,9 +825,34 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "listen",
      .field = TextField{field<&Options::monitoring, &MonitoringOptions::listen>},
      .values = "`address:port`, in numbers",
-     .meaning = "Where `/metrics`, `/live`, `/ready` and `/status` are served, such as "
-                "`\"127.0.0.1:9464\"` or `\"[::]:9464\"`. Whoever reaches it may read them: no "
-                "password is asked for. Empty: nowhere."},
+     .meaning =
+         "Where `/metrics`, `/live`, `/ready` and `/status` are served, such as "
+         "`\"127.0.0.1:9464\"` or `\"[::]:9464\"`; `pawl run` serves the dashboard there, too. "
+         "Whoever reaches it may read them: no password is asked for. Empty: nowhere."},
+
+    {.section = "monitoring",
+     .name = "actions_token",
+     .field = TextField{field<&Options::monitoring, &MonitoringOptions::actions_token>},
+     .values = "at least 16 characters",
+     .meaning = "Who signs in with this token may act on the [dashboard](dashboard.md), and see "
+                "values there. Empty: nobody may by a token.",
+     .shown = Shown::kSecret},
+
+    {.section = "monitoring",
+     .name = "trusted_proxy",
+     .field = TextField{field<&Options::monitoring, &MonitoringOptions::trusted_proxy>},
+     .values = "a numeric address",
+     .meaning =
+         "The proxy that names the person in `actor_header`; whoever it names may act on the "
+         "dashboard. The proxy must remove that header from what others send. Empty: none is "
+         "believed.",
+     .example = R"("10.0.0.5")"},
+
+    {.section = "monitoring",
+     .name = "actor_header",
+     .field = TextField{field<&Options::monitoring, &MonitoringOptions::actor_header>},
+     .values = "a header's name",
+     .meaning = "In which the trusted proxy names the person."},
 
     // [handler_defaults]
     {.section = "handler_defaults",

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
+#include <string_view>
 
 #include "config/listen_address.hpp"
 #include "config/validation.hpp"
@@ -10,13 +12,41 @@ namespace pawl::config {
 
 namespace {
 
+/// A guess at a time that takes a second each must not find it.
+constexpr std::size_t kShortestToken = 16;
+
+bool is_header_name(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
 void validate_monitoring(const MonitoringOptions& monitoring, Validation& validation) {
-  if (monitoring.listen.empty() || parse_listen_address(monitoring.listen))
-    return;
-  validation.add("monitoring.listen", in_quotes(monitoring.listen),
-                 "not an address and a port to listen on",
-                 "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
-                 "interfaces");
+  if (!monitoring.listen.empty() && !parse_listen_address(monitoring.listen)) {
+    validation.add("monitoring.listen", in_quotes(monitoring.listen),
+                   "not an address and a port to listen on",
+                   "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
+                   "interfaces");
+  }
+  const auto& token = monitoring.actions_token;
+  if (!token.empty() && token.size() < kShortestToken) {
+    validation.add("monitoring.actions_token", "(not shown)",
+                   fmt::format("shorter than {} characters", kShortestToken),
+                   "make one by `openssl rand -hex 16`");
+  }
+  if (!monitoring.trusted_proxy.empty() && !is_numeric_address(monitoring.trusted_proxy)) {
+    validation.add("monitoring.trusted_proxy", in_quotes(monitoring.trusted_proxy),
+                   "not an address in numbers",
+                   "write the address from which the proxy connects, such as \"10.0.0.5\" or "
+                   "\"::1\", without a port");
+  }
+  if (!is_header_name(monitoring.actor_header)) {
+    validation.add("monitoring.actor_header", in_quotes(monitoring.actor_header),
+                   "not the name of an HTTP header",
+                   "write the one in which the proxy names the person, such as "
+                   "\"X-Forwarded-User\"");
+  }
 }
 
 void validate_dead_letters(const Options& options, Validation& validation) {

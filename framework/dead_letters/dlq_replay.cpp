@@ -14,11 +14,7 @@
 #include "console/printable.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
-#include "dead_letters/letter_source.hpp"
-#include "dead_letters/replay.hpp"
-#include "engine/backoff.hpp"
-#include "engine/message_key.hpp"
-#include "retention/store/retention.hpp"
+#include "dead_letters/operator_replay.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -30,9 +26,6 @@ struct Arguments {
   bool dry_run = false;
   bool force = false;
 };
-
-/// For so long a replay waits for PostgreSQL once its call has ended.
-constexpr std::chrono::minutes kStoringTime{1};
 
 class Pace {
  public:
@@ -57,18 +50,10 @@ class ReplayRun {
   ReplayRun(const Options& options, const Registry& registry, const Arguments& arguments)
       : options_(options),
         arguments_(arguments),
-        router_(options, registry),
         session_(connect_database(options)),
         consumer_(require_consumer(*session_, options)),
         view_(options.postgres.schema, consumer_.id),
-        context_(engine::frame_context(options_, router_, observers_, consumer_.id)),
-        fetch_([this]() -> kafka::Client& {
-          if (!client_)
-            client_ = make_client(options_);
-          return *client_;
-        }),
-        replay_(context_, registry, consumer_.id,
-                [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
+        replay_(options, registry, *session_, consumer_),
         pace_(arguments.rate) {}
 
   int run() {
@@ -105,39 +90,10 @@ class ReplayRun {
 
   [[nodiscard]] bool full() const { return arguments_.limit > 0 && tried_ >= arguments_.limit; }
 
-  /// Why its key, if it was processed once, may be gone; nullopt: it is not.
-  std::optional<std::string> beyond_keys(const ledger::DeadLetter& letter) {
-    const auto& topic = letter.partition.topic;
-    auto known = pruned_to_.find(topic);
-    if (known == pruned_to_.end()) {
-      known = pruned_to_
-                  .emplace(topic, ledger::pruned_to(*session_, options_.postgres.schema,
-                                                    consumer_.id, topic))
-                  .first;
-    }
-    auto before = known->second;
-    if (!before || letter.timestamp >= *before)
-      return std::nullopt;
-    // Its own handler may keep keys for longer than others of the topic.
-    if (const auto* handler = replay_.handler_of(letter)) {
-      std::string buffer;
-      before = ledger::pruned_to(*session_, options_.postgres.schema,
-                                 engine::scope_name(options_.kafka, handler->scope, topic, buffer));
-      if (!before || letter.timestamp >= *before)
-        return std::nullopt;
-    }
-    return fmt::format(
-        "its message is older than {}, and keys of before were removed (retention.keys, or its "
-        "handler's retention): if the same event was applied from another message, it would be "
-        "applied a second time; look for its "
-        "effects, then --force",
-        ledger::to_string(*before));
-  }
-
   /// Whether it is resolved now.
   bool one(const ledger::DeadLetter& letter) {
     if (!arguments_.force) {
-      if (const auto why = beyond_keys(letter)) {
+      if (const auto why = replay_.beyond_keys(letter)) {
         if (refused_.insert(letter.id).second)
           std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), *why);
         return false;
@@ -150,7 +106,7 @@ class ReplayRun {
       return false;
     }
     pace_.wait();
-    const auto result = replay(letter);
+    const auto result = replay_.replay(letter);
     switch (result.kind) {
       case Kind::kApplied:
       case Kind::kDuplicate:
@@ -179,25 +135,6 @@ class ReplayRun {
         return false;
     }
     return false;
-  }
-
-  /// What a call has brought is not to be lost with a connection.
-  engine::ReplayResult replay(const ledger::DeadLetter& letter) {
-    const auto until = std::chrono::steady_clock::now() + kStoringTime;
-    engine::Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
-    bool told = false;
-    while (true) {
-      try {
-        return replay_.one(letter);
-      } catch (const FatalError& error) {
-        if (!replay_.has_call() || std::chrono::steady_clock::now() >= until)
-          throw;
-        if (!std::exchange(told, true))
-          std::cerr << fmt::format("{}: {}: the call has ended, and waits to be recorded: {}\n",
-                                   letter.id, place_of(letter), error.what());
-        std::this_thread::sleep_for(backoff.next());
-      }
-    }
   }
 
   void report() {
@@ -232,15 +169,10 @@ class ReplayRun {
 
   const Options& options_;
   const Arguments& arguments_;
-  handlers::Router router_;
-  engine::Observers observers_{{}};
   std::unique_ptr<postgres::Session> session_;
   ledger::KnownConsumer consumer_;
   ledger::DeadLetterView view_;
-  engine::FrameContext context_;
-  std::unique_ptr<kafka::Client> client_;
-  engine::LetterSource fetch_;
-  engine::Replay replay_;
+  OperatorReplay replay_;
   Pace pace_;
   std::int64_t tried_ = 0;
   std::int64_t waits_ = 0;
@@ -248,7 +180,6 @@ class ReplayRun {
   std::set<std::int64_t> matched_;
   std::set<std::int64_t> failed_;
   std::set<std::int64_t> refused_;
-  std::map<std::string, std::optional<ledger::Instant>> pruned_to_;  ///< by topic
 };
 
 }  // namespace

@@ -1,14 +1,23 @@
 #include "ops/http_server.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -21,12 +30,18 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using std::chrono::steady_clock;
 
-constexpr std::size_t kThreads = 4;
+constexpr std::size_t kThreads = 12;
+/// So many of them pages may have at once; the others are for what programs ask.
+constexpr int kMostPages = 4;
 /// Connections that were taken and wait for one of them.
 constexpr std::size_t kWaiting = 16;
-constexpr seconds kPatience{2};
-constexpr std::size_t kLargestBody = 1024;
+/// Within so long a request has to be there, and after that its answer taken.
+constexpr seconds kRequestTime{4};
+constexpr seconds kAnswerTime{10};
+/// A form with a reason.
+constexpr std::size_t kLargestBody = 16384;
 constexpr seconds kFarewell{3};
 
 /// A few threads, before which only so many connections wait: whoever accepts more waits, too. The
@@ -89,25 +104,144 @@ void set_socket_options(socket_t socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 }
 
+/// A connection that has so long for all of its request, and then for all of its answer. The
+/// library's own has a time for each byte, and so any number of bytes hold a thread for ever.
+class BoundedStream final : public httplib::Stream {
+ public:
+  explicit BoundedStream(socket_t socket) : socket_(socket) {}
+
+  bool is_readable() const override { return wait(POLLIN, read_until_); }
+  bool is_writable() const override { return wait(POLLOUT, write_until()); }
+
+  ssize_t read(char* to, std::size_t size) override {
+    if (!is_readable())
+      return -1;
+    return ::recv(socket_, to, size, 0);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    if (!is_writable())
+      return -1;
+    return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getpeername(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0)
+      name(address, ip, port);
+  }
+  void get_local_ip_and_port(std::string& ip, int& port) const override {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0)
+      name(address, ip, port);
+  }
+  socket_t socket() const override { return socket_; }
+
+ private:
+  static void name(const sockaddr_storage& address, std::string& ip, int& port) {
+    char text[INET6_ADDRSTRLEN] = "";
+    if (address.ss_family == AF_INET) {
+      const auto& four = reinterpret_cast<const sockaddr_in&>(address);
+      ::inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+      port = ntohs(four.sin_port);
+    } else if (address.ss_family == AF_INET6) {
+      const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+      ::inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
+      port = ntohs(six.sin6_port);
+    }
+    ip = text;
+    // One of version 4 at a socket for both.
+    constexpr std::string_view kMapped = "::ffff:";
+    if (ip.starts_with(kMapped) && ip.find('.') != std::string::npos)
+      ip.erase(0, kMapped.size());
+  }
+
+  [[nodiscard]] steady_clock::time_point write_until() const {
+    if (!write_until_)
+      write_until_ = steady_clock::now() + kAnswerTime;
+    return *write_until_;
+  }
+
+  [[nodiscard]] bool wait(short what, steady_clock::time_point until) const {
+    while (true) {
+      const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
+      pollfd poll{socket_, what, 0};
+      const int found = ::poll(&poll, 1, static_cast<int>(std::max<std::int64_t>(0, left)));
+      if (found >= 0 || errno != EINTR)
+        return found > 0;
+    }
+  }
+
+  const socket_t socket_;
+  const steady_clock::time_point read_until_ = steady_clock::now() + kRequestTime;
+  mutable std::optional<steady_clock::time_point> write_until_;
+};
+
+/// Serves one request a connection, in bounded time.
+class BoundedServer final : public httplib::Server {
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    BoundedStream stream(socket);
+    const bool served = process(*this, stream);
+    ::shutdown(socket, SHUT_RDWR);
+    ::close(socket);
+    return served;
+  }
+
+  /// Later releases ask for the addresses as well.
+  template <typename Self>
+  static bool process(Self& self, BoundedStream& stream) {
+    bool closed = false;
+    if constexpr (requires { self.process_request(stream, true, closed, nullptr); }) {
+      return self.process_request(stream, true, closed, nullptr);
+    } else {
+      std::string remote;
+      std::string local;
+      int remote_port = 0;
+      int local_port = 0;
+      stream.get_remote_ip_and_port(remote, remote_port);
+      stream.get_local_ip_and_port(local, local_port);
+      return self.process_request(stream, remote, remote_port, local, local_port, true, closed,
+                                  nullptr);
+    }
+  }
+};
+
+/// Takes one of the places for pages, if there is one.
+class Place {
+ public:
+  explicit Place(std::atomic<int>& taken) : taken_(taken), got_(++taken <= kMostPages) {}
+  ~Place() { --taken_; }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] bool got() const { return got_; }
+
+ private:
+  std::atomic<int>& taken_;
+  const bool got_;
+};
+
 }  // namespace
 
 class HttpServer::Impl {
  public:
-  Impl(const config::ListenAddress& address, Handler handler)
-      : handler_(std::move(handler)), server_(std::make_unique<httplib::Server>()) {
+  Impl(const config::ListenAddress& address, Handler handler, Pages pages, std::string option)
+      : handler_(std::move(handler)),
+        pages_(std::move(pages)),
+        option_(std::move(option)),
+        server_(std::make_unique<BoundedServer>()) {
     server_->new_task_queue = [] { return new FewThreads(); };
     server_->set_socket_options(set_socket_options);
-    server_->set_keep_alive_max_count(1);
-    server_->set_keep_alive_timeout(kPatience.count());
-    server_->set_read_timeout(kPatience);
-    server_->set_write_timeout(kPatience);
     server_->set_payload_max_length(kLargestBody);
     // Before anything of a body is read.
     server_->set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
-          serve(request, response);
-          return httplib::Server::HandlerResponse::Handled;
+          return begin(request, response) ? httplib::Server::HandlerResponse::Handled
+                                          : httplib::Server::HandlerResponse::Unhandled;
         });
+    server_->Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
+      serve_page(request, response);
+    });
     server_->set_exception_handler([](const httplib::Request&, httplib::Response& response,
                                       const std::exception_ptr&) { response.status = 500; });
     listen(address);
@@ -132,8 +266,9 @@ class HttpServer::Impl {
     if (!server_->bind_to_port(address.host, address.port)) {
       const bool is_six = address.host.find(':') != std::string::npos;
       throw FatalError(fmt::format(
-          "monitoring.listen = \"{}\": this process cannot listen there ({}); choose another port "
-          "or address, or end what listens there",
+          "{} = \"{}\": this process cannot listen there ({}); choose another port or address, or "
+          "end what listens there",
+          option_,
           is_six ? fmt::format("[{}]:{}", address.host, address.port)
                  : fmt::format("{}:{}", address.host, address.port),
           errno == 0 ? "not an address of this machine" : std::strerror(errno)));
@@ -154,24 +289,73 @@ class HttpServer::Impl {
     return ended_;
   }
 
-  void serve(const httplib::Request& request, httplib::Response& response) const {
-    const auto answer = handler_(request.method, request.path);
+  /// Whether nothing more is to be read of it.
+  bool begin(const httplib::Request& request, httplib::Response& response) {
+    if (!pages_.serve || !pages_.serve(request.path)) {
+      const auto answer = handler_(request.method, request.path);
+      put(answer, response);
+      if (answer.status == 405)
+        response.set_header("Allow", "GET, HEAD");
+      return true;
+    }
+    if (request.method == "GET" || request.method == "HEAD") {
+      serve_page(request, response);
+      return true;
+    }
+    if (request.method != "POST") {
+      put({405, "text/plain; charset=utf-8", "only GET, HEAD and POST are served\n"}, response);
+      response.set_header("Allow", "GET, HEAD, POST");
+      return true;
+    }
+    // The library bounds only what says its length.
+    if (request.has_header("Transfer-Encoding") || !request.has_header("Content-Length")) {
+      put({411, "text/plain; charset=utf-8", "a form says its length\n"}, response);
+      return true;
+    }
+    return false;
+  }
+
+  void serve_page(const httplib::Request& request, httplib::Response& response) {
+    const Place place(pages_taken_);
+    if (!place.got()) {
+      put({503, "text/plain; charset=utf-8", "busy with other pages, try again in a second\n"},
+          response);
+      response.set_header("Retry-After", "1");
+      return;
+    }
+    HttpRequest page;
+    page.method = request.method;
+    page.path = request.path;
+    if (const auto mark = request.target.find('?'); mark != std::string::npos)
+      page.query = request.target.substr(mark + 1);
+    page.body = request.body;
+    page.peer = request.remote_addr;
+    page.header = [&request](const std::string& name) { return request.get_header_value(name); };
+    put(pages_.answer(page), response);
+  }
+
+  static void put(const HttpAnswer& answer, httplib::Response& response) {
     response.status = answer.status;
-    if (answer.status == 405)
-      response.set_header("Allow", "GET, HEAD");
+    for (const auto& [name, value] : answer.headers)
+      response.set_header(name, value);
     response.set_content(answer.body, answer.type.c_str());
   }
 
   const Handler handler_;
-  const std::unique_ptr<httplib::Server> server_;
+  const Pages pages_;
+  const std::string option_;
+  std::atomic<int> pages_taken_{0};
+  const std::unique_ptr<BoundedServer> server_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ended_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 
-HttpServer::HttpServer(const config::ListenAddress& address, Handler handler)
-    : impl_(std::make_unique<Impl>(address, std::move(handler))) {}
+HttpServer::HttpServer(const config::ListenAddress& address, Handler handler, Pages pages,
+                       std::string option)
+    : impl_(std::make_unique<Impl>(address, std::move(handler), std::move(pages),
+                                   std::move(option))) {}
 
 HttpServer::~HttpServer() = default;
 

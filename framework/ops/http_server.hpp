@@ -5,20 +5,23 @@
 #include <string>
 
 #include "config/listen_address.hpp"
-#include "ops/monitoring.hpp"
+#include "ops/http_message.hpp"
 
 namespace pawl::ops {
 
-/// Serves GET and HEAD over HTTP/1.1, a few requests at a time and one a connection, on threads of
-/// its own: what they wait for ends after seconds, what a client sends beyond a small head is not
-/// read, and further clients wait in the system's queue.
+/// Serves HTTP/1.1, a few requests at a time and one a connection, on threads of its own. A request
+/// has to be there, and its answer taken, within seconds, however its bytes trickle; what a client
+/// sends beyond a small head or a form is not read, further clients wait in the system's queue, and
+/// pages never have all threads, so that programs are answered beside them.
 class HttpServer {
  public:
   /// Called on its threads, several at a time.
   using Handler = std::function<HttpAnswer(const std::string& method, const std::string& path)>;
 
-  /// Listens from here on. Throws FatalError that names monitoring.listen.
-  HttpServer(const config::ListenAddress& address, Handler handler);
+  /// Listens from here on. `handler` gets what `pages` do not serve. Throws FatalError that names
+  /// `option`.
+  HttpServer(const config::ListenAddress& address, Handler handler, Pages pages = {},
+             std::string option = "monitoring.listen");
   /// Waits for what is served.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

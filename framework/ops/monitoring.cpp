@@ -92,6 +92,10 @@ std::optional<std::chrono::milliseconds> oldest_age(const PartitionSnapshot& par
   return std::max(std::chrono::milliseconds(0), now - *partition.waits_since);
 }
 
+bool is_for_programs(std::string_view path) {
+  return path == "/metrics" || path == "/live" || path == "/ready" || path == "/status";
+}
+
 HttpAnswer answer(std::string_view method, std::string_view path, const MetricsObserver& metrics,
                   const ProcessLook& look) {
   if (method != "GET" && method != "HEAD")

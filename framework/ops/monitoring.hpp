@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/http_message.hpp"
 #include "ops/metrics.hpp"
 #include "pawl/consumer.hpp"
 
@@ -33,11 +34,8 @@ inline constexpr std::chrono::milliseconds kDeadAfter{60000};
 [[nodiscard]] std::optional<std::chrono::milliseconds> oldest_age(
     const PartitionSnapshot& partition, Timestamp now);
 
-struct HttpAnswer {
-  int status = 200;
-  std::string type;
-  std::string body;
-};
+/// Whether answer() knows the path.
+[[nodiscard]] bool is_for_programs(std::string_view path);
 
 /// What a request is answered, by what `metrics` have counted and `look` has seen.
 [[nodiscard]] HttpAnswer answer(std::string_view method, std::string_view path,

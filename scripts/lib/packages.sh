@@ -43,6 +43,10 @@ missing_packages() {
         # For promtool; the server itself is not started.
         command -v promtool >/dev/null || echo prometheus
         command -v python3 >/dev/null || echo python3
+        # The dashboard's test, which runs Debian's Python.
+        command -v chromium >/dev/null || echo chromium
+        command -v chromedriver >/dev/null || echo chromium-driver
+        package_installed python3-selenium || echo python3-selenium
         command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
         command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"
     fi

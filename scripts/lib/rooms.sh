@@ -29,7 +29,9 @@ declare -A room_may_include=(
     [leases]='config console leases/store ledger message postgres'
     [outbox]='config console engine kafka ledger message ops outbox/store postgres'
     [consumer]='config dead_letters engine kafka outbox retention'
-    [cli]='audit config console dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
+    [dashboard]='config console dead_letters dead_letters/store engine handlers kafka leases/store ledger message
+                 ops outbox/store postgres'
+    [cli]='audit config console dashboard dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
            message ops outbox outbox/store postgres process redis retention retention/store'
 )
 

@@ -129,13 +129,19 @@ if "$programs/pawl" version | grep -q hiredis; then
     grep -q 'a lease was taken there' "$work/output" || fail "check did not look at Redis"
 fi
 
-# What docs/observe.md has a process serve.
-{
-    cat conf/payments.toml
-    "$root/tests/docs/blocks" "$root/docs/observe.md" monitoring.toml
-} >"$work/monitoring.toml"
-pawl check --config "$work/monitoring.toml" >"$work/output" 2>&1 ||
-    { cat "$work/output" >&2; fail "check refuses monitoring.toml of docs/observe.md"; }
+# What docs/observe.md and docs/dashboard.md have a process serve.
+while read -r page block; do
+    {
+        cat conf/payments.toml
+        "$root/tests/docs/blocks" "$root/docs/$page" "$block"
+    } >"$work/$block"
+    PAWL_ACTIONS_TOKEN=0123456789abcdef pawl check --config "$work/$block" >"$work/output" 2>&1 </dev/null ||
+        { cat "$work/output" >&2; fail "check refuses $block of docs/$page"; }
+done <<'TEXT'
+observe.md monitoring.toml
+dashboard.md dashboard.toml
+dashboard.md dashboard_proxy.toml
+TEXT
 
 # The config of docs/outbox.md that only relays.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"

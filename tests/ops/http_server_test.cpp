@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "pawl/errors.hpp"
 #include "prelude.hpp"
@@ -119,6 +122,94 @@ TEST_CASE(
   served.server->finish();
   served.server.reset();
   CHECK(silent.back().receive() == "");
+}
+
+TEST_CASE("a client whose bytes trickle is not waited for") {
+  const Served served;
+  const Client slow(served.port);
+  std::atomic<bool> ended{false};
+  // Each byte is soon there, the request never.
+  std::thread trickle([&] {
+    slow.send("GET /slow HTTP/1.1\r\nX: ");
+    while (!ended) {
+      slow.send("a");
+      std::this_thread::yield();
+    }
+  });
+  CHECK_THAT(slow.receive(), !StartsWith("HTTP/1.1 200 "));
+  ended = true;
+  trickle.join();
+  CHECK(served.calls == 0);
+}
+
+TEST_CASE("pages never have all threads, and take small forms alone") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0;
+  bool go_on = false;
+  std::random_device random;
+  std::uint16_t port = 0;
+  std::unique_ptr<HttpServer> server;
+  while (!server) {
+    port = static_cast<std::uint16_t>(12000 + random() % 20000);
+    try {
+      server = std::make_unique<HttpServer>(
+          ListenAddress{"127.0.0.1", port},
+          [](const std::string&, const std::string&) {
+            return HttpAnswer{200, "text/plain", "for programs"};
+          },
+          Pages{[](const std::string& path) { return path != "/live"; },
+                [&](const HttpRequest& request) {
+                  std::unique_lock lock(mutex);
+                  ++inside;
+                  changed.notify_all();
+                  if (request.path == "/wait")
+                    changed.wait(lock, [&] { return go_on; });
+                  return HttpAnswer{200,
+                                    "text/plain",
+                                    request.method + " " + request.query + " " + request.body +
+                                        " " + request.peer + " " + request.header("host"),
+                                    {{"X-More", "yes"}}};
+                }});
+    } catch (const FatalError&) {
+      continue;  // somebody has the port
+    }
+  }
+  CHECK_THAT(Client(port).ask("GET /a?b=c HTTP/1.1\r\nHost: h\r\n\r\n"),
+             ContainsSubstring("X-More: yes\r\n") && EndsWith("\r\n\r\nGET b=c  127.0.0.1 h"));
+  CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nHost: h\r\nContent-Type: "
+                              "application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\nx=y"),
+             EndsWith("\r\n\r\nPOST  x=y 127.0.0.1 h"));
+  CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n"),
+             StartsWith("HTTP/1.1 413 "));
+  CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+             StartsWith("HTTP/1.1 411 "));
+  CHECK_THAT(Client(port).ask("PUT /a HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n"),
+             StartsWith("HTTP/1.1 405 ") && ContainsSubstring("Allow: GET, HEAD, POST\r\n"));
+
+  std::vector<Client> waiting;
+  {
+    std::unique_lock lock(mutex);
+    inside = 0;
+  }
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back(port);
+    waiting.back().send("GET /wait HTTP/1.1\r\n\r\n");
+  }
+  {
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return inside == 4; }));
+  }
+  CHECK_THAT(Client(port).ask("GET /wait HTTP/1.1\r\n\r\n"),
+             StartsWith("HTTP/1.1 503 ") && ContainsSubstring("Retry-After: 1\r\n"));
+  CHECK_THAT(Client(port).ask("GET /live HTTP/1.1\r\n\r\n"), EndsWith("for programs"));
+  {
+    const std::scoped_lock lock(mutex);
+    go_on = true;
+    changed.notify_all();
+  }
+  for (const auto& client : waiting)
+    CHECK_THAT(client.receive(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_CASE("a port that somebody has is refused, and the option is named") {

@@ -21,7 +21,11 @@ constexpr const char* kChosen =
     " AND ($7::bigint IS NULL OR d.died_at <= clock_timestamp() - make_interval(secs => "
     "$7::bigint))"
     " AND ($8::bigint IS NULL OR d.died_at >= clock_timestamp() - make_interval(secs => "
-    "$8::bigint))";
+    "$8::bigint))"
+    " AND ($9::integer IS NULL OR d.partition = $9::integer)"
+    " AND ($10 = '' OR starts_with(d.sqlstate, $10))"
+    " AND ($11 = '' OR d.idempotency_key = $11)"
+    " AND ($12::bytea IS NULL OR d.record_key_hash = $12::bytea)";
 
 constexpr const char* kList = R"sql(
   SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, coalesce(d.topic_id, ''),
@@ -32,9 +36,9 @@ constexpr const char* kList = R"sql(
          to_char(d.resolved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          coalesce(d.resolved_by, ''), coalesce(d.resolution, ''),
          d.record_key, d.record_key_hash,
-         CASE WHEN $14::boolean THEN d.record_value END,
-         CASE WHEN $14::boolean THEN d.headers END,
-         CASE WHEN $14::boolean THEN d.message_digest END,
+         CASE WHEN $18::boolean THEN d.record_value END,
+         CASE WHEN $18::boolean THEN d.headers END,
+         CASE WHEN $18::boolean THEN d.message_digest END,
          CASE WHEN d.status NOT IN ('dead', 'parked') OR d.due_at IS NULL THEN ''
               WHEN d.due_at = 'infinity' THEN 'turn'
               ELSE to_char(d.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
@@ -44,10 +48,10 @@ constexpr const char* kList = R"sql(
            WHERE h.header ->> 'name' = 'traceparent' ORDER BY h.place DESC LIMIT 1)
     FROM pawl.dead_letters d
    WHERE {}
-     AND ($9::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
-          > ($9::text COLLATE "C", $10::integer, $11::bigint, $12::bigint))
+     AND ($13::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
+          > ($13::text COLLATE "C", $14::integer, $15::bigint, $16::bigint))
    ORDER BY d.topic, d.partition, d.kafka_offset, d.dead_letter_id
-   LIMIT $13::bigint
+   LIMIT $17::bigint
 )sql";
 
 constexpr const char* kCounts = R"sql(
@@ -61,6 +65,13 @@ constexpr const char* kCounts = R"sql(
    WHERE {}
    GROUP BY 1, 2, 3, 4
    ORDER BY 5 DESC, 1, 2, 3, 4
+)sql";
+
+// From an index that holds nothing else.
+constexpr const char* kCountUnresolved = R"sql(
+  SELECT count(*) FROM (
+    SELECT FROM pawl.dead_letters
+     WHERE consumer_id = $1::integer AND status IN ('dead', 'parked') LIMIT $2::bigint) found
 )sql";
 
 // The row of a key stays until its next message comes, also when nothing waits any more.
@@ -98,6 +109,18 @@ void fill(postgres::Parameters& parameters, ConsumerId consumer, const DeadLette
     } else {
       parameters.add_null();
     }
+  }
+  if (filter.partition) {
+    parameters.add_integer(*filter.partition);
+  } else {
+    parameters.add_null();
+  }
+  parameters.add_text(filter.sqlstate);
+  parameters.add_text(filter.idempotency_key);
+  if (filter.record_key_hash) {
+    parameters.add_bytes(*filter.record_key_hash);
+  } else {
+    parameters.add_null();
   }
 }
 
@@ -141,10 +164,14 @@ DeadLetter read(const PGresult* rows, int row) {
 
 }  // namespace
 
+LetterPlace place_in(const DeadLetter& letter) {
+  return {letter.partition, letter.offset, letter.id};
+}
+
 std::vector<DeadLetter> DeadLetterView::list(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              bool with_payload) const {
-  return page(session, filter, limit, nullptr, with_payload);
+  return page(session, filter, limit, std::nullopt, with_payload);
 }
 
 void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter& filter,
@@ -152,7 +179,8 @@ void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter
                               const std::function<bool(const DeadLetter&)>& use) const {
   std::optional<DeadLetter> last;
   while (true) {
-    auto letters = page(session, filter, kPage, last ? &*last : nullptr, with_payload);
+    auto letters = page(session, filter, kPage,
+                        last ? std::optional{place_in(*last)} : std::nullopt, with_payload);
     if (letters.empty() || !std::ranges::all_of(letters, use))
       return;
     last = std::move(letters.back());
@@ -161,11 +189,12 @@ void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter
 
 std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
-                                             const DeadLetter* after, bool with_payload) const {
+                                             const std::optional<LetterPlace>& after,
+                                             bool with_payload) const {
   const postgres::Statement ask{"", in_schema(fmt::format(fmt::runtime(kList), kChosen), schema_)};
   postgres::Parameters parameters;
   fill(parameters, consumer_, filter);
-  if (after != nullptr) {
+  if (after) {
     parameters.add_text(after->partition.topic);
     parameters.add_integer(after->partition.partition);
     parameters.add_integer(after->offset);
@@ -181,6 +210,14 @@ std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
   for (int row = 0; row < PQntuples(found.get()); ++row)
     letters.push_back(read(found.get(), row));
   return letters;
+}
+
+std::int64_t DeadLetterView::count_unresolved(postgres::Session& session, std::int64_t most) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_integer(most);
+  const auto found = session.exec({"", in_schema(kCountUnresolved, schema_)}, parameters);
+  return integer(found.get(), 0, 0);
 }
 
 std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,

@@ -60,7 +60,19 @@ struct DeadLetterFilter {
   std::vector<std::string> statuses = {"dead", "parked"};
   std::optional<std::chrono::seconds> older_than;
   std::optional<std::chrono::seconds> younger_than;
+  std::optional<std::int32_t> partition;
+  std::string sqlstate;  ///< or its beginning: "23"
+  std::string idempotency_key;
+  std::optional<std::string> record_key_hash;  ///< SHA-256 of the record key
 };
+
+/// Where a letter stands in the order of topic, partition, offset.
+struct LetterPlace {
+  TopicPartition partition;
+  std::int64_t offset = -1;
+  std::int64_t id = 0;
+};
+[[nodiscard]] LetterPlace place_in(const DeadLetter& letter);
 
 struct DeadLetterCount {
   std::string topic;
@@ -94,6 +106,15 @@ class DeadLetterView {
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              bool with_payload) const;
 
+  /// The same from behind a place on; nullopt: from the first.
+  [[nodiscard]] std::vector<DeadLetter> page(postgres::Session& session,
+                                             const DeadLetterFilter& filter, std::int64_t limit,
+                                             const std::optional<LetterPlace>& after,
+                                             bool with_payload) const;
+
+  /// How many are unresolved; counts no further than `most`.
+  [[nodiscard]] std::int64_t count_unresolved(postgres::Session& session, std::int64_t most) const;
+
   /// Hands every letter to `use`, in the order of topic, partition, offset, until that returns
   /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
   void for_each(postgres::Session& session, const DeadLetterFilter& filter, bool with_payload,
@@ -109,10 +130,6 @@ class DeadLetterView {
                                                     const DeadLetterFilter& filter) const;
 
  private:
-  [[nodiscard]] std::vector<DeadLetter> page(postgres::Session& session,
-                                             const DeadLetterFilter& filter, std::int64_t limit,
-                                             const DeadLetter* after, bool with_payload) const;
-
   std::string schema_;
   ConsumerId consumer_;
 };

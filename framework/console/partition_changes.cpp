@@ -1,0 +1,68 @@
+#include "console/partition_changes.hpp"
+
+#include <fmt/format.h>
+
+#include "console/bad_call.hpp"
+#include "console/connections.hpp"
+#include "console/operator_change.hpp"
+#include "kafka/fetch_one.hpp"
+#include "ledger/operator_commands.hpp"
+
+namespace pawl::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{15000};
+
+kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
+  auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
+  if (!record) {
+    throw BadCall(fmt::format("{} is at its end: there is no message behind offset {} to skip",
+                              name_of(row.partition), row.stored.last()));
+  }
+  return *std::move(record);
+}
+
+}  // namespace
+
+std::string name_of(const TopicPartition& partition) {
+  return fmt::format("{} [{}]", partition.topic, partition.partition);
+}
+
+bool set_partition_state(postgres::Session& session, const Options& options,
+                         const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
+                         ledger::PartitionState state, const std::string& reason) {
+  if (row.state == state)
+    return false;
+  const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
+  ledger::OperatorChange change;
+  change.partition = row.partition;
+  change.state = state;
+  change.action = state == ledger::PartitionState::kPaused ? "pause" : "resume";
+  change.reason = reason;
+  change_register(row.partition, [&] { commands.change(session, change); });
+  return true;
+}
+
+void skip_message(postgres::Session& session, const Options& options,
+                  const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
+                  std::int64_t offset, const std::string& reason, const std::string& place) {
+  if (offset <= row.stored.last()) {
+    throw BadCall(fmt::format("{}{} is past it already, its stored offset is {}", place,
+                              name_of(row.partition), row.stored.last()));
+  }
+  // Outlives the record: a client does not end while one of its messages is held.
+  const auto client = make_client(options);
+  require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
+  const auto record = next_record(*client, row);
+  if (record.offset() != offset) {
+    throw BadCall(
+        fmt::format("{}the next message of {} is at offset {}; only that one can be skipped", place,
+                    name_of(row.partition), record.offset()));
+  }
+  const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
+  const ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
+  change_register(row.partition,
+                  [&] { commands.skip(session, change, record.view(row.partition.topic, "")); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,171 @@
+#include "dashboard/access.hpp"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "config/listen_address.hpp"
+#include "console/printable.hpp"
+#include "message/digest.hpp"
+#include "message/hexadecimal.hpp"
+#include "pawl/errors.hpp"
+
+namespace pawl::dashboard {
+namespace {
+
+constexpr std::size_t kLongestName = 80;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+/// Of "name:port", "[::1]:port".
+std::string without_port(const std::string& host) {
+  if (host.starts_with('['))
+    return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.rfind(':'));
+}
+
+/// Of "http://name:port".
+std::string authority(const std::string& origin) {
+  const auto slashes = origin.find("://");
+  return slashes == std::string::npos ? std::string{} : origin.substr(slashes + 3);
+}
+
+bool is_own_name(const std::string& host, const std::string& machine) {
+  const auto name = lower(without_port(host));
+  const auto own = lower(machine);
+  return config::is_numeric_address(name) || name == "localhost" ||
+         (!own.empty() &&
+          (name == own || name.starts_with(own + ".") || own.starts_with(name + ".")));
+}
+
+}  // namespace
+
+std::optional<std::string> refusal(const Origin& request, const Place& place) {
+  const bool proxied = !place.trusted_proxy.empty() && request.peer == place.trusted_proxy;
+  if (!proxied && !is_own_name(request.host, place.machine)) {
+    return fmt::format(
+        "The name \"{}\" is not this machine's, so the page might be asked for by another site in "
+        "your browser. Open it by its address in numbers, by \"{}\", by localhost, or through "
+        "monitoring.trusted_proxy.",
+        request.host, place.machine);
+  }
+  if (request.method != "POST")
+    return std::nullopt;
+  const std::string foreign =
+      "The form was not sent by this page, nothing was done. Open the page anew and repeat it.";
+  if (!request.fetch_site.empty() && request.fetch_site != "same-origin")
+    return foreign;
+  if (request.origin.empty())
+    return std::nullopt;  // not a browser of these years; the form's key is checked all the same
+  const auto from = lower(authority(request.origin));
+  const bool same = from == lower(request.host) ||
+                    (proxied && !from.empty() && from == lower(request.forwarded_host));
+  return same ? std::nullopt : std::optional(foreign);
+}
+
+bool same_secret(const std::string& one, const std::string& other) {
+  // Digests have one length, and say nothing about what they are of.
+  const auto left = message::sha256(one);
+  const auto right = message::sha256(other);
+  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+std::string random_secret() {
+  std::array<unsigned char, 32> bytes{};
+  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
+    throw FatalError("OpenSSL has no random numbers; look at the system's source of them");
+  return message::hexadecimal({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+Access::Access(const MonitoringOptions& options) : options_(options), secret_(random_secret()) {}
+
+bool Access::possible() const {
+  return by_token() || !options_.trusted_proxy.empty();
+}
+
+std::optional<Actor> Access::find(const std::string& peer, const std::string& actor_header,
+                                  const std::string& session, Clock::time_point now) {
+  if (!options_.trusted_proxy.empty() && peer == options_.trusted_proxy) {
+    if (const auto name = clean_name(actor_header); !name.empty()) {
+      std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+      unsigned int size = 0;
+      HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+           reinterpret_cast<const unsigned char*>(name.data()), name.size(), digest.data(), &size);
+      return Actor{name, message::hexadecimal({reinterpret_cast<const char*>(digest.data()), size}),
+                   false};
+    }
+  }
+  if (session.empty())
+    return std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(sessions_, [&](const auto& s) { return now - s.second.begun >= kSessionTime; });
+  // By the digest: a search by the secret itself would tell by its time where it differs.
+  const auto found = sessions_.find(message::sha256_hex(session));
+  if (found == sessions_.end())
+    return std::nullopt;
+  return found->second.actor;
+}
+
+Access::SignedIn Access::sign_in(const std::string& token, const std::string& name,
+                                 Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  while (!wrong_tries_.empty() && now - wrong_tries_.front() >= kTryTime)
+    wrong_tries_.pop_front();
+  if (wrong_tries_.size() >= kMostTries)
+    return {SignIn::kTooOften, ""};
+  if (!by_token() || !same_secret(token, options_.actions_token)) {
+    wrong_tries_.push_back(now);
+    return {SignIn::kWrong, ""};
+  }
+  auto cleaned = clean_name(name);
+  if (cleaned.empty())
+    return {SignIn::kNameless, ""};
+  if (sessions_.size() >= kMostSessions) {
+    sessions_.erase(std::ranges::min_element(
+        sessions_, {}, [](const auto& session) { return session.second.begun; }));
+  }
+  auto session = random_secret();
+  sessions_[message::sha256_hex(session)] = {{std::move(cleaned), random_secret(), true}, now};
+  return {SignIn::kDone, std::move(session)};
+}
+
+void Access::sign_out(const std::string& session) {
+  const std::scoped_lock lock(mutex_);
+  sessions_.erase(message::sha256_hex(session));
+}
+
+std::string clean_name(const std::string& name) {
+  auto text = cli::printable(name);
+  const auto begin = text.find_first_not_of(' ');
+  if (begin == std::string::npos)
+    return {};
+  text = text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+  return std::string(cli::head(text, kLongestName));
+}
+
+std::string cookie(const std::string& header, const std::string& name) {
+  std::string_view rest = header;
+  while (!rest.empty()) {
+    const auto end = rest.find(';');
+    auto pair = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    while (pair.starts_with(' '))
+      pair.remove_prefix(1);
+    const auto equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name)
+      return std::string(pair.substr(equals + 1));
+  }
+  return {};
+}
+
+}  // namespace pawl::dashboard

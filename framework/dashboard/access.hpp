@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "pawl/options.hpp"
+
+namespace pawl::dashboard {
+
+using Clock = std::chrono::steady_clock;
+
+/// Somebody who may act, and see values.
+struct Actor {
+  std::string name;
+  std::string form_key;   ///< what every form of theirs has to bring along
+  bool by_token = false;  ///< and so may sign out
+};
+
+/// What a request says of where it comes from.
+struct Origin {
+  std::string method;
+  std::string peer;        ///< numeric address
+  std::string host;        ///< Host
+  std::string origin;      ///< Origin, "" where there is none
+  std::string fetch_site;  ///< Sec-Fetch-Site
+  std::string forwarded_host;
+};
+
+/// How the dashboard is reached.
+struct Place {
+  std::string trusted_proxy;
+  std::string machine;  ///< this host's name
+};
+
+/// Why the request is not answered: the page's text; nullopt: it may be. A page that is open in a
+/// browser must not use the person's network to read here (a name that resolves to this machine),
+/// nor send forms in their name.
+[[nodiscard]] std::optional<std::string> refusal(const Origin& request, const Place& place);
+
+/// Compares without telling by the time how much is right.
+[[nodiscard]] bool same_secret(const std::string& one, const std::string& other);
+
+/// 64 hexadecimal digits that nobody can guess.
+[[nodiscard]] std::string random_secret();
+
+/// Who may act. Any thread.
+class Access {
+ public:
+  explicit Access(const MonitoringOptions& options);
+
+  /// Somebody may, in one way or the other.
+  [[nodiscard]] bool possible() const;
+  [[nodiscard]] bool by_token() const { return !options_.actions_token.empty(); }
+
+  /// Who it is: by the proxy's header if the peer is the proxy, else by the session's cookie.
+  [[nodiscard]] std::optional<Actor> find(const std::string& peer, const std::string& actor_header,
+                                          const std::string& session, Clock::time_point now);
+
+  enum class SignIn { kDone, kWrong, kTooOften, kNameless };
+  struct SignedIn {
+    SignIn outcome = SignIn::kWrong;
+    std::string session;  ///< of kDone: for the cookie
+  };
+  SignedIn sign_in(const std::string& token, const std::string& name, Clock::time_point now);
+  void sign_out(const std::string& session);
+
+  /// How long a session lasts, whatever is done in it.
+  static constexpr std::chrono::hours kSessionTime{12};
+  static constexpr std::size_t kMostSessions = 64;
+  /// Wrong tokens within kTryTime, of everybody together.
+  static constexpr std::size_t kMostTries = 10;
+  static constexpr std::chrono::minutes kTryTime{1};
+
+ private:
+  struct Session {
+    Actor actor;
+    Clock::time_point begun;
+  };
+
+  const MonitoringOptions options_;
+  const std::string secret_;  ///< of this process, for the proxy's people
+  std::mutex mutex_;
+  std::map<std::string, Session> sessions_;    // guarded by mutex_; by the cookie's digest
+  std::deque<Clock::time_point> wrong_tries_;  // guarded by mutex_
+};
+
+/// A name that may stand in the history: one line, no longer than 80 bytes.
+[[nodiscard]] std::string clean_name(const std::string& name);
+
+/// The value of a cookie in the Cookie header.
+[[nodiscard]] std::string cookie(const std::string& header, const std::string& name);
+
+}  // namespace pawl::dashboard

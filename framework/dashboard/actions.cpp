@@ -1,0 +1,96 @@
+#include "dashboard/actions.hpp"
+
+#include <fmt/format.h>
+
+#include "console/operator_change.hpp"
+#include "console/partition_changes.hpp"
+#include "dashboard/queries.hpp"
+#include "dead_letters/store/changes.hpp"
+#include "ledger/history_view.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::dashboard {
+
+std::string history_reason(const std::string& actor, const std::string& reason) {
+  return fmt::format("by {} (dashboard): {}", actor, reason);
+}
+
+Outcome act_on_partition(postgres::Session& session, const Options& options, const Fields& form,
+                         const std::string& reason) {
+  using ledger::PartitionState;
+  cli::PartitionArguments arguments;
+  arguments.topic = field(form, "topic");
+  arguments.partition = static_cast<std::int32_t>(number_field(form, "partition").value_or(-1));
+  const auto consumer = cli::require_consumer(session, options);
+  const auto row = cli::choose_rows(session, options, consumer, arguments).front();
+  const auto name = cli::name_of(row.partition);
+  const auto action = field(form, "do");
+  if (field(form, "seen") != ledger::to_string(row.state)) {
+    return {false,
+            fmt::format("{} is {} meanwhile (since {}), and was {} when you looked; nothing "
+                        "was changed.",
+                        name, ledger::to_string(row.state), row.state_since, field(form, "seen"))};
+  }
+  if (action == "resume" || action == "pause") {
+    const auto state = action == "pause" ? PartitionState::kPaused : PartitionState::kRunning;
+    if (!cli::set_partition_state(session, options, consumer, row, state, reason))
+      return {false, fmt::format("{} is {} already; nothing was changed.", name,
+                                 ledger::to_string(state))};
+    return {true,
+            fmt::format("{} was {} and is {} now; next offset {}.", name,
+                        ledger::to_string(row.state), ledger::to_string(state), row.stored.next())};
+  }
+  if (action == "skip") {
+    const auto offset = number_field(form, "offset");
+    if (!offset || row.halt_offset != offset) {
+      return {false, fmt::format("{} is not halted at the message that you saw any more; nothing "
+                                 "was changed.",
+                                 name)};
+    }
+    cli::skip_message(session, options, consumer, row, *offset, reason, "");
+    return {true, fmt::format("Offset {} of {} is skipped; the message is kept in "
+                              "pawl.skipped_messages.",
+                              *offset, name)};
+  }
+  return {false, "The form asks for nothing that can be done to a partition."};
+}
+
+Outcome act_on_letter(postgres::Session& session, const Options& options, Replays& replays,
+                      const Fields& form, const std::string& reason) {
+  const auto id = number_field(form, "id").value_or(-1);
+  const auto page = read_letter(session, options, id, false);
+  if (!page)
+    return {false, fmt::format("There is no dead letter {}; it may have been removed.", id)};
+  const auto& letter = page->letter;
+  if (!letter.unresolved()) {
+    return {false, fmt::format("Dead letter {} is {} already (since {}); nothing was done.", id,
+                               letter.status, letter.resolved_at)};
+  }
+  const auto action = field(form, "do");
+  if (action == "discard") {
+    const auto consumer = cli::require_consumer(session, options);
+    ledger::record_action(session, options.postgres.schema, consumer.id, letter.partition,
+                          letter.offset, "dlq discard", fmt::format("letter {}: {}", id, reason));
+    const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
+    if (!changes.discard(session, id, reason))
+      return {false, fmt::format("Dead letter {} was resolved by somebody else meanwhile; nothing "
+                                 "was done.",
+                                 id)};
+    return {true, fmt::format("Dead letter {} is discarded.", id)};
+  }
+  if (action == "replay") {
+    if (replays.begin(id, reason, field(form, "force") == "yes") == Replays::Began::kBusy) {
+      return {false, "Another replay goes on in this process; repeat it when that has ended."};
+    }
+    const auto replayed = replays.wait(id);
+    if (!replayed) {
+      return {true, fmt::format("The replay of dead letter {} goes on; its page shows what becomes "
+                                "of it.",
+                                id)};
+    }
+    return {replayed->done, replayed->sentence, replayed->needs_force};
+  }
+  return {false, "The form asks for nothing that can be done to a dead letter."};
+}
+
+}  // namespace pawl::dashboard

@@ -1,0 +1,359 @@
+#include "dashboard/dashboard.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <limits>
+
+#include "console/bad_call.hpp"
+#include "dashboard/assets.hpp"
+#include "dashboard/pages.hpp"
+#include "dashboard/queries.hpp"
+#include "kafka/error.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/error.hpp"
+
+namespace pawl::dashboard {
+namespace {
+
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr const char* kCookie = "pawl_session";
+constexpr std::size_t kMostNotices = 256;
+constexpr std::size_t kLongestReason = 500;
+
+struct PathRoute {
+  std::string_view method;
+  std::string_view path;
+  Route route;
+};
+constexpr PathRoute kRoutes[] = {{"GET", "/", Route::kPartitions},
+                                 {"GET", "/partition", Route::kPartition},
+                                 {"GET", "/letters", Route::kLetters},
+                                 {"GET", "/letter", Route::kLetter},
+                                 {"GET", "/keys", Route::kKeys},
+                                 {"GET", "/outbox", Route::kOutbox},
+                                 {"GET", "/leases", Route::kLeases},
+                                 {"GET", "/history", Route::kHistory},
+                                 {"GET", "/sign-in", Route::kSignIn},
+                                 {"GET", "/assets/style.css", Route::kStyle},
+                                 {"GET", "/assets/script.js", Route::kScript},
+                                 {"POST", "/sign-in", Route::kPostSignIn},
+                                 {"POST", "/sign-out", Route::kPostSignOut},
+                                 {"POST", "/partition", Route::kPostPartition},
+                                 {"POST", "/letter", Route::kPostLetter}};
+
+std::string machine_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void secure(ops::HttpAnswer& answer, bool keep) {
+  auto& headers = answer.headers;
+  headers.emplace_back("Content-Security-Policy",
+                       "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; "
+                       "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri "
+                       "'none'");
+  headers.emplace_back("X-Content-Type-Options", "nosniff");
+  headers.emplace_back("X-Frame-Options", "DENY");
+  // Not "no-referrer": forms would come without their Origin.
+  headers.emplace_back("Referrer-Policy", "same-origin");
+  headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  headers.emplace_back("Cache-Control", keep ? "no-cache" : "no-store");
+}
+
+ops::HttpAnswer see_other(const std::string& location) {
+  return {303, kHtml, "", {{"Location", location}}};
+}
+
+std::string partition_path(const Fields& form) {
+  return "/partition" +
+         to_query({{"topic", field(form, "topic")}, {"partition", field(form, "partition")}});
+}
+
+std::string letter_path(const Fields& form) {
+  return "/letter" + to_query({{"id", field(form, "id")}});
+}
+
+std::string with(const std::string& path, const std::string& notice) {
+  return path + (path.find('?') == std::string::npos ? "?" : "&") + "notice=" + notice;
+}
+
+std::string reason_of(const Fields& form) {
+  auto reason = field(form, "reason");
+  const auto begin = reason.find_first_not_of(" \t\r\n");
+  return begin == std::string::npos ? std::string{} : reason.substr(begin);
+}
+
+}  // namespace
+
+Route route(std::string_view method, std::string_view path) {
+  if (method == "HEAD")
+    method = "GET";
+  bool known = false;
+  for (const auto& one : kRoutes) {
+    if (one.path != path)
+      continue;
+    if (one.method == method)
+      return one.route;
+    known = true;
+  }
+  return known ? Route::kWrongMethod : Route::kUnknown;
+}
+
+bool needs_actor(Route route) {
+  return route == Route::kPostSignOut || route == Route::kPostPartition ||
+         route == Route::kPostLetter;
+}
+
+Dashboard::Dashboard(const Options& options, const Registry& registry)
+    : options_(options),
+      machine_(machine_name()),
+      access_(options.monitoring),
+      connections_(options),
+      sampler_(options, samples_),
+      replays_(options, registry) {}
+
+ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
+  Asked asked{
+      route(request.method, request.path), request, parse_fields(request.query),
+      parse_fields(request.body),          {},      cookie(request.header("Cookie"), kCookie)};
+  auto& frame = asked.frame;
+  frame.cluster = options_.kafka.cluster;
+  frame.group = options_.kafka.group;
+  frame.path = request.path;
+  frame.may_sign_in = access_.by_token();
+  frame.may_act = access_.possible();
+  ops::HttpAnswer answer;
+  const Origin origin{request.method,
+                      request.peer,
+                      request.header("Host"),
+                      request.header("Origin"),
+                      request.header("Sec-Fetch-Site"),
+                      request.header("X-Forwarded-Host")};
+  if (const auto why = refusal(origin, {options_.monitoring.trusted_proxy, machine_})) {
+    frame.problem = *why;
+    answer = {403, kHtml, message_html(frame, "Not answered")};
+  } else {
+    frame.actor = access_.find(request.peer, request.header(options_.monitoring.actor_header),
+                               asked.session, Clock::now());
+    try {
+      answer = routed(asked);
+    } catch (const FatalError& error) {
+      frame.problem = error.what();
+      answer = {503, kHtml, message_html(frame, "Not known now")};
+    } catch (const postgres::Error& error) {
+      frame.problem = fmt::format("PostgreSQL: {}{}", error.what(),
+                                  error.failure() == postgres::FailureClass::kProgram
+                                      ? "; the role lacks a right, or a table is missing: see "
+                                        "pawl migrate grants"
+                                      : "");
+      answer = {503, kHtml, message_html(frame, "Not known now")};
+    } catch (const postgres::InDoubt& error) {
+      frame.problem = fmt::format("PostgreSQL: {}", error.what());
+      answer = {503, kHtml, message_html(frame, "Not known now")};
+    }
+  }
+  secure(answer, asked.route == Route::kStyle || asked.route == Route::kScript);
+  return answer;
+}
+
+ops::HttpAnswer Dashboard::routed(Asked& asked) {
+  switch (asked.route) {
+    case Route::kStyle:
+      return {200, "text/css; charset=utf-8", std::string(kStyle)};
+    case Route::kScript:
+      return {200, "text/javascript; charset=utf-8", std::string(kScript)};
+    case Route::kUnknown:
+      asked.frame.problem = "There is no such page.";
+      return {404, kHtml, message_html(asked.frame, "Not found")};
+    case Route::kWrongMethod:
+      asked.frame.problem = "The page does not take this method.";
+      return {405, kHtml, message_html(asked.frame, "Not allowed")};
+    case Route::kSignIn:
+      return {200, kHtml, sign_in_html(asked.frame, "")};
+    case Route::kPostSignIn:
+      return sign_in(asked);
+    case Route::kPostSignOut:
+    case Route::kPostPartition:
+    case Route::kPostLetter:
+      return act(asked);
+    default:
+      break;
+  }
+  sampler_.wanted();
+  asked.frame.done = take_notice(field(asked.query, "notice"));
+  const auto session = connections_.get();
+  auto text = page(asked, *session);
+  if (text.empty()) {
+    asked.frame.problem = "There is no such thing; it may have been removed.";
+    return {404, kHtml, message_html(asked.frame, "Not found")};
+  }
+  return {200, kHtml, std::move(text)};
+}
+
+std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
+  const auto& frame = asked.frame;
+  switch (asked.route) {
+    case Route::kPartitions:
+      return partitions_html(frame, read_partitions(session, options_, samples_, asked.query));
+    case Route::kPostPartition:
+    case Route::kPartition: {
+      const auto& fields = asked.route == Route::kPartition ? asked.query : asked.form;
+      const auto number = number_field(fields, "partition");
+      if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
+        return {};
+      auto found = read_partition(session, options_, samples_,
+                                  {field(fields, "topic"), static_cast<std::int32_t>(*number)});
+      if (!found)
+        return {};
+      if (asked.route == Route::kPartition)
+        found->action = field(fields, "do");
+      return partition_html(frame, *found);
+    }
+    case Route::kLetters:
+      return letters_html(frame, read_letters(session, options_, asked.query));
+    case Route::kPostLetter:
+    case Route::kLetter: {
+      const auto& fields = asked.route == Route::kLetter ? asked.query : asked.form;
+      const auto id = number_field(fields, "id");
+      auto found = id ? read_letter(session, options_, *id, frame.actor.has_value()) : std::nullopt;
+      if (!found)
+        return {};
+      if (asked.route == Route::kLetter)
+        found->action = field(fields, "do");
+      if (asked.needs_force) {
+        found->action = "replay";
+        found->reason = field(fields, "reason");
+        found->beyond_keys = "It needs to be said twice, for the reason above.";
+      }
+      return letter_html(frame, *found);
+    }
+    case Route::kKeys: {
+      const auto key = field(asked.query, "key");
+      if (key.empty())
+        return keys_html(frame, std::nullopt);
+      return keys_html(frame, read_keys(session, options_, key, frame.actor.has_value()));
+    }
+    case Route::kOutbox:
+      return outbox_html(frame, read_outbox(session, options_));
+    case Route::kLeases:
+      return leases_html(frame, read_leases(session, options_));
+    case Route::kHistory:
+      return history_html(
+          frame, read_history(session, options_, number_field(asked.query, "before").value_or(0)));
+    default:
+      return {};
+  }
+}
+
+ops::HttpAnswer Dashboard::act(Asked& asked) {
+  auto& frame = asked.frame;
+  if (!frame.actor) {
+    frame.problem = frame.may_sign_in
+                        ? "You are not signed in any more, nothing was done. Sign in and repeat it."
+                        : "Nobody may act here, nothing was done: see docs/dashboard.md.";
+    return {403, kHtml, message_html(frame, "Not done")};
+  }
+  if (!same_secret(field(asked.form, "form_key"), frame.actor->form_key)) {
+    frame.problem =
+        "The form is not of this session, nothing was done. Open the page anew and repeat it.";
+    return {403, kHtml, message_html(frame, "Not done")};
+  }
+  if (asked.route == Route::kPostSignOut)
+    return sign_out(asked);
+  const auto said = reason_of(asked.form);
+  if (said.empty() || said.size() > kLongestReason)
+    return conflict(asked,
+                    fmt::format("Say why, in {} bytes at most; nothing was done.", kLongestReason));
+  const auto reason = history_reason(frame.actor->name, said);
+  Outcome outcome;
+  try {
+    const auto session = connections_.get();
+    outcome = asked.route == Route::kPostPartition
+                  ? act_on_partition(*session, options_, asked.form, reason)
+                  : act_on_letter(*session, options_, replays_, asked.form, reason);
+  } catch (const cli::BadCall& error) {
+    return conflict(asked, error.what());
+  } catch (const FatalError& error) {
+    return conflict(asked, error.what());
+  } catch (const kafka::KafkaError& error) {
+    return conflict(asked, fmt::format("Kafka: {}; nothing was done", error.what()));
+  }
+  asked.needs_force = outcome.needs_force;
+  if (!outcome.done)
+    return conflict(asked, outcome.sentence);
+  const auto path =
+      asked.route == Route::kPostPartition ? partition_path(asked.form) : letter_path(asked.form);
+  return see_other(with(path, keep_notice(outcome.sentence)));
+}
+
+ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
+  asked.frame.problem = sentence;
+  const auto session = connections_.get();
+  auto text = page(asked, *session);
+  if (text.empty())
+    text = message_html(asked.frame, "Not done");
+  return {409, kHtml, std::move(text)};
+}
+
+ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
+  const auto name = field(asked.form, "name");
+  const auto result = access_.sign_in(field(asked.form, "token"), name, Clock::now());
+  switch (result.outcome) {
+    case Access::SignIn::kDone: {
+      auto answer = see_other("/");
+      answer.headers.emplace_back(
+          "Set-Cookie",
+          fmt::format(
+              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", kCookie, result.session,
+              std::chrono::duration_cast<std::chrono::seconds>(Access::kSessionTime).count()));
+      return answer;
+    }
+    case Access::SignIn::kWrong:
+      asked.frame.problem = "That is not the token.";
+      break;
+    case Access::SignIn::kTooOften:
+      asked.frame.problem =
+          "Too many wrong tokens in the last minute, of everybody together. Try again in a minute.";
+      return {429, kHtml, sign_in_html(asked.frame, name)};
+    case Access::SignIn::kNameless:
+      asked.frame.problem = "Say who you are: the history names you.";
+      break;
+  }
+  return {403, kHtml, sign_in_html(asked.frame, name)};
+}
+
+ops::HttpAnswer Dashboard::sign_out(const Asked& asked) {
+  access_.sign_out(asked.session);
+  auto answer = see_other("/");
+  answer.headers.emplace_back(
+      "Set-Cookie", fmt::format("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", kCookie));
+  return answer;
+}
+
+std::string Dashboard::keep_notice(std::string sentence) {
+  auto id = random_secret().substr(0, 32);
+  const std::scoped_lock lock(mutex_);
+  notices_.emplace_back(id, std::move(sentence));
+  while (notices_.size() > kMostNotices)
+    notices_.pop_front();
+  return id;
+}
+
+std::string Dashboard::take_notice(const std::string& id) {
+  if (id.empty())
+    return {};
+  const std::scoped_lock lock(mutex_);
+  for (auto notice = notices_.begin(); notice != notices_.end(); ++notice) {
+    if (notice->first != id)
+      continue;
+    auto sentence = std::move(notice->second);
+    notices_.erase(notice);
+    return sentence;
+  }
+  return {};
+}
+
+}  // namespace pawl::dashboard

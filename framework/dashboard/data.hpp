@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dashboard/access.hpp"
+#include "dashboard/html.hpp"
+#include "dashboard/samples.hpp"
+#include "dead_letters/store/view.hpp"
+#include "leases/store/view.hpp"
+#include "ledger/history_view.hpp"
+#include "ledger/key_view.hpp"
+#include "ledger/register_view.hpp"
+#include "outbox/store/view.hpp"
+
+namespace pawl::dashboard {
+
+/// Who looks, at what: the same on every page.
+struct Frame {
+  std::string cluster;
+  std::string group;
+  std::string path;          ///< of the page, for the navigation
+  bool may_sign_in = false;  ///< by a token
+  bool may_act = false;      ///< somebody may, in some way
+  std::optional<Actor> actor;
+  std::string done;     ///< what an action has brought
+  std::string problem;  ///< why it was not done
+};
+
+/// What is the matter with a partition, the most urgent first.
+enum class Trouble { kHalted, kUnowned, kPaused, kRetrying, kStalled, kNone };
+
+struct PartitionLine {
+  ledger::RegisterRow row;
+  Samples::Course course;
+
+  [[nodiscard]] std::optional<std::int64_t> lag() const;
+  [[nodiscard]] Trouble trouble() const;
+};
+
+struct PartitionsPage {
+  std::string topic;  ///< the filters
+  std::string state;
+  std::string now;
+  bool known = true;  ///< the database has this consumer
+  std::vector<PartitionLine> lines;
+  std::size_t left_out = 0;
+  std::map<Trouble, std::size_t> counts;  ///< of all, whatever the filters
+  std::size_t partitions = 0;
+  Samples::Course total;
+  std::string kafka_problem;
+  std::int64_t letters = 0;  ///< unresolved, no more than were counted
+  std::int64_t letters_most = 0;
+  std::optional<std::int64_t> lag;  ///< of all; nullopt: unknown of one
+};
+
+struct PartitionPage {
+  PartitionLine line;
+  std::string action;  ///< that is to be confirmed: resume, pause, skip; "": none
+  std::string reason;  ///< as it was written before
+  std::vector<ledger::HistoryRow> history;
+  std::string history_problem;  ///< why it could not be read
+};
+
+struct LettersPage {
+  Fields filters;
+  std::string problem;  ///< of a filter
+  std::vector<ledger::DeadLetter> letters;
+  std::optional<ledger::LetterPlace> next;  ///< there are more behind it
+  bool first = true;
+};
+
+struct LetterPage {
+  ledger::DeadLetter letter;  ///< its bytes only for who may see them
+  std::string action;         ///< replay, discard
+  std::string reason;
+  std::string beyond_keys;  ///< why a replay needs force
+};
+
+struct KeysPage {
+  std::string key;
+  std::vector<ledger::SearchedScope> scopes;
+  std::vector<ledger::KeyRow> keys;
+  std::vector<ledger::KeyRow> elsewhere;
+  std::vector<std::int64_t> letters;
+  std::vector<ledger::LeaseRow> leases;
+};
+
+struct OutboxPage {
+  ledger::OutboxStatus status;
+  std::vector<ledger::SetApart> set_apart;
+  std::size_t most = 0;
+};
+
+struct LeasesPage {
+  bool in_redis = false;
+  ledger::LeaseCounts counts;
+  std::vector<ledger::LeaseRow> leases;
+  std::vector<ledger::LeaseLoss> losses;
+  std::size_t most = 0;
+};
+
+struct HistoryPage {
+  std::vector<ledger::HistoryRow> rows;
+  bool more = false;
+};
+
+}  // namespace pawl::dashboard

@@ -1,0 +1,260 @@
+#include "dashboard/queries.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "console/kafka_look.hpp"
+#include "console/operator_change.hpp"
+#include "message/digest.hpp"
+#include "message/idempotency_key.hpp"
+#include "postgres/error.hpp"
+
+namespace pawl::dashboard {
+namespace {
+
+constexpr std::size_t kResponseBytes = 4096;
+
+bool matches(const PartitionLine& line, const Fields& filters) {
+  const auto topic = field(filters, "topic");
+  if (!topic.empty() && line.row.partition.topic.find(topic) == std::string::npos)
+    return false;
+  const auto state = field(filters, "state");
+  if (state == "trouble")
+    return line.trouble() != Trouble::kNone;
+  if (state == "halted")
+    return line.trouble() == Trouble::kHalted;
+  if (state == "paused")
+    return line.row.state == ledger::PartitionState::kPaused;
+  if (state == "unowned")
+    return line.trouble() == Trouble::kUnowned;
+  return true;
+}
+
+std::vector<PartitionLine> all_lines(postgres::Session& session, const Options& options,
+                                     const Samples& samples, ledger::ConsumerId consumer,
+                                     const std::string& topic) {
+  auto courses = samples.courses();
+  std::vector<PartitionLine> lines;
+  for (auto& row : ledger::read_register(session, options.postgres.schema, consumer, topic)) {
+    PartitionLine line;
+    if (const auto course = courses.find(row.partition); course != courses.end())
+      line.course = std::move(course->second);
+    line.row = std::move(row);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> PartitionLine::lag() const {
+  if (!course.end)
+    return std::nullopt;
+  return cli::lag_of(row.stored, *course.end);
+}
+
+Trouble PartitionLine::trouble() const {
+  using ledger::PartitionState;
+  if (row.state == PartitionState::kHalted)
+    return Trouble::kHalted;
+  if (row.state == PartitionState::kPaused)
+    return Trouble::kPaused;
+  if (!row.owned())
+    return Trouble::kUnowned;
+  if (row.retrying())
+    return Trouble::kRetrying;
+  // Of the time that was looked at.
+  constexpr std::chrono::seconds kStalledFor{60};
+  if (lag().value_or(0) > 0 && course.rate == 0.0 && course.period >= kStalledFor)
+    return Trouble::kStalled;
+  return Trouble::kNone;
+}
+
+PartitionsPage read_partitions(postgres::Session& session, const Options& options,
+                               const Samples& samples, const Fields& filters) {
+  PartitionsPage page;
+  page.topic = field(filters, "topic");
+  page.state = field(filters, "state");
+  page.letters_most = kMostCounted;
+  page.kafka_problem = samples.kafka_problem();
+  page.total = samples.total();
+  const auto consumer = ledger::find_consumer(session, options.postgres.schema,
+                                              options.kafka.cluster, options.kafka.group);
+  page.known = consumer.has_value();
+  if (!consumer)
+    return page;
+  auto lines = all_lines(session, options, samples, consumer->id, "");
+  page.partitions = lines.size();
+  page.lag = lines.empty() ? std::nullopt : std::optional<std::int64_t>(0);
+  for (const auto& line : lines) {
+    ++page.counts[line.trouble()];
+    const auto lag = line.lag();
+    page.lag = page.lag && lag ? std::optional(*page.lag + *lag) : std::nullopt;
+  }
+  std::erase_if(lines, [&](const auto& line) { return !matches(line, filters); });
+  // By topic and partition as they come.
+  std::ranges::stable_sort(lines, {}, [](const auto& line) { return line.trouble(); });
+  if (static_cast<std::int64_t>(lines.size()) > kMostPartitions) {
+    page.left_out = lines.size() - static_cast<std::size_t>(kMostPartitions);
+    lines.erase(lines.begin() + kMostPartitions, lines.end());
+  }
+  page.lines = std::move(lines);
+  page.letters = ledger::DeadLetterView(options.postgres.schema, consumer->id)
+                     .count_unresolved(session, kMostCounted);
+  return page;
+}
+
+std::optional<PartitionPage> read_partition(postgres::Session& session, const Options& options,
+                                            const Samples& samples,
+                                            const TopicPartition& partition) {
+  const auto consumer = cli::require_consumer(session, options);
+  for (auto& line : all_lines(session, options, samples, consumer.id, partition.topic)) {
+    if (line.row.partition != partition)
+      continue;
+    PartitionPage page;
+    page.line = std::move(line);
+    try {
+      page.history = ledger::read_history(session, options.postgres.schema, consumer.id,
+                                          partition.topic, partition.partition, 0, 20);
+    } catch (const postgres::Error& error) {
+      // A consumer's role need not read it, and the page is of use without.
+      if (error.failure() != postgres::FailureClass::kProgram)
+        throw;
+      page.history_problem = error.what();
+    }
+    return page;
+  }
+  return std::nullopt;
+}
+
+ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem) {
+  ledger::DeadLetterFilter filter;
+  filter.topic = field(query, "topic");
+  filter.handler = field(query, "handler");
+  filter.reason = field(query, "reason");
+  filter.sqlstate = field(query, "sqlstate");
+  if (const auto key = field(query, "idempotency_key"); !key.empty())
+    filter.idempotency_key = message::make_idempotency_key(key).value_or("");
+  if (const auto key = field(query, "record_key"); !key.empty()) {
+    const auto digest = message::sha256(key);
+    filter.record_key_hash.emplace(digest.begin(), digest.end());
+  }
+  if (const auto text = field(query, "partition"); !text.empty()) {
+    const auto number = number_field(query, "partition");
+    if (number && *number >= 0 && *number <= std::numeric_limits<std::int32_t>::max()) {
+      filter.partition = static_cast<std::int32_t>(*number);
+    } else {
+      problem = "Partition: \"" + text + "\" is no number of a partition, so it was left out.";
+    }
+  }
+  const auto status = field(query, "status");
+  if (status == "all")
+    filter.statuses = {"dead", "parked", "replayed", "discarded"};
+  else if (status == "dead" || status == "parked" || status == "replayed" || status == "discarded")
+    filter.statuses = {status};
+  return filter;
+}
+
+std::optional<ledger::LetterPlace> place_after(const Fields& query) {
+  const auto partition = number_field(query, "after_partition");
+  const auto offset = number_field(query, "after_offset");
+  const auto id = number_field(query, "after_id");
+  if (!partition || !offset || !id)
+    return std::nullopt;
+  return ledger::LetterPlace{
+      {field(query, "after_topic"), static_cast<std::int32_t>(*partition)}, *offset, *id};
+}
+
+LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query) {
+  LettersPage page;
+  page.filters = query;
+  std::erase_if(page.filters, [](const auto& f) { return f.first.starts_with("after_"); });
+  const auto filter = letter_filter(query, page.problem);
+  const auto after = place_after(query);
+  page.first = !after;
+  const auto consumer = cli::require_consumer(session, options);
+  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
+  // One more than is shown tells that there are more.
+  page.letters = view.page(session, filter, kLettersOnPage + 1, after, false);
+  if (static_cast<std::int64_t>(page.letters.size()) > kLettersOnPage) {
+    page.letters.pop_back();
+    page.next = ledger::place_in(page.letters.back());
+  }
+  return page;
+}
+
+std::optional<LetterPage> read_letter(postgres::Session& session, const Options& options,
+                                      std::int64_t id, bool with_bytes) {
+  const auto consumer = cli::require_consumer(session, options);
+  const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
+  ledger::DeadLetterFilter filter;
+  filter.ids = {id};
+  filter.statuses = {"dead", "parked", "replayed", "discarded"};
+  auto found = view.list(session, filter, 1, with_bytes);
+  if (found.empty())
+    return std::nullopt;
+  LetterPage page;
+  page.letter = std::move(found.front());
+  return page;
+}
+
+KeysPage read_keys(postgres::Session& session, const Options& options, const std::string& key,
+                   bool with_responses) {
+  KeysPage page;
+  page.key = key;
+  const auto stored = message::make_idempotency_key(key);
+  if (!stored)
+    return page;
+  const auto& schema = options.postgres.schema;
+  const auto consumer = cli::require_consumer(session, options);
+  const auto most = with_responses ? kResponseBytes : 0;
+  page.scopes = ledger::searched_scopes(session, schema, consumer.id, "");
+  page.keys = ledger::find_key(session, schema, page.scopes, *stored, most);
+  if (page.keys.empty())
+    page.elsewhere = ledger::find_key_elsewhere(session, schema, page.scopes, *stored, most);
+  page.letters = ledger::letters_with_key(session, schema, consumer.id, *stored);
+  if (static_cast<std::int64_t>(page.letters.size()) > kMostRows)
+    page.letters.resize(kMostRows);
+  if (options.leases.store == LeaseStore::kPostgres) {
+    ledger::LeaseFilter filter;
+    filter.key = *stored;
+    page.leases = ledger::LeaseView(schema, consumer.id).list(session, filter, kMostRows);
+  }
+  return page;
+}
+
+OutboxPage read_outbox(postgres::Session& session, const Options& options) {
+  const ledger::OutboxView view(options.postgres.schema);
+  OutboxPage page;
+  page.status = view.look(session, options.outbox.alert_age);
+  page.set_apart = view.set_apart(session, 0, false, kMostRows, false);
+  page.most = kMostRows;
+  return page;
+}
+
+LeasesPage read_leases(postgres::Session& session, const Options& options) {
+  LeasesPage page;
+  page.in_redis = options.leases.store != LeaseStore::kPostgres;
+  if (page.in_redis)
+    return page;
+  const auto consumer = cli::require_consumer(session, options);
+  const ledger::LeaseView view(options.postgres.schema, consumer.id);
+  page.counts = view.count(session);
+  page.leases = view.list(session, {}, kMostRows);
+  page.losses = view.losses(session, {}, kMostRows);
+  page.most = kMostRows;
+  return page;
+}
+
+HistoryPage read_history(postgres::Session& session, const Options& options, std::int64_t before) {
+  const auto consumer = cli::require_consumer(session, options);
+  HistoryPage page;
+  page.rows = ledger::read_history(session, options.postgres.schema, consumer.id, "", std::nullopt,
+                                   before, kMostRows + 1);
+  page.more = static_cast<std::int64_t>(page.rows.size()) > kMostRows;
+  if (page.more)
+    page.rows.pop_back();
+  return page;
+}
+
+}  // namespace pawl::dashboard

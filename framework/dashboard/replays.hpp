@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "pawl/handler.hpp"
+#include "pawl/options.hpp"
+
+namespace pawl::dashboard {
+
+/// What became of a replay.
+struct Replayed {
+  bool done = false;     ///< the letter is resolved by it
+  std::string sentence;  ///< for people
+  bool needs_force = false;
+};
+
+/// Replays letters, one at a time, on a thread of its own: a page waits for it for some seconds and
+/// no longer. Any thread.
+class Replays {
+ public:
+  /// Both outlive it.
+  Replays(const Options& options, const Registry& registry)
+      : options_(options), registry_(registry) {}
+  ~Replays();
+  Replays(const Replays&) = delete;
+  Replays& operator=(const Replays&) = delete;
+
+  enum class Began { kYes, kBusy };
+  /// `reason` is kept in the history before anything is done. `force`: also where its key may be
+  /// gone.
+  Began begin(std::int64_t letter, const std::string& reason, bool force);
+  /// Nullopt: it goes on, and what becomes of it the letter's page will say.
+  std::optional<Replayed> wait(std::int64_t letter);
+  /// Which one goes on.
+  std::optional<std::int64_t> running();
+
+  /// Begins no more. False: one still goes on after some seconds, and the destructor waits for it.
+  bool finish();
+
+  static constexpr std::chrono::seconds kPatience{10};
+
+ private:
+  Replayed replay(std::int64_t letter, const std::string& reason, bool force) const;
+
+  const Options& options_;
+  const Registry& registry_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;  // guarded by mutex_, as the following
+  std::optional<std::int64_t> running_;
+  std::optional<std::int64_t> ended_of_;  ///< whose outcome `ended_` is
+  Replayed ended_;
+  std::thread thread_;
+};
+
+}  // namespace pawl::dashboard

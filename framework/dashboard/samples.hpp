@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kafka/client.hpp"
+#include "ledger/register_view.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::dashboard {
+
+/// One look at a partition.
+struct Sample {
+  std::int64_t processed = 0;
+  std::int64_t base_offset = -1;    ///< another one: the counters began anew
+  std::optional<std::int64_t> lag;  ///< nullopt: Kafka did not say where the log ends
+};
+
+/// The last looks at all partitions, at one distance in time. Any thread.
+class Samples {
+ public:
+  static constexpr std::chrono::seconds kInterval{10};
+  static constexpr std::size_t kMost = 90;  ///< a quarter of an hour
+
+  struct Look {
+    std::chrono::steady_clock::time_point at;
+    std::map<TopicPartition, Sample> partitions;
+    std::map<TopicPartition, std::int64_t> ends;
+    std::string kafka_problem;
+  };
+
+  void add(Look look);
+
+  /// What they say of a partition, or of all.
+  struct Course {
+    std::optional<std::int64_t> end;                ///< of the log, as last seen
+    std::optional<double> rate;                     ///< messages a second over all of `period`
+    std::vector<std::optional<double>> rates;       ///< between each two looks
+    std::vector<std::optional<std::int64_t>> lags;  ///< at each look
+    std::chrono::seconds period{0};                 ///< between the first look and the last
+  };
+  [[nodiscard]] std::map<TopicPartition, Course> courses() const;
+  [[nodiscard]] Course total() const;
+  [[nodiscard]] std::string kafka_problem() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<Look> looks_;  // guarded by mutex_
+};
+
+/// Looks every so often, on a thread of its own, once it was asked to; and no longer than an hour
+/// after nobody has asked any more.
+class Sampler {
+ public:
+  Sampler(const Options& options, Samples& samples);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  /// Somebody looks at pages.
+  void wanted();
+
+  static constexpr std::chrono::hours kUnwantedAfter{1};
+
+ private:
+  void run();
+  void look();
+
+  const Options& options_;
+  Samples& samples_;
+  std::unique_ptr<postgres::Session> session_;
+  std::unique_ptr<kafka::Client> client_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;                                             // guarded by mutex_
+  std::optional<std::chrono::steady_clock::time_point> wanted_at_;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace pawl::dashboard

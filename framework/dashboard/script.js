@@ -1,0 +1,39 @@
+// All works without it: it keeps pages that change fresh, sends a form once, and knows "/".
+"use strict";
+(() => {
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, select, textarea")) return;
+    const search = document.querySelector("[data-slash]");
+    if (!search) return;
+    event.preventDefault();
+    search.focus();
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[data-once]")) return;
+    for (const button of event.target.querySelectorAll("button")) button.disabled = true;
+  });
+  window.addEventListener("pageshow", () => {
+    for (const button of document.querySelectorAll("[data-once] button")) button.disabled = false;
+  });
+  const main = document.querySelector("main[data-refresh]");
+  if (!main) return;
+  const refresh = async () => {
+    // Whoever types, or goes through the page by keyboard, is not disturbed.
+    const busy = document.hidden || (main.contains(document.activeElement) && document.activeElement !== main) ||
+      String(window.getSelection()) !== "";
+    if (!busy) {
+      try {
+        const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store" });
+        if (answer.ok) {
+          const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+          const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+          main.replaceChildren(...fresh.childNodes);
+          main.querySelectorAll(".scroll").forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
+        }
+      } catch { /* the next time may do better; what is shown says its times */ }
+    }
+    setTimeout(refresh, Number(main.dataset.refresh) * 1000);
+  };
+  setTimeout(refresh, Number(main.dataset.refresh) * 1000);
+})();

@@ -1,0 +1,144 @@
+#include "dashboard/access.hpp"
+
+#include "dashboard/dashboard.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::dashboard;
+
+namespace {
+
+const std::string kToken = "0123456789abcdef";
+
+pawl::MonitoringOptions with_token() {
+  pawl::MonitoringOptions options;
+  options.actions_token = kToken;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a request is refused by what it says of where it comes from") {
+  struct Case {
+    Origin request;
+    bool answered;
+  };
+  const auto [request, answered] = GENERATE(values<Case>({
+      // A name that somebody else's server may give to this address.
+      {{"GET", "127.0.0.1", "127.0.0.1:9465", "", "", ""}, true},
+      {{"GET", "127.0.0.1", "[::1]:9465", "", "", ""}, true},
+      {{"GET", "127.0.0.1", "localhost:9465", "", "", ""}, true},
+      {{"GET", "10.0.0.9", "BOX:9465", "", "", ""}, true},
+      {{"GET", "10.0.0.9", "box.example.org", "", "", ""}, true},
+      {{"GET", "127.0.0.1", "evil.example:9465", "", "", ""}, false},
+      {{"GET", "127.0.0.1", "boxer.example:9465", "", "", ""}, false},
+      {{"GET", "127.0.0.1", "", "", "", ""}, false},
+      {{"GET", "10.0.0.5", "pawl.example.org", "", "", ""}, true},
+      // A form of another site's.
+      {{"POST", "127.0.0.1", "localhost:1", "", "", ""}, true},
+      {{"POST", "127.0.0.1", "localhost:1", "http://localhost:1", "same-origin", ""}, true},
+      {{"POST", "127.0.0.1", "localhost:1", "http://localhost:2", "", ""}, false},
+      {{"POST", "127.0.0.1", "localhost:1", "http://evil.example", "", ""}, false},
+      {{"POST", "127.0.0.1", "localhost:1", "null", "", ""}, false},
+      {{"POST", "127.0.0.1", "localhost:1", "", "cross-site", ""}, false},
+      {{"POST", "127.0.0.1", "localhost:1", "", "same-site", ""}, false},
+      {{"GET", "127.0.0.1", "localhost:1", "", "cross-site", ""}, true},
+      // Only the proxy is believed what it says of the outer name.
+      {{"POST", "10.0.0.5", "inner:1", "https://outer", "", "outer"}, true},
+      {{"POST", "10.0.0.5", "inner:1", "https://other", "", "outer"}, false},
+      {{"POST", "10.0.0.6", "box:1", "https://outer", "", "outer"}, false},
+  }));
+  CAPTURE(request.method, request.peer, request.host, request.origin, request.fetch_site);
+  CHECK(refusal(request, {"10.0.0.5", "box"}).has_value() != answered);
+}
+
+TEST_CASE("a path and its method are a page, a form or nothing") {
+  CHECK(route("GET", "/") == Route::kPartitions);
+  CHECK(route("HEAD", "/letter") == Route::kLetter);
+  CHECK(route("POST", "/letter") == Route::kPostLetter);
+  CHECK(route("POST", "/") == Route::kWrongMethod);
+  CHECK(route("GET", "/sign-out") == Route::kWrongMethod);
+  CHECK(route("GET", "/letter/") == Route::kUnknown);
+  CHECK(route("GET", "/assets/../x") == Route::kUnknown);
+  for (const auto form : {Route::kPostPartition, Route::kPostLetter, Route::kPostSignOut})
+    CHECK(needs_actor(form));
+  for (const auto page : {Route::kPartitions, Route::kLetter, Route::kPostSignIn, Route::kStyle})
+    CHECK_FALSE(needs_actor(page));
+}
+
+TEST_CASE("who has the token signs in by name, and is known by the cookie until it is old") {
+  Access access(with_token());
+  const auto now = Clock::now();
+  const auto signed_in = access.sign_in(kToken, " anna\n ", now);
+  REQUIRE(signed_in.outcome == Access::SignIn::kDone);
+  const auto actor = access.find("::1", "", signed_in.session, now);
+  REQUIRE(actor);
+  CHECK(actor->name == "anna\\x0a");
+  CHECK(actor->form_key.size() == 64);
+  CHECK(actor->form_key != signed_in.session);
+  CHECK_FALSE(access.find("::1", "anna", "", now));
+  CHECK_FALSE(access.find("::1", "anna", std::string(64, '0'), now));
+  CHECK(access.find("::1", "", signed_in.session,
+                    now + Access::kSessionTime - std::chrono::seconds(1)));
+  CHECK_FALSE(access.find("::1", "", signed_in.session, now + Access::kSessionTime));
+}
+
+TEST_CASE("signing out ends a session, and only that") {
+  Access access(with_token());
+  const auto now = Clock::now();
+  const auto one = access.sign_in(kToken, "one", now).session;
+  const auto other = access.sign_in(kToken, "other", now).session;
+  access.sign_out(one);
+  CHECK_FALSE(access.find("::1", "", one, now));
+  CHECK(access.find("::1", "", other, now)->name == "other");
+}
+
+TEST_CASE("wrong tokens are bounded, also against the right one, until their time is over") {
+  Access access(with_token());
+  const auto now = Clock::now();
+  CHECK(access.sign_in(kToken, "", now).outcome == Access::SignIn::kNameless);
+  for (std::size_t i = 0; i < Access::kMostTries; ++i)
+    CHECK(access.sign_in(kToken + "x", "eve", now).outcome == Access::SignIn::kWrong);
+  CHECK(access.sign_in(kToken, "anna", now).outcome == Access::SignIn::kTooOften);
+  CHECK(access.sign_in(kToken, "anna", now + Access::kTryTime).outcome == Access::SignIn::kDone);
+}
+
+TEST_CASE("of too many sessions the oldest goes") {
+  Access access(with_token());
+  const auto now = Clock::now();
+  const auto first = access.sign_in(kToken, "first", now).session;
+  const auto second = access.sign_in(kToken, "second", now + std::chrono::seconds(1)).session;
+  for (std::size_t i = 1; i < Access::kMostSessions; ++i)
+    (void)access.sign_in(kToken, "more", now + std::chrono::seconds(2));
+  CHECK_FALSE(access.find("::1", "", first, now));
+  CHECK(access.find("::1", "", second, now));
+}
+
+TEST_CASE("without a token nobody signs in, also not with an empty one") {
+  Access access({});
+  CHECK_FALSE(access.possible());
+  CHECK(access.sign_in("", "anna", Clock::now()).outcome == Access::SignIn::kWrong);
+}
+
+TEST_CASE("the proxy's header is believed of the proxy alone") {
+  pawl::MonitoringOptions options;
+  options.trusted_proxy = "10.0.0.5";
+  Access access(options);
+  const auto now = Clock::now();
+  const auto anna = access.find("10.0.0.5", "anna", "", now);
+  REQUIRE(anna);
+  CHECK(anna->name == "anna");
+  CHECK_FALSE(anna->by_token);
+  // A form's key is of one person, in one process.
+  CHECK(access.find("10.0.0.5", "anna", "", now)->form_key == anna->form_key);
+  CHECK(access.find("10.0.0.5", "bert", "", now)->form_key != anna->form_key);
+  CHECK(Access(options).find("10.0.0.5", "anna", "", now)->form_key != anna->form_key);
+  CHECK_FALSE(access.find("10.0.0.5", " ", "", now));
+  CHECK_FALSE(access.find("10.0.0.6", "anna", "", now));
+  CHECK_FALSE(Access({}).find("", "anna", "", now));
+}
+
+TEST_CASE("a cookie is found among others") {
+  CHECK(cookie("a=1; pawl_session=xy; b=2", "pawl_session") == "xy");
+  CHECK(cookie("xpawl_session=no", "pawl_session") == "");
+  CHECK(cookie("", "pawl_session") == "");
+}

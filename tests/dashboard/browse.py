@@ -1,0 +1,244 @@
+"""What a person does on the dashboard, in headless Chromium.
+
+browse.py BASE_URL DATABASE_URL FOLDER_FOR_SCREENSHOTS
+"""
+
+import subprocess
+import sys
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support import expected_conditions as expected
+from selenium.webdriver.support.ui import WebDriverWait
+
+BASE, DATABASE, PICTURES = sys.argv[1:4]
+PATIENCE = 60
+
+
+def sql(query):
+    return subprocess.run(
+        ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", DATABASE, "-c", query],
+        check=True, capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
+
+
+def begin(dark=False, width=1280, script=True):
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                     "--no-proxy-server", "--disable-background-networking", "--no-first-run"):
+        options.add_argument(argument)
+    options.add_argument(f"--window-size={width},900")
+    options.add_experimental_option("prefs", {} if script else {
+        "profile.managed_default_content_settings.javascript": 2})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    browser.set_page_load_timeout(PATIENCE)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+        {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+    return browser
+
+
+def check(what, holds):
+    if not holds:
+        raise SystemExit(f"browse: {what}")
+
+
+def text(browser):
+    return browser.find_element(By.TAG_NAME, "body").text
+
+
+def expect(browser, words):
+    try:
+        WebDriverWait(browser, PATIENCE).until(
+            expected.text_to_be_present_in_element((By.TAG_NAME, "body"), words))
+    except Exception:
+        raise SystemExit(f"browse: no '{words}' on {browser.current_url}:\n{text(browser)}")
+
+
+def is_complete(browser):
+    """No part of the page is wider than the screen: tables scroll by themselves."""
+    check(f"{browser.current_url} is wider than the screen", browser.execute_script(
+        "return document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+def picture(browser, name):
+    is_complete(browser)
+    browser.save_screenshot(f"{PICTURES}/{name}.png")
+
+
+def by_keyboard(browser, name, most=200):
+    """Goes to what has this text by the Tab key alone."""
+    seen = []
+    for _ in range(most):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        at = browser.switch_to.active_element
+        seen.append(at.text or at.get_attribute("name"))
+        if at.text == name:
+            outline = at.value_of_css_property("outline-style")
+            check(f"{name} has focus, which nobody sees", outline not in ("none", ""))
+            return at
+    raise SystemExit(f"browse: Tab does not reach '{name}', only {seen}")
+
+
+def sign_in(browser, token="a-token-for-the-test"):
+    browser.get(BASE + "/sign-in")
+    browser.find_element(By.NAME, "name").send_keys("anna")
+    browser.find_element(By.NAME, "token").send_keys(token + Keys.ENTER)
+
+
+def give_reason(browser, reason):
+    field = browser.find_element(By.NAME, "reason")
+    check("the reason is where one begins to write", field == browser.switch_to.active_element)
+    field.send_keys(reason + Keys.ENTER)
+
+
+def read_only(browser):
+    browser.get(BASE + "/")
+    expect(browser, "orders [0]")
+    check("the halt's reason", "ledger_account" in text(browser))
+    check("without Kafka a lag is unknown", "unknown" in text(browser))
+    check("who may not act is offered no action", "Resume" not in text(browser))
+    picture(browser, "partitions")
+    browser.get(BASE + "/letter?id=1&do=replay")
+    for hidden in ("account-1", "paid by card", "is not present", "event-1"):
+        check(f"'{hidden}' is shown to everybody", hidden not in browser.page_source)
+    picture(browser, "letter-read-only")
+    for page in ("/letters", "/keys", "/outbox", "/leases", "/history", "/partition?topic=orders&partition=0"):
+        browser.get(BASE + page)
+        check(f"{page} has no heading", browser.find_element(By.TAG_NAME, "h1").text)
+        is_complete(browser)
+    browser.get(BASE + "/no-such-page")
+    expect(browser, "There is no such page.")
+
+
+def actions(browser):
+    sign_in(browser, "another-token-here")
+    expect(browser, "That is not the token.")
+    sign_in(browser)
+    expect(browser, "acting as anna")
+    picture(browser, "partitions-acting")
+
+    # By keyboard alone: to the halt's button, a reason, done.
+    by_keyboard(browser, "Resume…").send_keys(Keys.ENTER)
+    expect(browser, "Resume orders [0]?")
+    picture(browser, "confirm")
+    give_reason(browser, "the account is there")
+    expect(browser, "orders [0] was halted and is running now")
+    check("resumed", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "running")
+    check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'resume'")
+          == "by anna (dashboard): the account is there")
+    picture(browser, "partition")
+
+    # A form that was opened before: the conflict is a sentence.
+    browser.get(BASE + "/partition?topic=orders&partition=1&do=resume")
+    sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 1")
+    give_reason(browser, "it is back")
+    expect(browser, "orders [1] is running meanwhile")
+    check("nothing was done", sql("SELECT count(*) FROM pawl.offset_history WHERE partition = 1") == "0")
+    picture(browser, "conflict")
+
+    browser.get(BASE + "/letters?record_key=account-1")
+    expect(browser, "account-1")
+    check("one letter", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1)
+    browser.find_element(By.LINK_TEXT, "1").click()
+    expect(browser, "paid by card")
+    picture(browser, "letter")
+    browser.find_element(By.LINK_TEXT, "Replay…").click()
+    give_reason(browser, "the table is there now")
+    expect(browser, "Dead letter 1 is replayed")
+    check("its effect", sql("SELECT amount FROM ledger") == "1")
+    check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'dlq replay'")
+          == "letter 1: by anna (dashboard): the table is there now")
+
+    browser.get(BASE + "/letter?id=2&do=discard")
+    sql("UPDATE pawl.dead_letters SET status = 'replayed', resolved_at = now(), resolved_by = 'bert'"
+        " WHERE dead_letter_id = 2")
+    give_reason(browser, "nobody needs it")
+    expect(browser, "Dead letter 2 is replayed already")
+    browser.get(BASE + "/letter?id=3&do=discard")
+    give_reason(browser, "nobody needs it")
+    expect(browser, "Dead letter 3 is discarded")
+    check("discarded", sql("SELECT status || ' ' || resolution FROM pawl.dead_letters WHERE dead_letter_id = 3")
+          == "discarded by anna (dashboard): nobody needs it")
+
+    browser.get(BASE + "/keys?key=event-1")
+    expect(browser, "Dead letters with it")
+    picture(browser, "keys")
+    browser.get(BASE + "/letters")
+    check("a page of letters is bounded", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100)
+    first = browser.find_element(By.CSS_SELECTOR, "tbody td").text
+    picture(browser, "letters")
+    browser.find_element(By.LINK_TEXT, "Next page").click()
+    check("the next page is another one", browser.find_element(By.CSS_SELECTOR, "tbody td").text != first)
+    browser.get(BASE + "/history")
+    expect(browser, "by anna (dashboard): nobody needs it")
+    picture(browser, "history")
+
+    # The refresh brings what has changed without a click.
+    browser.get(BASE + "/")
+    sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 2")
+    WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
+        lambda b: any("orders [2]" in r.text and "paused" in r.text
+                      for r in b.find_elements(By.CSS_SELECTOR, "tbody tr")))
+
+    # Another site's form, and one without its key.
+    answers = browser.execute_script("""
+      const send = (body) => fetch("/letter", {method: "POST", redirect: "manual",
+          headers: {"Content-Type": "application/x-www-form-urlencoded"}, body}).then((a) => a.status);
+      return Promise.all([send("id=4&do=discard&reason=x"), send("id=4&do=discard&reason=x&form_key=" + "0".repeat(64))]);
+    """)
+    check(f"a form without its key is refused: {answers}", answers == [403, 403])
+    check("not discarded", sql("SELECT status FROM pawl.dead_letters WHERE dead_letter_id = 4") == "dead")
+    check("no script sees the session", "pawl_session" not in browser.execute_script("return document.cookie"))
+
+    by_keyboard(browser, "Sign out").send_keys(Keys.ENTER)
+    expect(browser, "Sign in to act")
+
+
+def other_screens():
+    for name, dark, width in (("dark", True, 1280), ("narrow", False, 390), ("narrow-dark", True, 390)):
+        browser = begin(dark, width)
+        try:
+            sign_in(browser)
+            expect(browser, "acting as anna")
+            picture(browser, f"partitions-{name}")
+            for page, what in (("/letters", "letters"), ("/letter?id=5&do=discard", "letter"), ("/outbox", "outbox"),
+                               ("/keys", "keys"), ("/leases", "leases"), ("/sign-in", "sign-in")):
+                browser.get(BASE + page)
+                picture(browser, f"{what}-{name}")
+            check_console(browser)
+        finally:
+            browser.quit()
+
+
+def check_console(browser):
+    """What the Content-Security-Policy refuses stands there; answers that are no 200 do as well."""
+    said = [line["message"] for line in browser.get_log("browser") if "status of 4" not in line["message"]]
+    check(f"the browser complains: {said}", not said)
+
+
+def main():
+    browser = begin()
+    try:
+        read_only(browser)
+        actions(browser)
+        check_console(browser)
+    finally:
+        browser.quit()
+    without = begin(script=False)
+    try:
+        sign_in(without)
+        expect(without, "acting as anna")
+        without.get(BASE + "/letter?id=6&do=discard")
+        give_reason(without, "also without the script")
+        expect(without, "Dead letter 6 is discarded")
+    finally:
+        without.quit()
+    other_screens()
+
+
+main()

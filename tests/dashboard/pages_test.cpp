@@ -1,0 +1,233 @@
+#include "dashboard/pages.hpp"
+
+#include <algorithm>
+
+#include "dashboard/actions.hpp"
+#include "dashboard/queries.hpp"
+#include "prelude.hpp"
+
+using namespace pawl::dashboard;
+using pawl::ledger::PartitionState;
+
+namespace {
+
+const std::string kEvil = "<script>alert('x')</script>\"&";
+
+Frame frame(bool acts) {
+  Frame frame;
+  frame.cluster = "main";
+  frame.group = "g" + kEvil;
+  frame.path = "/";
+  frame.may_sign_in = frame.may_act = true;
+  if (acts)
+    frame.actor = Actor{"anna" + kEvil, std::string(64, 'a'), true};
+  frame.done = kEvil;
+  frame.problem = kEvil;
+  return frame;
+}
+
+PartitionLine line(PartitionState state, const std::string& topic = "orders") {
+  PartitionLine line;
+  line.row.partition = {topic, 3};
+  line.row.stored = pawl::ledger::Position::behind(41);
+  line.row.state = state;
+  line.row.owner = "host:1:aa";
+  line.row.released = false;
+  if (state == PartitionState::kHalted) {
+    line.row.reason = "because " + kEvil;
+    line.row.halt_kind = "message";
+    line.row.halt_offset = 42;
+  }
+  return line;
+}
+
+pawl::ledger::DeadLetter letter() {
+  pawl::ledger::DeadLetter letter;
+  letter.id = 7;
+  letter.partition = {"t" + kEvil, 1};
+  letter.offset = 9;
+  letter.status = "dead";
+  letter.reason = "failed";
+  letter.handler = kEvil;
+  letter.error = "error " + kEvil;
+  letter.error_detail = "DETAIL-OF-ROW";
+  letter.payload = "complete";
+  letter.record_key = "RECORD-KEY";
+  letter.record_value = R"({"secret":"RECORD-VALUE"})";
+  letter.headers = {{"header", "HEADER-VALUE"}};
+  letter.idempotency_key = "IDEMPOTENCY-KEY";
+  return letter;
+}
+
+void check_escaped(const std::string& html) {
+  CHECK_THAT(html, !ContainsSubstring("<script>alert") && !ContainsSubstring("'x'") &&
+                       !ContainsSubstring("\"&\""));
+  CHECK_THAT(html, ContainsSubstring("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;"));
+}
+
+}  // namespace
+
+TEST_CASE("text is escaped for elements and attributes") {
+  CHECK(escape("a<b>&\"'c") == "a&lt;b&gt;&amp;&quot;&#39;c");
+  CHECK(escape(std::string("a\0b\x1b[31m\xff", 9)) == "a\\x00b\\x1b[31m\\xff");
+  CHECK(escape("grün\nzwei") == "grün\nzwei");
+}
+
+TEST_CASE("fields of queries and forms") {
+  CHECK(parse_fields("a=1&b=x+y%26%3d&c&=z&a=2") ==
+        Fields{{"", "z"}, {"a", "2"}, {"b", "x y&="}, {"c", ""}});
+  CHECK(parse_fields("a=%zz%4") == Fields{{"a", "%zz%4"}});
+  CHECK(to_query({{"a b", "ü&"}, {"empty", ""}}) == "?a%20b=%C3%BC%26");
+  CHECK(to_query({{"empty", ""}}) == "");
+  CHECK(number_field({{"n", "-12"}}, "n") == -12);
+  CHECK_FALSE(number_field({{"n", "12x"}}, "n"));
+  CHECK_FALSE(number_field({{"n", "99999999999999999999"}}, "n"));
+  CHECK_FALSE(number_field({}, "n"));
+}
+
+TEST_CASE("numbers for eyes") {
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(-1234567) == "-1\u202f234\u202f567");
+  CHECK_THAT(grouped_or_unknown(std::nullopt), ContainsSubstring("unknown"));
+}
+
+TEST_CASE("a line has a gap where nothing is known, and is none of one value") {
+  CHECK(sparkline({}) == "");
+  CHECK(sparkline({1.0}) == "");
+  CHECK(sparkline({1.0, std::nullopt, 2.0}) == "");
+  CHECK_THAT(sparkline({0.0, 10.0}), ContainsSubstring("points=\"0.0,23.0 120.0,1.0\""));
+  CHECK_THAT(sparkline({1.0, 1.0, std::nullopt, 1.0, 1.0}), ContainsSubstring("/><polyline"));
+}
+
+TEST_CASE("a line of many values keeps the last, and has not many points") {
+  std::vector<std::optional<double>> values(90, 0.0);
+  values.back() = 1.0;
+  const auto line = sparkline(values);
+  CHECK(std::ranges::count(line, ',') == 45);
+  CHECK_THAT(line, ContainsSubstring(" 120.0,1.0\""));
+}
+
+TEST_CASE("what comes from elsewhere is text on every page") {
+  for (const bool acts : {false, true}) {
+    PartitionsPage partitions;
+    partitions.topic = kEvil;
+    partitions.kafka_problem = kEvil;
+    partitions.lines = {line(PartitionState::kHalted, kEvil)};
+    check_escaped(partitions_html(frame(acts), partitions));
+    PartitionPage partition;
+    partition.line = line(PartitionState::kHalted, kEvil);
+    partition.action = acts ? "skip" : "";
+    partition.reason = kEvil;
+    partition.history = {{1, {kEvil, 0}, kEvil, kEvil, 1, 2, kEvil, kEvil}};
+    check_escaped(partition_html(frame(acts), partition));
+    LettersPage letters;
+    letters.filters = {{"topic", kEvil}, {"record_key", kEvil}};
+    letters.problem = kEvil;
+    letters.letters = {letter()};
+    letters.next = pawl::ledger::place_in(letter());
+    check_escaped(letters_html(frame(acts), letters));
+    LetterPage one;
+    one.letter = letter();
+    one.letter.record_value = kEvil;
+    check_escaped(letter_html(frame(acts), one));
+    KeysPage keys;
+    keys.key = kEvil;
+    keys.scopes = {{kEvil, kEvil}};
+    keys.keys = {{kEvil, kEvil, kEvil, 0, 1, kEvil, 2, kEvil, 20}};
+    check_escaped(keys_html(frame(acts), keys));
+    check_escaped(history_html(frame(acts), {partition.history, true}));
+    check_escaped(sign_in_html(frame(acts), kEvil));
+    check_escaped(message_html(frame(acts), kEvil));
+  }
+}
+
+TEST_CASE("who may not act sees no key, no value, no detail, and no form that acts") {
+  LetterPage page;
+  page.letter = letter();
+  page.action = "replay";
+  LettersPage letters;
+  letters.letters = {letter()};
+  const auto reader = letter_html(frame(false), page) + letters_html(frame(false), letters);
+  for (const auto* hidden :
+       {"RECORD-KEY", "RECORD-VALUE", "HEADER-VALUE", "IDEMPOTENCY-KEY", "DETAIL-OF-ROW"}) {
+    CAPTURE(hidden);
+    CHECK_THAT(reader, !ContainsSubstring(hidden));
+    CHECK_THAT(letter_html(frame(true), page), ContainsSubstring(hidden));
+  }
+  CHECK_THAT(reader, !ContainsSubstring("method=\"post\""));
+  PartitionPage partition;
+  partition.line = line(PartitionState::kHalted);
+  partition.action = "resume";
+  CHECK_THAT(partition_html(frame(false), partition), !ContainsSubstring("method=\"post\""));
+}
+
+TEST_CASE("a form that acts asks for a reason, and brings along what was seen") {
+  PartitionPage page;
+  page.line = line(PartitionState::kHalted);
+  page.action = "skip";
+  CHECK_THAT(partition_html(frame(true), page),
+             ContainsSubstring("name=\"form_key\" value=\"" + std::string(64, 'a') + "\"") &&
+                 ContainsSubstring("name=\"seen\" value=\"halted\"") &&
+                 ContainsSubstring("name=\"offset\" value=\"42\"") &&
+                 ContainsSubstring("name=\"reason\" value=\"\" required"));
+}
+
+TEST_CASE("what is not known is said to be unknown") {
+  PartitionsPage page;
+  page.partitions = 1;
+  page.lines = {line(PartitionState::kRunning)};
+  CHECK_THAT(partitions_html(frame(false), page),
+             ContainsSubstring("<td class=\"number\"><span class=\"unknown\">unknown"));
+}
+
+TEST_CASE("the trouble of a partition") {
+  auto one = line(PartitionState::kRunning);
+  CHECK(one.trouble() == Trouble::kNone);
+  one.course.end = 50;
+  one.course.rate = 0.0;
+  one.course.period = std::chrono::seconds(30);
+  CHECK(one.lag() == 8);
+  CHECK(one.trouble() == Trouble::kNone);
+  one.course.period = std::chrono::seconds(60);
+  CHECK(one.trouble() == Trouble::kStalled);
+  one.row.attempts = 2;
+  CHECK(one.trouble() == Trouble::kRetrying);
+  one.row.released = true;
+  CHECK(one.trouble() == Trouble::kUnowned);
+  one.row.state = PartitionState::kPaused;
+  CHECK(one.trouble() == Trouble::kPaused);
+  one.row.state = PartitionState::kHalted;
+  CHECK(one.trouble() == Trouble::kHalted);
+}
+
+TEST_CASE("what is searched of dead letters") {
+  std::string problem;
+  auto filter = letter_filter({{"topic", "t"},
+                               {"partition", "3"},
+                               {"status", "all"},
+                               {"record_key", "k"},
+                               {"sqlstate", "23"}},
+                              problem);
+  CHECK(problem == "");
+  CHECK(filter.topic == "t");
+  CHECK(filter.partition == 3);
+  CHECK(filter.statuses.size() == 4);
+  CHECK(filter.record_key_hash->size() == 32);
+  CHECK(filter.sqlstate == "23");
+  filter = letter_filter({{"partition", "x"}, {"status", "'; DROP"}}, problem);
+  CHECK_FALSE(filter.partition);
+  CHECK(filter.statuses == std::vector<std::string>{"dead", "parked"});
+  CHECK_THAT(problem, ContainsSubstring("\"x\" is no number"));
+  CHECK_FALSE(place_after({{"after_offset", "1"}}));
+  CHECK(place_after({{"after_topic", "t"},
+                     {"after_partition", "1"},
+                     {"after_offset", "2"},
+                     {"after_id", "3"}})
+            ->offset == 2);
+}
+
+TEST_CASE("the history names who acted, and by what") {
+  CHECK(history_reason("anna", "the account is there") ==
+        "by anna (dashboard): the account is there");
+}

@@ -1,0 +1,55 @@
+#include "dashboard/samples.hpp"
+
+#include "prelude.hpp"
+
+using namespace pawl::dashboard;
+
+namespace {
+
+const pawl::TopicPartition kOne{"orders", 0};
+const pawl::TopicPartition kOther{"orders", 1};
+
+Samples::Look look(int seconds, std::map<pawl::TopicPartition, Sample> partitions) {
+  static const auto begin = std::chrono::steady_clock::now();
+  Samples::Look look;
+  look.at = begin + std::chrono::seconds(seconds);
+  look.partitions = std::move(partitions);
+  return look;
+}
+
+}  // namespace
+
+TEST_CASE("without looks nothing is known, and one look knows no rate") {
+  Samples samples;
+  CHECK(samples.courses().empty());
+  CHECK_FALSE(samples.total().rate);
+  samples.add(look(0, {{kOne, {5, 0, std::nullopt}}}));
+  CHECK_FALSE(samples.courses().at(kOne).rate);
+  CHECK(samples.courses().at(kOne).period == std::chrono::seconds(0));
+  CHECK_FALSE(samples.total().lags.back());
+}
+
+TEST_CASE("a rate is of the time that was looked at, and begins anew with the counters") {
+  Samples samples;
+  samples.add(look(0, {{kOne, {0, 0, 100}}, {kOther, {0, 0, 10}}}));
+  samples.add(look(10, {{kOne, {50, 0, 50}}, {kOther, {10, 0, std::nullopt}}}));
+  samples.add(look(20, {{kOne, {150, 0, 0}}, {kOther, {2, 7, 3}}}));
+  const auto courses = samples.courses();
+  CHECK(courses.at(kOne).rate == 7.5);
+  CHECK(courses.at(kOne).period == std::chrono::seconds(20));
+  CHECK(courses.at(kOne).rates == std::vector<std::optional<double>>{5.0, 10.0});
+  CHECK_FALSE(courses.at(kOther).rate);
+  CHECK(courses.at(kOther).rates == std::vector<std::optional<double>>{1.0, std::nullopt});
+  // A lag that is unknown of one is unknown of all.
+  CHECK(samples.total().lags == std::vector<std::optional<std::int64_t>>{110, std::nullopt, 3});
+  CHECK(samples.total().rates == std::vector<std::optional<double>>{6.0, 10.0});
+}
+
+TEST_CASE("looks are bounded: the oldest goes") {
+  Samples samples;
+  for (int i = 0; i < static_cast<int>(Samples::kMost) + 5; ++i)
+    samples.add(look(10 * i, {{kOne, {i, 0, i}}}));
+  const auto course = samples.courses().at(kOne);
+  CHECK(course.lags.size() == Samples::kMost);
+  CHECK(course.lags.front() == 5);
+}
