@@ -267,8 +267,7 @@ std::string server_text(const Status& status) {
   text += server.holders.empty() ? "nothing" : holder_text(server.holders.front());
   text += '\n';
   if (!server.holders.empty() && server.holders.front().since.value_or(0) >= kLongOpenSeconds) {
-    text +=
-        "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
+    text += "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
   }
   if (!server.sees_all) {
     text +=

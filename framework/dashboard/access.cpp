@@ -44,8 +44,8 @@ bool is_own_name(const std::string& host, const std::string& machine) {
   const auto name = lower(without_port(host));
   const auto own = lower(machine);
   return config::is_numeric_address(name) || name == "localhost" ||
-         (!own.empty() &&
-          (name == own || name.starts_with(own + ".") || own.starts_with(name + ".")));
+         // Not what begins with it: "HOST.example" is a name that anybody can have.
+         (!own.empty() && (name == own || own.starts_with(name + ".")));
 }
 
 }  // namespace

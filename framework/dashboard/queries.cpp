@@ -5,6 +5,7 @@
 
 #include "console/kafka_look.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
 #include "postgres/error.hpp"
@@ -48,9 +49,7 @@ std::vector<PartitionLine> all_lines(postgres::Session& session, const Options& 
 }  // namespace
 
 std::optional<std::int64_t> PartitionLine::lag() const {
-  if (!course.end)
-    return std::nullopt;
-  return cli::lag_of(row.stored, *course.end);
+  return cli::lag_of(&row, course.end);
 }
 
 Trouble PartitionLine::trouble() const {

@@ -2,6 +2,7 @@
 
 #include "console/connections.hpp"
 #include "console/kafka_look.hpp"
+#include "console/partition_view.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 
@@ -168,7 +169,7 @@ void Sampler::look() {
     Sample sample{row.processed(), row.base_offset, std::nullopt};
     if (const auto end = kafka.end_of(row.partition)) {
       look.ends[row.partition] = *end;
-      sample.lag = cli::lag_of(row.stored, *end);
+      sample.lag = cli::lag_of(&row, end);
     }
     look.partitions[row.partition] = sample;
   }

@@ -28,7 +28,7 @@ TEST_CASE("a request is refused by what it says of where it comes from") {
       {{"GET", "127.0.0.1", "[::1]:9465", "", "", ""}, true},
       {{"GET", "127.0.0.1", "localhost:9465", "", "", ""}, true},
       {{"GET", "10.0.0.9", "BOX:9465", "", "", ""}, true},
-      {{"GET", "10.0.0.9", "box.example.org", "", "", ""}, true},
+      {{"GET", "10.0.0.9", "box.example.org", "", "", ""}, false},
       {{"GET", "127.0.0.1", "evil.example:9465", "", "", ""}, false},
       {{"GET", "127.0.0.1", "boxer.example:9465", "", "", ""}, false},
       {{"GET", "127.0.0.1", "", "", "", ""}, false},
@@ -49,6 +49,14 @@ TEST_CASE("a request is refused by what it says of where it comes from") {
   }));
   CAPTURE(request.method, request.peer, request.host, request.origin, request.fetch_site);
   CHECK(refusal(request, {"10.0.0.5", "box"}).has_value() != answered);
+}
+
+TEST_CASE("a machine that has its name whole is reached by that and by the first part") {
+  const Place place{"", "box.example.org"};
+  for (const auto* host : {"box.example.org:1", "box:1"})
+    CHECK_FALSE(refusal({"GET", "10.0.0.9", host, "", "", ""}, place));
+  for (const auto* host : {"box.example.org.evil.example:1", "bo:1", "example.org:1"})
+    CHECK(refusal({"GET", "10.0.0.9", host, "", "", ""}, place));
 }
 
 TEST_CASE("a path and its method are a page, a form or nothing") {

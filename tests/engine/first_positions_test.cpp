@@ -65,7 +65,7 @@ TEST_CASE("what came later than its pattern begins at the log's start rather tha
       {Start::kTimestamp, true, Start::kTimestamp}, {Start::kHalt, true, Start::kHalt},
   };
   for (const auto& row : rows)
-    CHECK(first_start(options(row.start), row.later).start == row.begins);
+    CHECK(first_start(options(row.start).kafka, row.later).start == row.begins);
 
   const FirstTopics first{{"^a", {"a-1", "a-2"}}, {"^b", {}}};
   CHECK_FALSE(came_later(first, "^a", "a-1"));

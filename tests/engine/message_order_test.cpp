@@ -216,23 +216,11 @@ class ByHand {
                                         options_.kafka.group, client_.cluster_id(20s));
     const auto consumer = registration.consumer;
     return std::unique_ptr<pawl::engine::Context>(new pawl::engine::Context{
-        options_,
-        registry_,
-        router_,
-        observers_,
-        client_,
-        database_reachable_,
-        kafka_reachable_,
-        std::move(registration),
-        pawl::ledger::OffsetRegister(options_.postgres.schema, consumer),
+        options_, registry_, router_, observers_, client_, database_reachable_, kafka_reachable_,
+        std::move(registration), pawl::ledger::OffsetRegister(options_.postgres.schema, consumer),
         pawl::ledger::Suspects(options_.postgres.schema, consumer),
-        {options_, router_, observers_, pawl::ledger::IdempotencyKeys(options_.postgres.schema),
-         pawl::ledger::SkippedMessages(options_.postgres.schema, consumer),
-         pawl::ledger::DeadLetters(options_.postgres.schema, consumer, {}),
-         pawl::ledger::BatchKeys(options_.postgres.schema)},
-        pawl::engine::TopicDirectory(client_, router_.entries()),
-        board_,
-        "by hand"});
+        pawl::engine::frame_context(options_, router_, observers_, consumer, "by hand"),
+        pawl::engine::TopicDirectory(client_, router_.entries()), board_, "by hand"});
   }
 
   pawl::Options options_;
