@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <iostream>
+
+#include "console/commands.hpp"
 #include "engine/observers.hpp"
 
 namespace pawl::cli {
@@ -15,11 +18,16 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
   });
 }
 
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring) {
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring,
+             const std::function<std::string()>& anew) {
   const bool served = monitoring == nullptr || monitoring->finish();
-  if ((alerts && !alerts->finish()) || !served)
+  if ((!alerts || alerts->finish()) && served)
+    return code;
+  // Their threads wait for somebody, so nothing that they use may be taken down.
+  if (!anew)
     ::_exit(code);
-  return code;
+  std::cerr << anew() << std::endl;
+  ::_exit(kFailed);
 }
 
 }  // namespace pawl::cli

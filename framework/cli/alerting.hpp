@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "cli/monitoring.hpp"
 #include "ops/alerts.hpp"
@@ -15,7 +17,9 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
                                                 const std::shared_ptr<ops::LogObserver>& log);
 
 /// Sends what is due, and ends `monitoring` (null: there is none). Where a connection of either
-/// still waits for something then, the process ends now.
-int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring);
+/// still waits for something then, the process ends now, or, behind a reload, begins `anew`, which
+/// returns only if it cannot, with the reason.
+int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring,
+             const std::function<std::string()>& anew = {});
 
 }  // namespace pawl::cli

@@ -199,8 +199,9 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
   return fmt::format(
       "# A beginning for topic {}, which has {} partitions. Every other option stands in "
       "reference.toml.\n"
-      "# Next: pawl check --config FILE; pawl migrate up --config FILE; pawl try --config FILE "
-      "--topic {} ...\n\n"
+      "# Next, with this file as FILE: pawl migrate up --config FILE; make the table; pawl check "
+      "--config FILE;\n# pawl try --config FILE --topic {} --partition 0 --offset 0; pawl run "
+      "--config FILE\n\n"
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
       "[postgres]\nurl = {}\n\n{}\n{}",
       facts.topic, facts.partitions, facts.topic, in_toml(facts.bootstrap_servers),

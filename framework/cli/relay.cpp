@@ -116,7 +116,10 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
   }
   log->relayed(drained);
   const std::scoped_lock lock(mutex);
-  return {end_with(kDone, alerts, monitoring.get()), anew && !drained};
+  const auto begin = [&] { return begin_anew(program, manager); };
+  return {end_with(kDone, alerts, monitoring.get(),
+                   anew && !drained ? std::function<std::string()>(begin) : nullptr),
+          anew && !drained};
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ std::optional<std::string> problem_of(const std::function<void()>& check) {
   }
 }
 
-/// Returns only if that cannot be, with the reason.
+}  // namespace
+
 std::string begin_anew(const Program& program, const ops::ServiceManager& manager) {
   manager.to_environment();
   auto arguments = program.arguments;
@@ -44,8 +45,6 @@ std::string begin_anew(const Program& program, const ops::ServiceManager& manage
   ::execv(program.path.c_str(), argv.data());
   return fmt::format("cannot run {}: {}", program.path, std::generic_category().message(errno));
 }
-
-}  // namespace
 
 bool may_reload(const std::function<void()>& check, ops::LogObserver& log, Service& service) {
   if (const auto problem = problem_of(check)) {

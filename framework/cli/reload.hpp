@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "cli/service.hpp"
 #include "console/commands.hpp"
@@ -20,6 +21,10 @@ struct Ended {
   int code = kDone;
   bool anew = false;  ///< by a reload
 };
+
+/// This process becomes the program as it is installed now, with the same arguments and process id.
+/// Returns only if that cannot be, with the reason. What other threads do ends with it.
+[[nodiscard]] std::string begin_anew(const Program& program, const ops::ServiceManager& manager);
 
 /// Runs it with the configuration that `read` gives; returns its exit code. Behind a reload this
 /// process becomes the program as it is installed now, with the same arguments and process id.

@@ -96,7 +96,10 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
     });
     const auto result = consumer->run();
     log->ended(result);
-    return {end_with(static_cast<int>(result), alerts, monitoring.get()), anew};
+    const auto begin = [&] { return begin_anew(program, manager); };
+    return {end_with(static_cast<int>(result), alerts, monitoring.get(),
+                     anew ? std::function<std::string()>(begin) : nullptr),
+            anew};
   } catch (const FatalError& error) {
     log->failed(error.what());
     return {end_with(static_cast<int>(RunResult::kFatal), alerts, monitoring.get())};

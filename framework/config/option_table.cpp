@@ -835,7 +835,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = TextField{field<&Options::monitoring, &MonitoringOptions::actions_token>},
      .values = "at least 16 characters",
      .meaning = "Who signs in with this token may act on the [dashboard](dashboard.md), and see "
-                "values there. Empty: nobody may by a token.",
+                "values there. Empty: nobody may.",
      .shown = Shown::kSecret},
 
     {.section = "monitoring",
@@ -843,9 +843,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = TextField{field<&Options::monitoring, &MonitoringOptions::trusted_proxy>},
      .values = "a numeric address",
      .meaning =
-         "The proxy that names the person in `actor_header`; whoever it names may act on the "
-         "dashboard. The proxy must remove that header from what others send. Empty: none is "
-         "believed.",
+         "The proxy that names the person in `actor_header`, known by this address and by "
+         "`Authorization: Bearer` with `actions_token`; whoever it names may act on the dashboard. "
+         "The proxy must remove both headers from what others send. Empty: none is believed.",
      .example = R"("10.0.0.5")"},
 
     {.section = "monitoring",

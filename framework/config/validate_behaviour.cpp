@@ -41,6 +41,11 @@ void validate_monitoring(const MonitoringOptions& monitoring, Validation& valida
                    "write the address from which the proxy connects, such as \"10.0.0.5\" or "
                    "\"::1\", without a port");
   }
+  if (is_numeric_address(monitoring.trusted_proxy) && token.empty()) {
+    validation.add("monitoring.trusted_proxy", in_quotes(monitoring.trusted_proxy),
+                   "without monitoring.actions_token, by which the proxy is known",
+                   "set actions_token, and let the proxy send it: Authorization: Bearer TOKEN");
+  }
   if (!is_header_name(monitoring.actor_header)) {
     validation.add("monitoring.actor_header", in_quotes(monitoring.actor_header),
                    "not the name of an HTTP header",

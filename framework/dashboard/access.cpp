@@ -50,14 +50,13 @@ bool is_own_name(const std::string& host, const std::string& machine) {
 
 }  // namespace
 
-std::optional<std::string> refusal(const Origin& request, const Place& place) {
-  const bool proxied = !place.trusted_proxy.empty() && request.peer == place.trusted_proxy;
-  if (!proxied && !is_own_name(request.host, place.machine)) {
+std::optional<std::string> refusal(const Origin& request, const std::string& machine) {
+  if (!request.proxied && !is_own_name(request.host, machine)) {
     return fmt::format(
         "The name \"{}\" is not this machine's, so the page might be asked for by another site in "
         "your browser. Open it by its address in numbers, by \"{}\", by localhost, or through "
         "monitoring.trusted_proxy.",
-        request.host, place.machine);
+        request.host, machine);
   }
   if (request.method != "POST")
     return std::nullopt;
@@ -69,7 +68,7 @@ std::optional<std::string> refusal(const Origin& request, const Place& place) {
     return std::nullopt;  // not a browser of these years; the form's key is checked all the same
   const auto from = lower(authority(request.origin));
   const bool same = from == lower(request.host) ||
-                    (proxied && !from.empty() && from == lower(request.forwarded_host));
+                    (request.proxied && !from.empty() && from == lower(request.forwarded_host));
   return same ? std::nullopt : std::optional(foreign);
 }
 
@@ -89,13 +88,14 @@ std::string random_secret() {
 
 Access::Access(const MonitoringOptions& options) : options_(options), secret_(random_secret()) {}
 
-bool Access::possible() const {
-  return by_token() || !options_.trusted_proxy.empty();
+bool Access::is_proxy(const std::string& peer, const std::string& authorization) const {
+  return by_token() && !options_.trusted_proxy.empty() && peer == options_.trusted_proxy &&
+         same_secret(authorization, "Bearer " + options_.actions_token);
 }
 
-std::optional<Actor> Access::find(const std::string& peer, const std::string& actor_header,
+std::optional<Actor> Access::find(bool proxied, const std::string& actor_header,
                                   const std::string& session, Clock::time_point now) {
-  if (!options_.trusted_proxy.empty() && peer == options_.trusted_proxy) {
+  if (proxied) {
     if (const auto name = clean_name(actor_header); !name.empty()) {
       std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
       unsigned int size = 0;
@@ -116,15 +116,17 @@ std::optional<Actor> Access::find(const std::string& peer, const std::string& ac
   return found->second.actor;
 }
 
-Access::SignedIn Access::sign_in(const std::string& token, const std::string& name,
-                                 Clock::time_point now) {
+Access::SignedIn Access::sign_in(const std::string& peer, const std::string& token,
+                                 const std::string& name, Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
-  while (!wrong_tries_.empty() && now - wrong_tries_.front() >= kTryTime)
+  while (!wrong_tries_.empty() && now - wrong_tries_.front().first >= kTryTime)
     wrong_tries_.pop_front();
-  if (wrong_tries_.size() >= kMostTries)
+  const auto of_peer =
+      std::ranges::count(wrong_tries_, peer, &std::pair<Clock::time_point, std::string>::second);
+  if (static_cast<std::size_t>(of_peer) >= kMostTries || wrong_tries_.size() >= kMostTriesOfAll)
     return {SignIn::kTooOften, ""};
   if (!by_token() || !same_secret(token, options_.actions_token)) {
-    wrong_tries_.push_back(now);
+    wrong_tries_.emplace_back(now, peer);
     return {SignIn::kWrong, ""};
   }
   auto cleaned = clean_name(name);

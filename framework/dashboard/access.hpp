@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "pawl/options.hpp"
 
@@ -24,23 +25,17 @@ struct Actor {
 /// What a request says of where it comes from.
 struct Origin {
   std::string method;
-  std::string peer;        ///< numeric address
+  bool proxied = false;    ///< Access::is_proxy()
   std::string host;        ///< Host
   std::string origin;      ///< Origin, "" where there is none
   std::string fetch_site;  ///< Sec-Fetch-Site
   std::string forwarded_host;
 };
 
-/// How the dashboard is reached.
-struct Place {
-  std::string trusted_proxy;
-  std::string machine;  ///< this host's name
-};
-
-/// Why the request is not answered: the page's text; nullopt: it may be. A page that is open in a
-/// browser must not use the person's network to read here (a name that resolves to this machine),
-/// nor send forms in their name.
-[[nodiscard]] std::optional<std::string> refusal(const Origin& request, const Place& place);
+/// `machine`: this host's name. Why the request is not answered: the page's text; nullopt: it may
+/// be. A page that is open in a browser must not use the person's network to read here (a name that
+/// resolves to this machine), nor send forms in their name.
+[[nodiscard]] std::optional<std::string> refusal(const Origin& request, const std::string& machine);
 
 /// Compares without telling by the time how much is right.
 [[nodiscard]] bool same_secret(const std::string& one, const std::string& other);
@@ -53,12 +48,15 @@ class Access {
  public:
   explicit Access(const MonitoringOptions& options);
 
-  /// Somebody may, in one way or the other.
-  [[nodiscard]] bool possible() const;
+  /// Somebody may act.
   [[nodiscard]] bool by_token() const { return !options_.actions_token.empty(); }
 
-  /// Who it is: by the proxy's header if the peer is the proxy, else by the session's cookie.
-  [[nodiscard]] std::optional<Actor> find(const std::string& peer, const std::string& actor_header,
+  /// Whether the proxy sent it: from its address, with the token. The address alone does not tell:
+  /// a browser on the proxy's machine has it too, with whatever page is open there.
+  [[nodiscard]] bool is_proxy(const std::string& peer, const std::string& authorization) const;
+
+  /// Who it is: by the header of a proxied request, else by the session's cookie.
+  [[nodiscard]] std::optional<Actor> find(bool proxied, const std::string& actor_header,
                                           const std::string& session, Clock::time_point now);
 
   enum class SignIn { kDone, kWrong, kTooOften, kNameless };
@@ -66,14 +64,16 @@ class Access {
     SignIn outcome = SignIn::kWrong;
     std::string session;  ///< of kDone: for the cookie
   };
-  SignedIn sign_in(const std::string& token, const std::string& name, Clock::time_point now);
+  SignedIn sign_in(const std::string& peer, const std::string& token, const std::string& name,
+                   Clock::time_point now);
   void sign_out(const std::string& session);
 
   /// How long a session lasts, whatever is done in it.
   static constexpr std::chrono::hours kSessionTime{12};
   static constexpr std::size_t kMostSessions = 64;
-  /// Wrong tokens within kTryTime, of everybody together.
+  /// Wrong tokens within kTryTime, from one address and from all.
   static constexpr std::size_t kMostTries = 10;
+  static constexpr std::size_t kMostTriesOfAll = 1000;
   static constexpr std::chrono::minutes kTryTime{1};
 
  private:
@@ -85,8 +85,8 @@ class Access {
   const MonitoringOptions options_;
   const std::string secret_;  ///< of this process, for the proxy's people
   std::mutex mutex_;
-  std::map<std::string, Session> sessions_;    // guarded by mutex_; by the cookie's digest
-  std::deque<Clock::time_point> wrong_tries_;  // guarded by mutex_
+  std::map<std::string, Session> sessions_;  // guarded by mutex_; by the cookie's digest
+  std::deque<std::pair<Clock::time_point, std::string>> wrong_tries_;  // guarded by mutex_
 };
 
 /// A name that may stand in the history: one line, no longer than 80 bytes.

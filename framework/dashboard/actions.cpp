@@ -6,7 +6,6 @@
 #include "console/partition_changes.hpp"
 #include "dashboard/queries.hpp"
 #include "dead_letters/store/changes.hpp"
-#include "ledger/history_view.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::dashboard {
@@ -20,12 +19,14 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
   using ledger::PartitionState;
   cli::PartitionArguments arguments;
   arguments.topic = field(form, "topic");
-  arguments.partition = static_cast<std::int32_t>(number_field(form, "partition").value_or(-1));
+  arguments.partition = partition_field(form, "partition");
+  if (!arguments.partition)
+    return {false, "The form names no partition; nothing was changed."};
   const auto consumer = cli::require_consumer(session, options);
   const auto row = cli::choose_rows(session, options, consumer, arguments).front();
   const auto name = cli::name_of(row.partition);
   const auto action = field(form, "do");
-  if (field(form, "seen") != ledger::to_string(row.state)) {
+  if (field(form, "seen") != fmt::format("{}@{}", ledger::to_string(row.state), row.state_since)) {
     return {false,
             fmt::format("{} is {} meanwhile (since {}), and was {} when you looked; nothing "
                         "was changed.",
@@ -69,24 +70,23 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
   const auto action = field(form, "do");
   if (action == "discard") {
     const auto consumer = cli::require_consumer(session, options);
-    ledger::record_action(session, options.postgres.schema, consumer.id, letter.partition,
-                          letter.offset, "dlq discard", fmt::format("letter {}: {}", id, reason));
     const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
-    if (!changes.discard(session, id, reason))
+    if (!changes.discard(session, id, reason, true))
       return {false, fmt::format("Dead letter {} was resolved by somebody else meanwhile; nothing "
                                  "was done.",
                                  id)};
     return {true, fmt::format("Dead letter {} is discarded.", id)};
   }
   if (action == "replay") {
-    if (replays.begin(id, reason, field(form, "force") == "yes") == Replays::Began::kBusy) {
+    if (!replays.begin(id, reason, field(form, "force") == "yes")) {
       return {false, "Another replay goes on in this process; repeat it when that has ended."};
     }
     const auto replayed = replays.wait(id);
     if (!replayed) {
+      const auto told = replays.news();
       return {true, fmt::format("The replay of dead letter {} goes on; its page shows what becomes "
-                                "of it.",
-                                id)};
+                                "of it.{}{}",
+                                id, told.empty() ? "" : " ", told)};
     }
     return {replayed->done, replayed->sentence, replayed->needs_force};
   }

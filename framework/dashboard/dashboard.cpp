@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <limits>
-
 #include "console/bad_call.hpp"
 #include "dashboard/assets.hpp"
 #include "dashboard/pages.hpp"
 #include "dashboard/queries.hpp"
 #include "kafka/error.hpp"
+#include "message/digest.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 
@@ -17,7 +16,6 @@ namespace pawl::dashboard {
 namespace {
 
 constexpr const char* kHtml = "text/html; charset=utf-8";
-constexpr const char* kCookie = "pawl_session";
 constexpr std::size_t kMostNotices = 256;
 constexpr std::size_t kLongestReason = 500;
 
@@ -110,6 +108,8 @@ bool needs_actor(Route route) {
 Dashboard::Dashboard(const Options& options, const Registry& registry)
     : options_(options),
       machine_(machine_name()),
+      cookie_("pawl_session_" +
+              message::sha256_hex(options.kafka.cluster + "/" + options.kafka.group).substr(0, 8)),
       access_(options.monitoring),
       connections_(options),
       sampler_(options, samples_),
@@ -118,25 +118,25 @@ Dashboard::Dashboard(const Options& options, const Registry& registry)
 ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
   Asked asked{
       route(request.method, request.path), request, parse_fields(request.query),
-      parse_fields(request.body),          {},      cookie(request.header("Cookie"), kCookie)};
+      parse_fields(request.body),          {},      cookie(request.header("Cookie"), cookie_)};
   auto& frame = asked.frame;
   frame.cluster = options_.kafka.cluster;
   frame.group = options_.kafka.group;
   frame.path = request.path;
   frame.may_sign_in = access_.by_token();
-  frame.may_act = access_.possible();
+  frame.may_act = access_.by_token();
   ops::HttpAnswer answer;
   const Origin origin{request.method,
-                      request.peer,
+                      access_.is_proxy(request.peer, request.header("Authorization")),
                       request.header("Host"),
                       request.header("Origin"),
                       request.header("Sec-Fetch-Site"),
                       request.header("X-Forwarded-Host")};
-  if (const auto why = refusal(origin, {options_.monitoring.trusted_proxy, machine_})) {
+  if (const auto why = refusal(origin, machine_)) {
     frame.problem = *why;
     answer = {403, kHtml, message_html(frame, "Not answered")};
   } else {
-    frame.actor = access_.find(request.peer, request.header(options_.monitoring.actor_header),
+    frame.actor = access_.find(origin.proxied, request.header(options_.monitoring.actor_header),
                                asked.session, Clock::now());
     try {
       answer = routed(asked);
@@ -175,13 +175,11 @@ ops::HttpAnswer Dashboard::routed(Asked& asked) {
       return {200, kHtml, sign_in_html(asked.frame, "")};
     case Route::kPostSignIn:
       return sign_in(asked);
-    case Route::kPostSignOut:
-    case Route::kPostPartition:
-    case Route::kPostLetter:
-      return act(asked);
     default:
       break;
   }
+  if (needs_actor(asked.route))
+    return act(asked);
   sampler_.wanted();
   asked.frame.done = take_notice(field(asked.query, "notice"));
   const auto session = connections_.get();
@@ -201,15 +199,14 @@ std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
     case Route::kPostPartition:
     case Route::kPartition: {
       const auto& fields = asked.route == Route::kPartition ? asked.query : asked.form;
-      const auto number = number_field(fields, "partition");
-      if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
+      const auto number = partition_field(fields, "partition");
+      if (!number)
         return {};
-      auto found = read_partition(session, options_, samples_,
-                                  {field(fields, "topic"), static_cast<std::int32_t>(*number)});
+      auto found = read_partition(session, options_, samples_, {field(fields, "topic"), *number});
       if (!found)
         return {};
-      if (asked.route == Route::kPartition)
-        found->action = field(fields, "do");
+      found->action = field(fields, "do");
+      found->reason = field(asked.form, "reason");
       return partition_html(frame, *found);
     }
     case Route::kLetters:
@@ -221,13 +218,9 @@ std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
       auto found = id ? read_letter(session, options_, *id, frame.actor.has_value()) : std::nullopt;
       if (!found)
         return {};
-      if (asked.route == Route::kLetter)
-        found->action = field(fields, "do");
-      if (asked.needs_force) {
-        found->action = "replay";
-        found->reason = field(fields, "reason");
-        found->beyond_keys = "It needs to be said twice, for the reason above.";
-      }
+      found->action = field(fields, "do");
+      found->reason = field(asked.form, "reason");
+      found->needs_force = asked.needs_force;
       return letter_html(frame, *found);
     }
     case Route::kKeys: {
@@ -300,14 +293,15 @@ ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
 
 ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
   const auto name = field(asked.form, "name");
-  const auto result = access_.sign_in(field(asked.form, "token"), name, Clock::now());
+  const auto result =
+      access_.sign_in(asked.request.peer, field(asked.form, "token"), name, Clock::now());
   switch (result.outcome) {
     case Access::SignIn::kDone: {
       auto answer = see_other("/");
       answer.headers.emplace_back(
           "Set-Cookie",
           fmt::format(
-              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", kCookie, result.session,
+              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", cookie_, result.session,
               std::chrono::duration_cast<std::chrono::seconds>(Access::kSessionTime).count()));
       return answer;
     }
@@ -316,7 +310,7 @@ ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
       break;
     case Access::SignIn::kTooOften:
       asked.frame.problem =
-          "Too many wrong tokens in the last minute, of everybody together. Try again in a minute.";
+          "Too many wrong tokens from your address in the last minute. Try again in a minute.";
       return {429, kHtml, sign_in_html(asked.frame, name)};
     case Access::SignIn::kNameless:
       asked.frame.problem = "Say who you are: the history names you.";
@@ -329,7 +323,7 @@ ops::HttpAnswer Dashboard::sign_out(const Asked& asked) {
   access_.sign_out(asked.session);
   auto answer = see_other("/");
   answer.headers.emplace_back(
-      "Set-Cookie", fmt::format("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", kCookie));
+      "Set-Cookie", fmt::format("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", cookie_));
   return answer;
 }
 

@@ -80,6 +80,7 @@ class Dashboard {
 
   const Options& options_;
   const std::string machine_;
+  const std::string cookie_;  ///< a name for each consumer: browsers give all ports the same ones
   Access access_;
   Connections connections_;
   Samples samples_;

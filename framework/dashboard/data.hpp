@@ -77,7 +77,7 @@ struct LetterPage {
   ledger::DeadLetter letter;  ///< its bytes only for who may see them
   std::string action;         ///< replay, discard
   std::string reason;
-  std::string beyond_keys;  ///< why a replay needs force
+  bool needs_force = false;  ///< its key may be gone: the problem above says why
 };
 
 struct KeysPage {
@@ -92,7 +92,6 @@ struct KeysPage {
 struct OutboxPage {
   ledger::OutboxStatus status;
   std::vector<ledger::SetApart> set_apart;
-  std::size_t most = 0;
 };
 
 struct LeasesPage {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 #include "console/printable.hpp"
 
@@ -107,6 +108,13 @@ std::optional<std::int64_t> number_field(const Fields& fields, const std::string
   if (error != std::errc{} || stopped != end)
     return std::nullopt;
   return number;
+}
+
+std::optional<std::int32_t> partition_field(const Fields& fields, const std::string& name) {
+  const auto number = number_field(fields, name);
+  if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
+    return std::nullopt;
+  return static_cast<std::int32_t>(*number);
 }
 
 std::string to_query(const Fields& fields) {

@@ -24,6 +24,9 @@ using Fields = std::map<std::string, std::string>;
 /// Nullopt where it is no whole number.
 [[nodiscard]] std::optional<std::int64_t> number_field(const Fields& fields,
                                                        const std::string& name);
+/// Nullopt where it is no partition's number.
+[[nodiscard]] std::optional<std::int32_t> partition_field(const Fields& fields,
+                                                          const std::string& name);
 /// "?a=b&c=d", without those that are empty; "" where all are.
 [[nodiscard]] std::string to_query(const Fields& fields);
 

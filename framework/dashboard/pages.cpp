@@ -294,10 +294,10 @@ std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
   const auto name = place_text(row.partition.topic, row.partition.partition);
   auto inputs = hidden("topic", row.partition.topic) +
                 hidden("partition", std::to_string(row.partition.partition)) +
-                hidden("do", page.action) + hidden("seen", ledger::to_string(row.state)) +
-                hidden("epoch", std::to_string(static_cast<std::int64_t>(row.epoch)));
+                hidden("do", page.action) +
+                hidden("seen", fmt::format("{}@{}", ledger::to_string(row.state), row.state_since));
   const auto back = "/partition" + to_query(of_partition(row.partition));
-  if (page.action == "resume") {
+  if (page.action == "resume" && row.state != PartitionState::kRunning) {
     return confirm_html(
         frame, "/partition", fmt::format("Resume {}?", name),
         row.state == PartitionState::kHalted
@@ -307,7 +307,7 @@ std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
             : fmt::format("It goes on with offset {}.", row.stored.next()),
         inputs, page.reason, "Resume", back);
   }
-  if (page.action == "pause") {
+  if (page.action == "pause" && row.state != PartitionState::kPaused) {
     return confirm_html(frame, "/partition", fmt::format("Pause {}?", name),
                         fmt::format("It stops behind offset {}, until somebody resumes it. "
                                     "Nothing is lost.",
@@ -347,12 +347,12 @@ std::string letter_confirm(const Frame& frame, const LetterPage& page) {
   auto inputs = hidden("id", std::to_string(letter.id)) + hidden("do", page.action);
   const auto back = fmt::format("/letter?id={}", letter.id);
   if (page.action == "replay") {
-    if (!page.beyond_keys.empty()) {
-      inputs += fmt::format(
-          "<p class=\"message problem\">{}</p><label class=\"check\"><input type=\"checkbox\" "
-          "name=\"force\" value=\"yes\"> Replay it all the same: I have looked for its "
-          "effects</label>",
-          escape(page.beyond_keys));
+    if (page.needs_force) {
+      inputs +=
+          "<p class=\"message problem\">It needs to be said twice, for the reason above.</p>"
+          "<label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> Replay it "
+          "all "
+          "the same: I have looked for its effects</label>";
     }
     return confirm_html(frame, "/letter", fmt::format("Replay dead letter {}?", letter.id),
                         "Its message goes through the handler of the configuration of this "
@@ -375,13 +375,13 @@ std::string instant_html(const std::optional<ledger::Instant>& time) {
 const char* lease_text(ledger::LeaseState state) {
   switch (state) {
     case ledger::LeaseState::kInHand:
-      return "in hand";
+      return "calling";
     case ledger::LeaseState::kDone:
-      return "done, to be recorded";
+      return "done";
     case ledger::LeaseState::kUnknown:
       return "unknown";
     case ledger::LeaseState::kWaits:
-      return "waits";
+      return "waiting";
   }
   return "";
 }

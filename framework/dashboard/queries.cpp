@@ -1,7 +1,6 @@
 #include "dashboard/queries.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "console/kafka_look.hpp"
 #include "console/operator_change.hpp"
@@ -27,7 +26,7 @@ bool matches(const PartitionLine& line, const Fields& filters) {
   if (state == "paused")
     return line.row.state == ledger::PartitionState::kPaused;
   if (state == "unowned")
-    return line.trouble() == Trouble::kUnowned;
+    return !line.row.owned();
   return true;
 }
 
@@ -56,10 +55,10 @@ Trouble PartitionLine::trouble() const {
   using ledger::PartitionState;
   if (row.state == PartitionState::kHalted)
     return Trouble::kHalted;
-  if (row.state == PartitionState::kPaused)
-    return Trouble::kPaused;
   if (!row.owned())
     return Trouble::kUnowned;
+  if (row.state == PartitionState::kPaused)
+    return Trouble::kPaused;
   if (row.retrying())
     return Trouble::kRetrying;
   // Of the time that was looked at.
@@ -139,10 +138,8 @@ ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem
     filter.record_key_hash.emplace(digest.begin(), digest.end());
   }
   if (const auto text = field(query, "partition"); !text.empty()) {
-    const auto number = number_field(query, "partition");
-    if (number && *number >= 0 && *number <= std::numeric_limits<std::int32_t>::max()) {
-      filter.partition = static_cast<std::int32_t>(*number);
-    } else {
+    filter.partition = partition_field(query, "partition");
+    if (!filter.partition) {
       problem = "Partition: \"" + text + "\" is no number of a partition, so it was left out.";
     }
   }
@@ -155,13 +152,12 @@ ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem
 }
 
 std::optional<ledger::LetterPlace> place_after(const Fields& query) {
-  const auto partition = number_field(query, "after_partition");
+  const auto partition = partition_field(query, "after_partition");
   const auto offset = number_field(query, "after_offset");
   const auto id = number_field(query, "after_id");
   if (!partition || !offset || !id)
     return std::nullopt;
-  return ledger::LetterPlace{
-      {field(query, "after_topic"), static_cast<std::int32_t>(*partition)}, *offset, *id};
+  return ledger::LetterPlace{{field(query, "after_topic"), *partition}, *offset, *id};
 }
 
 LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query) {
@@ -227,7 +223,6 @@ OutboxPage read_outbox(postgres::Session& session, const Options& options) {
   OutboxPage page;
   page.status = view.look(session, options.outbox.alert_age);
   page.set_apart = view.set_apart(session, 0, false, kMostRows, false);
-  page.most = kMostRows;
   return page;
 }
 

@@ -48,15 +48,26 @@ Replays::~Replays() {
     thread_.join();
 }
 
-Replays::Began Replays::begin(std::int64_t letter, const std::string& reason, bool force) {
+bool Replays::begin(std::int64_t letter, const std::string& reason, bool force) {
   std::unique_lock lock(mutex_);
   if (running_ || ending_)
-    return Began::kBusy;
+    return false;
   // The one before has ended, and needs nothing more of the lock.
   if (thread_.joinable())
     thread_.join();
   running_ = letter;
-  thread_ = std::thread([this, letter, reason, force] {
+  news_.clear();
+  try {
+    thread_ = start(letter, reason, force);
+  } catch (const std::system_error&) {
+    running_.reset();
+    throw FatalError("this process can begin no more threads; nothing was done");
+  }
+  return true;
+}
+
+std::thread Replays::start(std::int64_t letter, const std::string& reason, bool force) {
+  return std::thread([this, letter, reason, force] {
     auto result = replay(letter, reason, force);
     const std::scoped_lock ending(mutex_);
     ended_ = std::move(result);
@@ -64,7 +75,11 @@ Replays::Began Replays::begin(std::int64_t letter, const std::string& reason, bo
     running_.reset();
     changed_.notify_all();
   });
-  return Began::kYes;
+}
+
+std::string Replays::news() {
+  const std::scoped_lock lock(mutex_);
+  return news_;
 }
 
 std::optional<Replayed> Replays::wait(std::int64_t letter) {
@@ -75,18 +90,13 @@ std::optional<Replayed> Replays::wait(std::int64_t letter) {
   return ended_;
 }
 
-std::optional<std::int64_t> Replays::running() {
-  const std::scoped_lock lock(mutex_);
-  return running_;
-}
-
 bool Replays::finish() {
   std::unique_lock lock(mutex_);
   ending_ = true;
   return changed_.wait_for(lock, kFarewell, [&] { return !running_; });
 }
 
-Replayed Replays::replay(std::int64_t id, const std::string& reason, bool force) const {
+Replayed Replays::replay(std::int64_t id, const std::string& reason, bool force) {
   try {
     const auto session = cli::connect_database(options_);
     const auto consumer = cli::require_consumer(*session, options_);
@@ -97,7 +107,11 @@ Replayed Replays::replay(std::int64_t id, const std::string& reason, bool force)
     if (found.empty())
       return {false, fmt::format("Dead letter {} is resolved already; nothing was done.", id)};
     const auto& letter = found.front();
-    cli::OperatorReplay replay(options_, registry_, *session, consumer);
+    cli::OperatorReplay replay(options_, registry_, *session, consumer,
+                               [this](const std::string& text) {
+                                 const std::scoped_lock lock(mutex_);
+                                 news_ = text;
+                               });
     if (!force) {
       if (const auto why = replay.beyond_keys(letter))
         return {false, *why, true};

@@ -32,14 +32,13 @@ class Replays {
   Replays(const Replays&) = delete;
   Replays& operator=(const Replays&) = delete;
 
-  enum class Began { kYes, kBusy };
   /// `reason` is kept in the history before anything is done. `force`: also where its key may be
-  /// gone.
-  Began begin(std::int64_t letter, const std::string& reason, bool force);
+  /// gone. False: another one goes on.
+  [[nodiscard]] bool begin(std::int64_t letter, const std::string& reason, bool force);
   /// Nullopt: it goes on, and what becomes of it the letter's page will say.
   std::optional<Replayed> wait(std::int64_t letter);
-  /// Which one goes on.
-  std::optional<std::int64_t> running();
+  /// What the one that goes on has to tell meanwhile; empty: nothing.
+  [[nodiscard]] std::string news();
 
   /// Begins no more. False: one still goes on after some seconds, and the destructor waits for it.
   bool finish();
@@ -47,7 +46,8 @@ class Replays {
   static constexpr std::chrono::seconds kPatience{10};
 
  private:
-  Replayed replay(std::int64_t letter, const std::string& reason, bool force) const;
+  std::thread start(std::int64_t letter, const std::string& reason, bool force);
+  Replayed replay(std::int64_t letter, const std::string& reason, bool force);
 
   const Options& options_;
   const Registry& registry_;
@@ -57,6 +57,7 @@ class Replays {
   std::optional<std::int64_t> running_;
   std::optional<std::int64_t> ended_of_;  ///< whose outcome `ended_` is
   Replayed ended_;
+  std::string news_;
   std::thread thread_;
 };
 

@@ -158,6 +158,9 @@ void Sampler::look() {
   } catch (const postgres::InDoubt&) {
     session_.reset();
     return;
+  } catch (const std::logic_error&) {  // rows of a later schema: pages tell it
+    session_.reset();
+    return;
   }
   std::vector<TopicPartition> partitions;
   partitions.reserve(rows.size());

@@ -53,7 +53,8 @@ class ReplayRun {
         session_(connect_database(options)),
         consumer_(require_consumer(*session_, options)),
         view_(options.postgres.schema, consumer_.id),
-        replay_(options, registry, *session_, consumer_),
+        replay_(options, registry, *session_, consumer_,
+                [](const std::string& text) { std::cerr << text << '\n'; }),
         pace_(arguments.rate) {}
 
   int run() {
@@ -95,7 +96,7 @@ class ReplayRun {
     if (!arguments_.force) {
       if (const auto why = replay_.beyond_keys(letter)) {
         if (refused_.insert(letter.id).second)
-          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), *why);
+          std::cerr << fmt::format("{}: {}: {}, then --force\n", letter.id, place_of(letter), *why);
         return false;
       }
     }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
 #include <thread>
 #include <utility>
 
@@ -22,7 +21,8 @@ constexpr std::chrono::minutes kStoringTime{1};
 }  // namespace
 
 OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
-                               postgres::Session& session, const ledger::KnownConsumer& consumer)
+                               postgres::Session& session, const ledger::KnownConsumer& consumer,
+                               std::function<void(const std::string&)> tell)
     : options_(options),
       router_(options, registry),
       session_(session),
@@ -34,7 +34,8 @@ OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
         return *client_;
       }),
       replay_(context_, registry, consumer_.id,
-              [this](const ledger::DeadLetter& letter) { return fetch_(letter); }) {}
+              [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
+      tell_(std::move(tell)) {}
 
 std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter& letter) {
   const auto& topic = letter.partition.topic;
@@ -59,8 +60,7 @@ std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter&
   return fmt::format(
       "its message is older than {}, and keys of before were removed (retention.keys, or its "
       "handler's retention): if the same event was applied from another message, it would be "
-      "applied a second time; look for its "
-      "effects, then --force",
+      "applied a second time; look for its effects first",
       ledger::to_string(*before));
 }
 
@@ -75,8 +75,8 @@ engine::ReplayResult OperatorReplay::replay(const ledger::DeadLetter& letter) {
       if (!replay_.has_call() || std::chrono::steady_clock::now() >= until)
         throw;
       if (!std::exchange(told, true))
-        std::cerr << fmt::format("{}: {}: the call has ended, and waits to be recorded: {}\n",
-                                 letter.id, place_of(letter), error.what());
+        tell_(fmt::format("{}: {}: the call has ended, and waits to be recorded: {}", letter.id,
+                          place_of(letter), error.what()));
       std::this_thread::sleep_for(backoff.next());
     }
   }

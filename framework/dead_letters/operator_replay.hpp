@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,11 +21,13 @@
 namespace pawl::cli {
 
 /// Replays letters one by one at an operator's word, by the handlers of the configuration. The
-/// options, the registry and the session outlive it. One thread.
+/// options, the registry and the session outlive it. `tell` is called with what a person should
+/// know while a replay takes its time. One thread.
 class OperatorReplay {
  public:
   OperatorReplay(const Options& options, const Registry& registry, postgres::Session& session,
-                 const ledger::KnownConsumer& consumer);
+                 const ledger::KnownConsumer& consumer,
+                 std::function<void(const std::string&)> tell);
   OperatorReplay(const OperatorReplay&) = delete;
   OperatorReplay& operator=(const OperatorReplay&) = delete;
 
@@ -46,6 +49,7 @@ class OperatorReplay {
   std::unique_ptr<kafka::Client> client_;
   engine::LetterSource fetch_;
   engine::Replay replay_;
+  const std::function<void(const std::string&)> tell_;
   std::map<std::string, std::optional<ledger::Instant>> pruned_to_;  ///< by topic
 };
 

@@ -34,7 +34,7 @@ const char* to_string(FirstPositionReason reason) {
 }
 
 KafkaOptions first_start(KafkaOptions options, bool came_later) {
-  if (came_later && options.start == Start::kLatest)
+  if (came_later && (options.start == Start::kLatest || options.start == Start::kTimestamp))
     options.start = Start::kEarliest;
   return options;
 }

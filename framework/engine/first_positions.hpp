@@ -32,8 +32,8 @@ struct FirstPosition {
 };
 
 /// Under which options a topic begins that the consumer has not met. `came_later`: than its
-/// pattern: it begins at the log's start rather than at its end, since nothing that was produced
-/// before somebody looked is to be lost.
+/// pattern: it begins at the log's start rather than at its end or at a time, since nothing that
+/// was produced before somebody looked is to be lost.
 [[nodiscard]] KafkaOptions first_start(KafkaOptions options, bool came_later);
 
 /// Asks Kafka, for all partitions of a topic at once, in their order. Throws kafka::KafkaError when

@@ -137,15 +137,17 @@ void Supervisor::share_buffer() {
 ledger::FirstTopics Supervisor::find_topics(postgres::Session& session,
                                             const ledger::Registration& registration) {
   const auto& entries = router_.entries();
-  subscribed_ = choose_topics(*client_, entries).topics;
-  if (!entries.has_patterns())
+  if (!entries.has_patterns()) {
+    subscribed_ = entries.choose({}).topics;
     return {};
+  }
+  const auto existing = client_->topic_names(kafka::kAnswerTimeout);
+  subscribed_ = entries.choose(existing).topics;
+  // What another entry has, or none may have, was there as well, should that change.
   std::map<std::string, std::vector<std::string>> meant;
-  for (const auto& pattern : entries.patterns())
-    meant[pattern.text()];
-  for (const auto& topic : subscribed_) {
-    if (const auto entry = std::string(router_.entry_of(topic)); meant.contains(entry))
-      meant[entry].push_back(topic);
+  for (const auto& pattern : entries.patterns()) {
+    std::ranges::copy_if(existing, std::back_inserter(meant[pattern.text()]),
+                         [&](const std::string& topic) { return pattern.matches(topic); });
   }
   return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant);
 }
@@ -159,6 +161,19 @@ void Supervisor::follow_topics() {
     return;
   subscribed_ = *std::move(topics);
   membership_->subscribe(subscribed_);
+}
+
+/// Of patterns that meant nothing at the start: they are looked at once more, for a broker that has
+/// just begun may not know its topics yet.
+bool Supervisor::nothing_to_drain() {
+  const auto topics = context_->directory.followed();
+  if (!topics)
+    return !router_.entries().has_patterns();
+  if (topics->empty())
+    return true;
+  subscribed_ = *topics;
+  membership_->subscribe(subscribed_);
+  return false;
 }
 
 void Supervisor::pause_before_retry(milliseconds delay) {
@@ -297,7 +312,7 @@ void Supervisor::loop() {
     follow_topics();
     commit_progress();
     say_what_is_awaited();
-    if (draining_ && subscribed_.empty())
+    if (draining_ && subscribed_.empty() && nothing_to_drain())
       return;
     if (draining_ && assigned_once_ && !revocation_ && draining_->is_done(owners_.size()))
       return;

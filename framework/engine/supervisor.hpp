@@ -80,6 +80,7 @@ class Supervisor final : private kafka::MembershipListener {
   ledger::FirstTopics find_topics(postgres::Session& session,
                                   const ledger::Registration& registration);
   void follow_topics();
+  bool nothing_to_drain();
   void pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;
   void warn(Warning warning, const std::string& detail) const;

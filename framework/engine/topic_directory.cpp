@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pawl::engine {
 
 std::string topic_refused_text(const std::string& topic, const std::string& why) {
@@ -46,8 +48,30 @@ std::optional<std::string> TopicDirectory::refusal(const std::string& topic) con
   return refused->second.what();
 }
 
+std::set<std::string> keep_missed(std::vector<std::string>& topics,
+                                  const std::vector<std::string>& before,
+                                  const std::set<std::string>& missed) {
+  std::set<std::string> missing;
+  for (const auto& topic : before) {
+    if (missed.contains(topic) || std::ranges::find(topics, topic) != topics.end())
+      continue;
+    missing.insert(topic);
+    topics.push_back(topic);
+  }
+  return missing;
+}
+
 void TopicDirectory::refresh() {
   auto chosen = choose_topics(client_, entries_);
+  {
+    const std::scoped_lock lock(mutex_);
+    auto before = chosen_.topics;
+    std::erase_if(before, [&](const auto& topic) { return chosen.ambiguous.contains(topic); });
+    missed_ = keep_missed(chosen.topics, before, missed_);
+    // In the order that choose() has: behind the names by their own.
+    std::sort(chosen.topics.begin() + static_cast<std::ptrdiff_t>(entries_.names().size()),
+              chosen.topics.end());
+  }
   auto answers = client_.describe_each(chosen.topics, kafka::kAnswerTimeout);
   const std::scoped_lock lock(mutex_);
   chosen_ = std::move(chosen);

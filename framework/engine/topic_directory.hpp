@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace pawl::engine {
 /// The topics that there are for these entries. Asks Kafka only where there are patterns.
 [[nodiscard]] message::TopicEntries::Chosen choose_topics(const kafka::Client& client,
                                                           const message::TopicEntries& entries);
+
+/// Adds those of `before` that are not among `topics` and were not `missed` the time before: an
+/// answer of a broker that has just begun may lack some. Returns those that it added.
+[[nodiscard]] std::set<std::string> keep_missed(std::vector<std::string>& topics,
+                                                const std::vector<std::string>& before,
+                                                const std::set<std::string>& missed);
 
 /// What Kafka says about the topics, remembered for a short while, so that acquiring a thousand
 /// partitions does not ask a thousand times. Thread-safe; asks Kafka on the caller's thread.
@@ -52,6 +59,7 @@ class TopicDirectory {
   const message::TopicEntries& entries_;
   mutable std::mutex mutex_;
   message::TopicEntries::Chosen chosen_;           // guarded by mutex_
+  std::set<std::string> missed_;                   // guarded by mutex_
   kafka::TopicAnswers answers_;                    // guarded by mutex_
   std::optional<Clock::time_point> described_at_;  // guarded by mutex_
 };

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "ledger/consumers.hpp"
 #include "ledger/rows.hpp"
+#include "message/topic_entries.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/array_elements.hpp"
 #include "postgres/parameters.hpp"
@@ -43,6 +47,17 @@ FirstTopics met_patterns(postgres::Session& session, const std::string& schema,
   return first;
 }
 
+std::vector<std::string> there_from_the_first(const std::vector<std::string>& topics,
+                                              const FirstTopics& met) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(topics, std::back_inserter(found), [&](const std::string& topic) {
+    return std::ranges::none_of(met, [&](const auto& one) {
+      return !one.second.contains(topic) && message::TopicPattern(one.first).matches(topic);
+    });
+  });
+  return found;
+}
+
 FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           ConsumerId consumer,
                           const std::map<std::string, std::vector<std::string>>& meant) {
@@ -53,9 +68,12 @@ FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                     kSchemaOfPatterns));
   }
   const postgres::Statement meet{"", in_schema(kMeet, schema)};
+  const auto met = met_patterns(session, schema, consumer);
   for (const auto& [pattern, topics] : meant) {
+    if (met.contains(pattern))
+      continue;
     postgres::ArrayElements elements;
-    for (const auto& topic : topics)
+    for (const auto& topic : there_from_the_first(topics, met))
       elements.add_text(topic);
     postgres::Parameters parameters;
     parameters.add_integer(static_cast<std::int64_t>(consumer));

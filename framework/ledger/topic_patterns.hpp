@@ -10,7 +10,7 @@
 
 namespace pawl::ledger {
 
-/// By pattern: the topics that it meant when the consumer met it first.
+/// By pattern: the topics that were there, and that it matches, when the consumer met it first.
 using FirstTopics = std::map<std::string, std::set<std::string>>;
 
 /// Whether a topic is there only since the consumer has met the pattern that means it. `entry`: the
@@ -20,6 +20,11 @@ using FirstTopics = std::map<std::string, std::set<std::string>>;
   const auto met = first.find(entry);
   return met != first.end() && !met->second.contains(topic);
 }
+
+/// Of `topics` those that did not come later than a pattern of the consumer's that matches them:
+/// for whoever meets another pattern now, the others come later as well.
+[[nodiscard]] std::vector<std::string> there_from_the_first(const std::vector<std::string>& topics,
+                                                            const FirstTopics& met);
 
 /// The first schema version that knows patterns.
 inline constexpr int kSchemaOfPatterns = 13;

@@ -42,7 +42,8 @@ constexpr seconds kRequestTime{4};
 constexpr seconds kAnswerTime{10};
 /// A form with a reason.
 constexpr std::size_t kLargestBody = 16384;
-constexpr seconds kFarewell{3};
+/// Longer than a request may take to come.
+constexpr seconds kFarewell{5};
 
 /// A few threads, before which only so many connections wait: whoever accepts more waits, too. The
 /// library's own pool takes any number.

@@ -21,6 +21,8 @@ std::size_t append(const char* data, std::size_t size, std::size_t count, void* 
   return size * count;
 }
 
+constexpr const char* kToken = "a token of the proxy's";
+
 /// A browser behind the proxy, which the test is. `form` empty: GET.
 Reply ask(const std::string& url, const std::string& actor, const std::string& form = "") {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
@@ -30,7 +32,9 @@ Reply ask(const std::string& url, const std::string& actor, const std::string& f
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
-      curl_slist_append(nullptr, ("X-Forwarded-User: " + actor).c_str()), curl_slist_free_all);
+      curl_slist_append(curl_slist_append(nullptr, ("X-Forwarded-User: " + actor).c_str()),
+                        fmt::format("Authorization: Bearer {}", kToken).c_str()),
+      curl_slist_free_all);
   if (!actor.empty())
     curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   if (!form.empty())
@@ -69,7 +73,9 @@ TEST_CASE("a halted message is skipped on the page of the process that has it, a
   std::random_device random;
   const auto port = 12000 + random() % 20000;
   site.more += fmt::format(
-      "\n[monitoring]\nlisten = \"127.0.0.1:{}\"\ntrusted_proxy = \"127.0.0.1\"\n", port);
+      "\n[monitoring]\nlisten = \"127.0.0.1:{}\"\ntrusted_proxy = \"127.0.0.1\"\nactions_token = "
+      "\"{}\"\n",
+      port, kToken);
   const auto child = site.start({"--set", "failures.max_attempts=1"});
   site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
   const auto base = fmt::format("http://127.0.0.1:{}", port);

@@ -115,6 +115,26 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
   CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 
+TEST_CASE("a reload does not end a process that cannot end in time") {
+  Site site;
+  // What is told of the halt hangs for longer than an end waits.
+  site.more = "\n[alerts]\ncommand = [\"/bin/sleep\", \"60\"]\n";
+  Manager manager;
+  const TempDir folder("reload");
+  ChildProcess child(
+      PAWL_PROGRAM, {"run", "--config", site.config().string(), "--set", "failures.max_attempts=1"},
+      {.environment = {{"NOTIFY_SOCKET", manager.path()}}, .output = folder.path() / "output"});
+  manager.wait_for("READY=1");
+  site.pay(0, "bad", "a", "\"no number\"");
+  child.wait_for_output("HALTED", kDeadline);
+  child.kill(SIGHUP);
+  manager.wait_for("RELOADING=1");
+  manager.wait_for("READY=1");
+  CHECK(child.running());
+  child.kill(SIGTERM);
+  CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
 TEST_CASE("a relay begins anew as well") {
   Site site;
   Manager manager;

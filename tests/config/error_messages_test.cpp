@@ -260,6 +260,8 @@ const std::vector<Case> kCases{
      R"(monitoring.actions_token = (not shown): shorter than 16 characters; make one by `openssl rand -hex 16`)"},
     {"monitoring.trusted_proxy='proxy.example'",
      R"(monitoring.trusted_proxy = "proxy.example": not an address in numbers; write the address from which the proxy connects, such as "10.0.0.5" or "::1", without a port)"},
+    {"monitoring.trusted_proxy='10.0.0.5'",
+     R"(monitoring.trusted_proxy = "10.0.0.5": without monitoring.actions_token, by which the proxy is known; set actions_token, and let the proxy send it: Authorization: Bearer TOKEN)"},
     {"monitoring.actor_header='X User'",
      R"(monitoring.actor_header = "X User": not the name of an HTTP header; write the one in which the proxy names the person, such as "X-Forwarded-User")"},
     {"monitoring.listen='localhost:9464'",

@@ -24,39 +24,38 @@ TEST_CASE("a request is refused by what it says of where it comes from") {
   };
   const auto [request, answered] = GENERATE(values<Case>({
       // A name that somebody else's server may give to this address.
-      {{"GET", "127.0.0.1", "127.0.0.1:9465", "", "", ""}, true},
-      {{"GET", "127.0.0.1", "[::1]:9465", "", "", ""}, true},
-      {{"GET", "127.0.0.1", "localhost:9465", "", "", ""}, true},
-      {{"GET", "10.0.0.9", "BOX:9465", "", "", ""}, true},
-      {{"GET", "10.0.0.9", "box.example.org", "", "", ""}, false},
-      {{"GET", "127.0.0.1", "evil.example:9465", "", "", ""}, false},
-      {{"GET", "127.0.0.1", "boxer.example:9465", "", "", ""}, false},
-      {{"GET", "127.0.0.1", "", "", "", ""}, false},
-      {{"GET", "10.0.0.5", "pawl.example.org", "", "", ""}, true},
+      {{"GET", false, "127.0.0.1:9465", "", "", ""}, true},
+      {{"GET", false, "[::1]:9465", "", "", ""}, true},
+      {{"GET", false, "localhost:9465", "", "", ""}, true},
+      {{"GET", false, "BOX:9465", "", "", ""}, true},
+      {{"GET", false, "box.example.org", "", "", ""}, false},
+      {{"GET", false, "evil.example:9465", "", "", ""}, false},
+      {{"GET", false, "boxer.example:9465", "", "", ""}, false},
+      {{"GET", false, "", "", "", ""}, false},
+      {{"GET", true, "pawl.example.org", "", "", ""}, true},
       // A form of another site's.
-      {{"POST", "127.0.0.1", "localhost:1", "", "", ""}, true},
-      {{"POST", "127.0.0.1", "localhost:1", "http://localhost:1", "same-origin", ""}, true},
-      {{"POST", "127.0.0.1", "localhost:1", "http://localhost:2", "", ""}, false},
-      {{"POST", "127.0.0.1", "localhost:1", "http://evil.example", "", ""}, false},
-      {{"POST", "127.0.0.1", "localhost:1", "null", "", ""}, false},
-      {{"POST", "127.0.0.1", "localhost:1", "", "cross-site", ""}, false},
-      {{"POST", "127.0.0.1", "localhost:1", "", "same-site", ""}, false},
-      {{"GET", "127.0.0.1", "localhost:1", "", "cross-site", ""}, true},
+      {{"POST", false, "localhost:1", "", "", ""}, true},
+      {{"POST", false, "localhost:1", "http://localhost:1", "same-origin", ""}, true},
+      {{"POST", false, "localhost:1", "http://localhost:2", "", ""}, false},
+      {{"POST", false, "localhost:1", "http://evil.example", "", ""}, false},
+      {{"POST", false, "localhost:1", "null", "", ""}, false},
+      {{"POST", false, "localhost:1", "", "cross-site", ""}, false},
+      {{"POST", false, "localhost:1", "", "same-site", ""}, false},
+      {{"GET", false, "localhost:1", "", "cross-site", ""}, true},
       // Only the proxy is believed what it says of the outer name.
-      {{"POST", "10.0.0.5", "inner:1", "https://outer", "", "outer"}, true},
-      {{"POST", "10.0.0.5", "inner:1", "https://other", "", "outer"}, false},
-      {{"POST", "10.0.0.6", "box:1", "https://outer", "", "outer"}, false},
+      {{"POST", true, "inner:1", "https://outer", "", "outer"}, true},
+      {{"POST", true, "inner:1", "https://other", "", "outer"}, false},
+      {{"POST", false, "box:1", "https://outer", "", "outer"}, false},
   }));
-  CAPTURE(request.method, request.peer, request.host, request.origin, request.fetch_site);
-  CHECK(refusal(request, {"10.0.0.5", "box"}).has_value() != answered);
+  CAPTURE(request.method, request.proxied, request.host, request.origin, request.fetch_site);
+  CHECK(refusal(request, "box").has_value() != answered);
 }
 
 TEST_CASE("a machine that has its name whole is reached by that and by the first part") {
-  const Place place{"", "box.example.org"};
   for (const auto* host : {"box.example.org:1", "box:1"})
-    CHECK_FALSE(refusal({"GET", "10.0.0.9", host, "", "", ""}, place));
+    CHECK_FALSE(refusal({"GET", false, host, "", "", ""}, "box.example.org"));
   for (const auto* host : {"box.example.org.evil.example:1", "bo:1", "example.org:1"})
-    CHECK(refusal({"GET", "10.0.0.9", host, "", "", ""}, place));
+    CHECK(refusal({"GET", false, host, "", "", ""}, "box.example.org"));
 }
 
 TEST_CASE("a path and its method are a page, a form or nothing") {
@@ -76,73 +75,85 @@ TEST_CASE("a path and its method are a page, a form or nothing") {
 TEST_CASE("who has the token signs in by name, and is known by the cookie until it is old") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto signed_in = access.sign_in(kToken, " anna\n ", now);
+  const auto signed_in = access.sign_in("::1", kToken, " anna\n ", now);
   REQUIRE(signed_in.outcome == Access::SignIn::kDone);
-  const auto actor = access.find("::1", "", signed_in.session, now);
+  const auto actor = access.find(false, "", signed_in.session, now);
   REQUIRE(actor);
   CHECK(actor->name == "anna\\x0a");
   CHECK(actor->form_key.size() == 64);
   CHECK(actor->form_key != signed_in.session);
-  CHECK_FALSE(access.find("::1", "anna", "", now));
-  CHECK_FALSE(access.find("::1", "anna", std::string(64, '0'), now));
-  CHECK(access.find("::1", "", signed_in.session,
+  CHECK_FALSE(access.find(false, "anna", "", now));
+  CHECK_FALSE(access.find(false, "anna", std::string(64, '0'), now));
+  CHECK(access.find(false, "", signed_in.session,
                     now + Access::kSessionTime - std::chrono::seconds(1)));
-  CHECK_FALSE(access.find("::1", "", signed_in.session, now + Access::kSessionTime));
+  CHECK_FALSE(access.find(false, "", signed_in.session, now + Access::kSessionTime));
 }
 
 TEST_CASE("signing out ends a session, and only that") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto one = access.sign_in(kToken, "one", now).session;
-  const auto other = access.sign_in(kToken, "other", now).session;
+  const auto one = access.sign_in("::1", kToken, "one", now).session;
+  const auto other = access.sign_in("::1", kToken, "other", now).session;
   access.sign_out(one);
-  CHECK_FALSE(access.find("::1", "", one, now));
-  CHECK(access.find("::1", "", other, now)->name == "other");
+  CHECK_FALSE(access.find(false, "", one, now));
+  CHECK(access.find(false, "", other, now)->name == "other");
 }
 
 TEST_CASE("wrong tokens are bounded, also against the right one, until their time is over") {
   Access access(with_token());
   const auto now = Clock::now();
-  CHECK(access.sign_in(kToken, "", now).outcome == Access::SignIn::kNameless);
+  CHECK(access.sign_in("::1", kToken, "", now).outcome == Access::SignIn::kNameless);
   for (std::size_t i = 0; i < Access::kMostTries; ++i)
-    CHECK(access.sign_in(kToken + "x", "eve", now).outcome == Access::SignIn::kWrong);
-  CHECK(access.sign_in(kToken, "anna", now).outcome == Access::SignIn::kTooOften);
-  CHECK(access.sign_in(kToken, "anna", now + Access::kTryTime).outcome == Access::SignIn::kDone);
+    CHECK(access.sign_in("::1", kToken + "x", "eve", now).outcome == Access::SignIn::kWrong);
+  CHECK(access.sign_in("::1", kToken, "anna", now).outcome == Access::SignIn::kTooOften);
+  // Nobody shuts others out.
+  CHECK(access.sign_in("::2", kToken, "bert", now).outcome == Access::SignIn::kDone);
+  CHECK(access.sign_in("::1", kToken, "anna", now + Access::kTryTime).outcome ==
+        Access::SignIn::kDone);
 }
 
 TEST_CASE("of too many sessions the oldest goes") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto first = access.sign_in(kToken, "first", now).session;
-  const auto second = access.sign_in(kToken, "second", now + std::chrono::seconds(1)).session;
+  const auto first = access.sign_in("::1", kToken, "first", now).session;
+  const auto second =
+      access.sign_in("::1", kToken, "second", now + std::chrono::seconds(1)).session;
   for (std::size_t i = 1; i < Access::kMostSessions; ++i)
-    (void)access.sign_in(kToken, "more", now + std::chrono::seconds(2));
-  CHECK_FALSE(access.find("::1", "", first, now));
-  CHECK(access.find("::1", "", second, now));
+    (void)access.sign_in("::1", kToken, "more", now + std::chrono::seconds(2));
+  CHECK_FALSE(access.find(false, "", first, now));
+  CHECK(access.find(false, "", second, now));
 }
 
 TEST_CASE("without a token nobody signs in, also not with an empty one") {
   Access access({});
-  CHECK_FALSE(access.possible());
-  CHECK(access.sign_in("", "anna", Clock::now()).outcome == Access::SignIn::kWrong);
+  CHECK_FALSE(access.by_token());
+  CHECK(access.sign_in("::1", "", "anna", Clock::now()).outcome == Access::SignIn::kWrong);
 }
 
-TEST_CASE("the proxy's header is believed of the proxy alone") {
-  pawl::MonitoringOptions options;
+TEST_CASE("a proxy is known by its address and the token, and its header is believed then") {
+  auto options = with_token();
   options.trusted_proxy = "10.0.0.5";
   Access access(options);
   const auto now = Clock::now();
-  const auto anna = access.find("10.0.0.5", "anna", "", now);
+  CHECK(access.is_proxy("10.0.0.5", "Bearer " + kToken));
+  CHECK_FALSE(access.is_proxy("10.0.0.6", "Bearer " + kToken));
+  for (const auto& authorization :
+       {std::string(), std::string(kToken), std::string("Bearer "), "Bearer " + kToken + "x"})
+    CHECK_FALSE(access.is_proxy("10.0.0.5", authorization));
+  options.actions_token.clear();
+  CHECK_FALSE(Access(options).is_proxy("10.0.0.5", "Bearer "));
+  CHECK_FALSE(Access(with_token()).is_proxy("", "Bearer " + kToken));
+
+  const auto anna = access.find(true, "anna", "", now);
   REQUIRE(anna);
   CHECK(anna->name == "anna");
   CHECK_FALSE(anna->by_token);
   // A form's key is of one person, in one process.
-  CHECK(access.find("10.0.0.5", "anna", "", now)->form_key == anna->form_key);
-  CHECK(access.find("10.0.0.5", "bert", "", now)->form_key != anna->form_key);
-  CHECK(Access(options).find("10.0.0.5", "anna", "", now)->form_key != anna->form_key);
-  CHECK_FALSE(access.find("10.0.0.5", " ", "", now));
-  CHECK_FALSE(access.find("10.0.0.6", "anna", "", now));
-  CHECK_FALSE(Access({}).find("", "anna", "", now));
+  CHECK(access.find(true, "anna", "", now)->form_key == anna->form_key);
+  CHECK(access.find(true, "bert", "", now)->form_key != anna->form_key);
+  CHECK(Access(with_token()).find(true, "anna", "", now)->form_key != anna->form_key);
+  CHECK_FALSE(access.find(true, " ", "", now));
+  CHECK_FALSE(access.find(false, "anna", "", now));
 }
 
 TEST_CASE("a cookie is found among others") {

@@ -1,5 +1,6 @@
 #include "engine/first_positions.hpp"
 
+#include "engine/topic_directory.hpp"
 #include "ledger/topic_patterns.hpp"
 
 #include "prelude.hpp"
@@ -62,7 +63,7 @@ TEST_CASE("what came later than its pattern begins at the log's start rather tha
   const std::vector<Row> rows{
       {Start::kLatest, true, Start::kEarliest},     {Start::kLatest, false, Start::kLatest},
       {Start::kCommitted, true, Start::kCommitted}, {Start::kEarliest, true, Start::kEarliest},
-      {Start::kTimestamp, true, Start::kTimestamp}, {Start::kHalt, true, Start::kHalt},
+      {Start::kTimestamp, true, Start::kEarliest},  {Start::kHalt, true, Start::kHalt},
   };
   for (const auto& row : rows)
     CHECK(first_start(options(row.start).kafka, row.later).start == row.begins);
@@ -73,4 +74,24 @@ TEST_CASE("what came later than its pattern begins at the log's start rather tha
   CHECK(came_later(first, "^b", "b"));
   CHECK_FALSE(came_later(first, "named", "named"));
   CHECK_FALSE(came_later(first, "", "other"));
+}
+
+TEST_CASE("what came later than one pattern has not been there for the next one") {
+  const FirstTopics met{{"^orders", {"orders.eu"}}, {"^pay", {}}};
+  const std::vector<std::string> there{"orders.eu", "orders.fr", "refunds", "payments"};
+  CHECK(there_from_the_first(there, met) == std::vector<std::string>{"orders.eu", "refunds"});
+  CHECK(there_from_the_first(there, {}) == there);
+}
+
+TEST_CASE("a topic is followed until two answers in a row lack it") {
+  std::vector<std::string> topics{"a"};
+  auto missed = keep_missed(topics, {"a", "b"}, {});
+  CHECK(topics == std::vector<std::string>{"a", "b"});
+  CHECK(missed == std::set<std::string>{"b"});
+  topics = {"a"};
+  missed = keep_missed(topics, {"a", "b"}, missed);
+  CHECK(topics == std::vector<std::string>{"a"});
+  CHECK(missed.empty());
+  topics = {"a", "b"};
+  CHECK(keep_missed(topics, {"a", "b"}, {"b"}).empty());
 }

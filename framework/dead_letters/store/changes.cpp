@@ -30,6 +30,15 @@ constexpr const char* kFailedAgain = R"sql(
 constexpr const char* kDiscard =
     "SELECT pawl.resolve_dead_letter($1::bigint, NULL, 'discarded', $2)";
 
+constexpr const char* kRecordDiscard = R"sql(
+  INSERT INTO pawl.offset_history
+         (consumer_id, topic, partition, action, from_offset, to_offset, reason)
+  SELECT d.consumer_id, d.topic, d.partition, 'dlq discard', d.kafka_offset, d.kafka_offset,
+         'letter ' || d.dead_letter_id || ': ' || $2
+    FROM pawl.dead_letters d
+   WHERE d.dead_letter_id = $1::bigint
+)sql";
+
 // The message's letter that is here already is known as in a burial (dead_letters.cpp).
 constexpr const char* kImport = R"sql(
   INSERT INTO pawl.dead_letters
@@ -107,6 +116,7 @@ DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consu
       letter_before_{"pawl_letter_before", in_schema(kLetterBefore, schema)},
       failed_again_{"", in_schema(kFailedAgain, schema)},
       discard_{"pawl_discard", in_schema(kDiscard, schema)},
+      record_discard_{"", in_schema(kRecordDiscard, schema)},
       import_{"pawl_import", in_schema(kImport, schema)},
       import_parked_key_{"pawl_import_parked_key", in_schema(kImportParkedKey, schema)},
       erase_parked_keys_{"", in_schema(kEraseParkedKeys, schema)},
@@ -143,12 +153,19 @@ void DeadLetterChanges::record_failure(postgres::Session& session, std::int64_t 
 }
 
 bool DeadLetterChanges::discard(postgres::Session& session, std::int64_t letter,
-                                const std::string& reason) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(letter);
-  parameters.add_text(reason);
+                                const std::string& reason, bool in_history) const {
+  const auto arguments = [&] {
+    postgres::Parameters parameters;
+    parameters.add_integer(letter);
+    parameters.add_text(reason);
+    return parameters;
+  };
+  std::vector<postgres::Request> steps;
+  steps.push_back({&discard_, arguments()});
+  if (in_history)
+    steps.push_back({&record_discard_, arguments()});
   try {
-    postgres::run_transaction(session, {{&discard_, std::move(parameters)}});
+    postgres::run_transaction(session, std::move(steps));
     return true;
   } catch (const postgres::Error& error) {
     if (error.sqlstate() == postgres::kResolvedState)

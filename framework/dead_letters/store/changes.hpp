@@ -44,7 +44,9 @@ class DeadLetterChanges {
                       const std::string& why) const;
 
   /// False: somebody has resolved it already.
-  bool discard(postgres::Session& session, std::int64_t letter, const std::string& reason) const;
+  /// `in_history`: one by one, by a person; it stands in pawl.offset_history as well.
+  bool discard(postgres::Session& session, std::int64_t letter, const std::string& reason,
+               bool in_history = false) const;
 
   /// Stores unresolved letters as they are, except for those whose message has one already.
   /// Returns how many were stored.
@@ -64,6 +66,7 @@ class DeadLetterChanges {
   postgres::Statement letter_before_;
   postgres::Statement failed_again_;
   postgres::Statement discard_;
+  postgres::Statement record_discard_;
   postgres::Statement import_;
   postgres::Statement import_parked_key_;
   postgres::Statement erase_parked_keys_;
