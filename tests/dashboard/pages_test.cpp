@@ -168,7 +168,7 @@ TEST_CASE("a form that acts asks for a reason, and brings along what was seen") 
   page.action = "skip";
   CHECK_THAT(partition_html(frame(true), page),
              ContainsSubstring("name=\"form_key\" value=\"" + std::string(64, 'a') + "\"") &&
-                 ContainsSubstring("name=\"seen\" value=\"halted\"") &&
+                 ContainsSubstring("name=\"seen\" value=\"halted@\"") &&
                  ContainsSubstring("name=\"offset\" value=\"42\"") &&
                  ContainsSubstring("name=\"reason\" value=\"\" required"));
 }
