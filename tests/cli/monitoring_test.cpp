@@ -375,7 +375,7 @@ TEST_CASE("leases held are the calls that are under way") {
   REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   site.handler = fmt::format(
       "http = {{ url = \"http://127.0.0.1:{}/\", timeout = \"60s\" }}\n"
-      "timeout = \"90s\"\nconcurrency = 4\norder_by = \"{{header:event-id}}\"\n",
+      "concurrency = 4\norder_by = \"{{header:event-id}}\"\n",
       ntohs(address.sin_port));
   const Watched watched(site);
   const auto child = site.start({"--set", "consumer.shutdown_timeout=2s"});
