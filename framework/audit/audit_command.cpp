@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <utility>
@@ -36,15 +35,12 @@ struct Arguments {
   bool json = false;
 };
 
-/// `stored`: the consumer's topics that have offsets; those of patterns are among them.
-engine::AuditRequest request_of(const Options& options, const Arguments& arguments,
-                                const std::vector<std::string>& stored) {
+/// What the command line says, but for the topics where it names none.
+engine::AuditRequest request_of(const handlers::Router& router, const Arguments& arguments) {
   engine::AuditRequest request;
-  request.filter.topics = topics_of(options, stored);
   request.filter.partition = arguments.partition;
   if (!arguments.topic.empty()) {
-    const auto& known = request.filter.topics;
-    if (std::find(known.begin(), known.end(), arguments.topic) == known.end()) {
+    if (router.entries().entry_of(arguments.topic).empty()) {
       throw BadCall(fmt::format("--topic {}: no handler of the configuration has this topic",
                                 arguments.topic));
     }
@@ -112,12 +108,17 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
 
 int audit(const Options& options, const Registry& registry, const Arguments& arguments) {
   const handlers::Router router(options, registry);
+  auto request = request_of(router, arguments);
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
-  std::vector<std::string> stored;
-  for (const auto& row : ledger::read_register(*session, options.postgres.schema, consumer.id, ""))
-    stored.push_back(row.partition.topic);
-  const auto request = request_of(options, arguments, stored);
+  if (arguments.topic.empty()) {
+    // Those of patterns are among those that have offsets.
+    std::vector<std::string> stored;
+    for (const auto& row :
+         ledger::read_register(*session, options.postgres.schema, consumer.id, ""))
+      stored.push_back(row.partition.topic);
+    request.filter.topics = topics_of(options, stored);
+  }
   const auto client = make_client(options);
   require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
 

@@ -19,6 +19,8 @@ namespace pawl::dashboard {
 namespace {
 
 constexpr std::size_t kLongestName = 80;
+constexpr const char* kForeign =
+    "The form was not sent by this page, nothing was done. Open the page anew and repeat it.";
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) {
@@ -60,16 +62,16 @@ std::optional<std::string> refusal(const Origin& request, const std::string& mac
   }
   if (request.method != "POST")
     return std::nullopt;
-  const std::string foreign =
-      "The form was not sent by this page, nothing was done. Open the page anew and repeat it.";
   if (!request.fetch_site.empty() && request.fetch_site != "same-origin")
-    return foreign;
+    return kForeign;
   if (request.origin.empty())
     return std::nullopt;  // not a browser of these years; the form's key is checked all the same
   const auto from = lower(authority(request.origin));
   const bool same = from == lower(request.host) ||
                     (request.proxied && !from.empty() && from == lower(request.forwarded_host));
-  return same ? std::nullopt : std::optional(foreign);
+  if (!same)
+    return kForeign;
+  return std::nullopt;
 }
 
 bool same_secret(const std::string& one, const std::string& other) {

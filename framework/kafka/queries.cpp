@@ -93,7 +93,8 @@ void Client::require_usable(std::chrono::milliseconds timeout) const {
     rd_kafka_metadata_destroy(metadata);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
       return;
-    while (const EventHandle event{rd_kafka_queue_poll(events.get(), 0)}) {
+    // Whoever only relays is in no group, and has no such queue.
+    while (const EventHandle event{events ? rd_kafka_queue_poll(events.get(), 0) : nullptr}) {
       if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR)
         refusals.note(rd_kafka_event_error(event.get()), rd_kafka_event_error_string(event.get()));
     }
