@@ -48,8 +48,7 @@ class Pace {
 class ReplayRun {
  public:
   ReplayRun(const Options& options, const Registry& registry, const Arguments& arguments)
-      : options_(options),
-        arguments_(arguments),
+      : arguments_(arguments),
         session_(connect_database(options)),
         consumer_(require_consumer(*session_, options)),
         view_(options.postgres.schema, consumer_.id),
@@ -168,7 +167,6 @@ class ReplayRun {
     return tried_ == 0 && !named_waits ? kBadCall : kFailed;
   }
 
-  const Options& options_;
   const Arguments& arguments_;
   std::unique_ptr<postgres::Session> session_;
   ledger::KnownConsumer consumer_;
