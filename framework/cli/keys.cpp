@@ -18,7 +18,6 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/view.hpp"
 #include "engine/key_retention.hpp"
-#include "leases/leases_command.hpp"
 #include "leases/store/view.hpp"
 #include "ledger/key_view.hpp"
 #include "message/idempotency_key.hpp"
@@ -77,7 +76,7 @@ Found find(const Options& options, const ShowArguments& arguments) {
   found.leases = ledger::LeaseView(schema, consumer.id).list(*session, open_calls, kMostEntries);
   ledger::DeadLetterFilter filter;
   filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
-  filter.statuses = {"dead", "parked", "replayed", "discarded"};
+  filter.statuses = letter_statuses("all");
   if (!filter.ids.empty()) {
     found.letters =
         ledger::DeadLetterView(schema, consumer.id)
@@ -121,7 +120,7 @@ void print_json(const Found& found, std::size_t max_bytes) {
   for (const auto& lease : found.leases) {
     leases.push_back(
         {{"scope", lease.scope},
-         {"state", lease_state(lease)},
+         {"state", to_string(lease.state)},
          {"owner", or_null(lease.owner)},
          {"until", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
          {"attempts", lease.attempts}});
@@ -191,7 +190,7 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
   }
   for (const auto& lease : found.leases) {
     std::cout << fmt::format("\nIts call in {}: {}{}; attempt {}. `leases show` tells more.\n",
-                             printable(lease.scope), lease_state(lease),
+                             printable(lease.scope), to_string(lease.state),
                              lease.state != ledger::LeaseState::kInHand
                                  ? ""
                                  : fmt::format(", by {} until {}", printable(lease.owner),

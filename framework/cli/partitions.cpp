@@ -9,6 +9,7 @@
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_changes.hpp"
+#include "console/partition_view.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::cli {

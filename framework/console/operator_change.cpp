@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "console/bad_call.hpp"
+#include "console/partition_view.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -67,7 +68,7 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
 
 void change_register(const TopicPartition& partition, const std::function<void()>& change) {
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
-  const auto name = fmt::format("{} [{}]", partition.topic, partition.partition);
+  const auto name = name_of(partition);
   while (true) {
     try {
       change();

@@ -5,6 +5,7 @@
 #include "console/bad_call.hpp"
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/operator_commands.hpp"
 
@@ -23,10 +24,6 @@ kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow
 }
 
 }  // namespace
-
-std::string name_of(const TopicPartition& partition) {
-  return fmt::format("{} [{}]", partition.topic, partition.partition);
-}
 
 bool set_partition_state(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,

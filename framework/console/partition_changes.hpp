@@ -25,7 +25,4 @@ void skip_message(postgres::Session& session, const Options& options,
                   const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
                   std::int64_t offset, const std::string& reason, const std::string& place);
 
-/// "orders [3]"
-[[nodiscard]] std::string name_of(const TopicPartition& partition);
-
 }  // namespace pawl::cli

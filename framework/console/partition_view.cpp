@@ -15,6 +15,10 @@ std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
   return std::max<std::int64_t>(0, *end - row->stored.next());
 }
 
+std::string name_of(const TopicPartition& partition) {
+  return fmt::format("{} [{}]", partition.topic, partition.partition);
+}
+
 std::string stored_text(const ledger::RegisterRow& row) {
   return row.stored.last() < 0 ? "-" : std::to_string(row.stored.last());
 }

@@ -6,6 +6,7 @@
 
 #include "console/json.hpp"
 #include "ledger/register_view.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl::cli {
 
@@ -17,6 +18,8 @@ namespace pawl::cli {
 [[nodiscard]] std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                                  std::optional<std::int64_t> end);
 
+/// "orders [3]"
+[[nodiscard]] std::string name_of(const TopicPartition& partition);
 [[nodiscard]] std::string stored_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string known_text(std::optional<std::int64_t> number);
 /// "retrying" and "probation" are running, too.

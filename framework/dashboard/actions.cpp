@@ -4,6 +4,7 @@
 
 #include "console/operator_change.hpp"
 #include "console/partition_changes.hpp"
+#include "console/partition_view.hpp"
 #include "dashboard/queries.hpp"
 #include "dead_letters/store/changes.hpp"
 #include "ledger/rows.hpp"
@@ -88,7 +89,7 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
                                 "of it.{}{}",
                                 id, told.empty() ? "" : " ", told)};
     }
-    return {replayed->done, replayed->sentence, replayed->needs_force};
+    return *replayed;
   }
   return {false, "The form asks for nothing that can be done to a dead letter."};
 }

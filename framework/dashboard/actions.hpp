@@ -10,13 +10,6 @@
 
 namespace pawl::dashboard {
 
-/// What a form has brought: done, or why not.
-struct Outcome {
-  bool done = false;
-  std::string sentence;
-  bool needs_force = false;  ///< a replay whose key may be gone
-};
-
 /// "by anna (dashboard): the account is there now": what the history keeps as the reason. The role
 /// of the session, which the database knows by itself, stands beside it.
 [[nodiscard]] std::string history_reason(const std::string& actor, const std::string& reason);

@@ -44,7 +44,6 @@ struct PartitionLine {
 struct PartitionsPage {
   std::string topic;  ///< the filters
   std::string state;
-  std::string now;
   bool known = true;  ///< the database has this consumer
   std::vector<PartitionLine> lines;
   std::size_t left_out = 0;

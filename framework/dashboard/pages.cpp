@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "console/decoded.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "ledger/rows.hpp"
 #include "message/hexadecimal.hpp"
@@ -194,8 +195,8 @@ Fields of_partition(const TopicPartition& partition) {
   return {{"topic", partition.topic}, {"partition", std::to_string(partition.partition)}};
 }
 
-std::string place_text(const std::string& topic, std::int32_t partition) {
-  return fmt::format("{} [{}]", escape(topic), partition);
+std::string place_text(const TopicPartition& partition) {
+  return escape(cli::name_of(partition));
 }
 
 /// Links to the forms that confirm.
@@ -205,8 +206,7 @@ std::string partition_buttons(const ledger::RegisterRow& row) {
     auto query = of_partition(row.partition);
     query["do"] = action;
     text += fmt::format("<a class=\"button\" href=\"/partition{}\" aria-label=\"{} {}\">{}</a> ",
-                        escape(to_query(query)), name,
-                        place_text(row.partition.topic, row.partition.partition), name);
+                        escape(to_query(query)), name, place_text(row.partition), name);
   };
   if (row.state != PartitionState::kRunning)
     button("resume", "Resume…");
@@ -238,8 +238,7 @@ std::string halts_html(const Frame& frame, const PartitionsPage& page) {
     text += fmt::format(
         "<article class=\"halt\"><h3>{} {}</h3><p class=\"why\">{}</p><p class=\"meta\">{}{} since "
         "{}</p><p>{}</p></article>\n",
-        link("/partition", of_partition(row.partition),
-             place_text(row.partition.topic, row.partition.partition)),
+        link("/partition", of_partition(row.partition), place_text(row.partition)),
         badge("bad", "halted"), escape(row.reason), escape(row.halt_kind),
         row.halt_offset ? fmt::format(", offset {}", *row.halt_offset) : "",
         time_html(row.state_since), frame.actor ? partition_buttons(row) : "");
@@ -260,8 +259,7 @@ std::string history_table(const std::vector<ledger::HistoryRow>& rows, bool with
   for (const auto& row : rows) {
     std::vector<std::string> cells{time_html(row.happened_at)};
     if (with_place)
-      cells.push_back(link("/partition", of_partition(row.partition),
-                           place_text(row.partition.topic, row.partition.partition)));
+      cells.push_back(link("/partition", of_partition(row.partition), place_text(row.partition)));
     cells.push_back(escape(row.action));
     cells.push_back(row.from ? std::to_string(*row.from) : "–");
     cells.push_back(row.to ? std::to_string(*row.to) : "–");
@@ -291,7 +289,7 @@ std::string confirm_html(const Frame& frame, const std::string& path, const std:
 
 std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
   const auto& row = page.line.row;
-  const auto name = place_text(row.partition.topic, row.partition.partition);
+  const auto name = place_text(row.partition);
   auto inputs = hidden("topic", row.partition.topic) +
                 hidden("partition", std::to_string(row.partition.partition)) +
                 hidden("do", page.action) +
@@ -370,20 +368,6 @@ std::string letter_confirm(const Frame& frame, const LetterPage& page) {
 
 std::string instant_html(const std::optional<ledger::Instant>& time) {
   return time ? time_html(ledger::to_string(*time)) : "–";
-}
-
-const char* lease_text(ledger::LeaseState state) {
-  switch (state) {
-    case ledger::LeaseState::kInHand:
-      return "calling";
-    case ledger::LeaseState::kDone:
-      return "done";
-    case ledger::LeaseState::kUnknown:
-      return "unknown";
-    case ledger::LeaseState::kWaits:
-      return "waiting";
-  }
-  return "";
 }
 
 /// A key is content of a message.
@@ -497,15 +481,15 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   table.column("Owner");
   for (const auto& line : page.lines) {
     const auto& row = line.row;
-    std::vector<std::string> cells{link("/partition", of_partition(row.partition),
-                                        place_text(row.partition.topic, row.partition.partition)),
-                                   trouble_html(line),
-                                   grouped_or_unknown(line.lag()),
-                                   sparkline(as_numbers(line.course.lags)),
-                                   rate_text(line.course.rate),
-                                   sparkline(line.course.rates),
-                                   grouped(row.stored.next()),
-                                   time_html(row.updated_at)};
+    std::vector<std::string> cells{
+        link("/partition", of_partition(row.partition), place_text(row.partition)),
+        trouble_html(line),
+        grouped_or_unknown(line.lag()),
+        sparkline(as_numbers(line.course.lags)),
+        rate_text(line.course.rate),
+        sparkline(line.course.rates),
+        grouped(row.stored.next()),
+        time_html(row.updated_at)};
     if (frame.actor)
       cells.push_back("<span class=\"buttons\">" + partition_buttons(row) + "</span>");
     cells.push_back(row.owned() ? escape(row.owner) : "–");
@@ -607,8 +591,7 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
   for (const auto& letter : page.letters) {
     table.row({link("/letter", {{"id", std::to_string(letter.id)}}, std::to_string(letter.id)),
                letter_status(letter),
-               fmt::format("{} {}", place_text(letter.partition.topic, letter.partition.partition),
-                           letter.offset),
+               fmt::format("{} {}", place_text(letter.partition), letter.offset),
                escape(letter.reason), dash_if_empty(letter.handler), dash_if_empty(letter.sqlstate),
                letter.record_key ? key_html(frame, *letter.record_key) : "–",
                time_html(letter.died_at), short_text(letter.error)});
@@ -642,9 +625,9 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   }
   Facts facts;
   facts.add("Status", letter_status(letter));
-  facts.add("Message", link("/partition", of_partition(letter.partition),
-                            place_text(letter.partition.topic, letter.partition.partition)) +
-                           fmt::format(" offset {}", letter.offset));
+  facts.add("Message",
+            link("/partition", of_partition(letter.partition), place_text(letter.partition)) +
+                fmt::format(" offset {}", letter.offset));
   facts.add("Reason", escape(letter.reason));
   facts.add("Error", "<span class=\"why\">" + escape(letter.error) + "</span>");
   facts.add("Handler", dash_if_empty(letter.handler));
@@ -722,7 +705,7 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
       table.row({escape(key.scope), dash_if_empty(key.consumer),
                  key.topic.empty()
                      ? "–"
-                     : fmt::format("{} {}", place_text(key.topic, key.partition), key.offset),
+                     : fmt::format("{} {}", place_text({key.topic, key.partition}), key.offset),
                  time_html(key.created_at), response});
     }
     return table.text(nothing);
@@ -742,7 +725,7 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
     content += "<h2>Calls under a lease</h2><ul>";
     for (const auto& lease : page->leases)
       content += fmt::format("<li>{}: {}, {} attempts</li>", escape(lease.scope),
-                             lease_text(lease.state), lease.attempts);
+                             ledger::to_string(lease.state), lease.attempts);
     content += "</ul>";
   }
   content += "<section><h2>Scopes of this consumer</h2><ul>";
@@ -825,18 +808,18 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
   leases.column("Message");
   leases.column("Owner");
   for (const auto& lease : page.leases) {
-    leases.row({escape(lease.scope), key_html(frame, lease.key),
-                lease.state == ledger::LeaseState::kUnknown ? badge("bad", lease_text(lease.state))
-                                                            : std::string(lease_text(lease.state)),
-                std::to_string(lease.attempts), instant_html(lease.begun),
-                instant_html(lease.until),
-                fmt::format("{} {}{}", place_text(lease.topic, lease.partition), lease.offset,
-                            lease.dead_letter
-                                ? ", letter " + link("/letter",
-                                                     {{"id", std::to_string(*lease.dead_letter)}},
-                                                     std::to_string(*lease.dead_letter))
-                                : ""),
-                dash_if_empty(lease.owner)});
+    leases.row(
+        {escape(lease.scope), key_html(frame, lease.key),
+         lease.state == ledger::LeaseState::kUnknown ? badge("bad", ledger::to_string(lease.state))
+                                                     : std::string(ledger::to_string(lease.state)),
+         std::to_string(lease.attempts), instant_html(lease.begun), instant_html(lease.until),
+         fmt::format(
+             "{} {}{}", place_text({lease.topic, lease.partition}), lease.offset,
+             lease.dead_letter
+                 ? ", letter " + link("/letter", {{"id", std::to_string(*lease.dead_letter)}},
+                                      std::to_string(*lease.dead_letter))
+                 : ""),
+         dash_if_empty(lease.owner)});
   }
   content += "<section><h2>Calls</h2>" + leases.text("No call is without outcome.");
   if (page.leases.size() == page.most)
@@ -852,7 +835,7 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
   for (const auto& loss : page.losses) {
     losses.row({std::to_string(loss.id), key_html(frame, loss.key), std::to_string(loss.attempt),
                 instant_html(loss.at),
-                fmt::format("{} {}", place_text(loss.topic, loss.partition), loss.offset),
+                fmt::format("{} {}", place_text({loss.topic, loss.partition}), loss.offset),
                 loss.returned ? "returned" : "did not return"});
   }
   content += "<section><h2>Lost</h2>" + losses.text("No call has lost its lease.");

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "console/kafka_look.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
+#include "dead_letters/dlq.hpp"
 #include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
 #include "postgres/error.hpp"
@@ -144,10 +144,9 @@ ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem
     }
   }
   const auto status = field(query, "status");
-  if (status == "all")
-    filter.statuses = {"dead", "parked", "replayed", "discarded"};
-  else if (status == "dead" || status == "parked" || status == "replayed" || status == "discarded")
-    filter.statuses = {status};
+  const auto known = cli::letter_statuses("all");
+  if (status == "all" || std::ranges::find(known, status) != known.end())
+    filter.statuses = cli::letter_statuses(status);
   return filter;
 }
 
@@ -184,7 +183,7 @@ std::optional<LetterPage> read_letter(postgres::Session& session, const Options&
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
   ledger::DeadLetterFilter filter;
   filter.ids = {id};
-  filter.statuses = {"dead", "parked", "replayed", "discarded"};
+  filter.statuses = cli::letter_statuses("all");
   auto found = view.list(session, filter, 1, with_bytes);
   if (found.empty())
     return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kFarewell{3};
 
-Replayed told(std::int64_t letter, const engine::ReplayResult& result) {
+Outcome told(std::int64_t letter, const engine::ReplayResult& result) {
   using Kind = engine::ReplayResult::Kind;
   switch (result.kind) {
     case Kind::kApplied:
@@ -82,7 +82,7 @@ std::string Replays::news() {
   return news_;
 }
 
-std::optional<Replayed> Replays::wait(std::int64_t letter) {
+std::optional<Outcome> Replays::wait(std::int64_t letter) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kPatience, [&] { return running_ != letter; });
   if (running_ == letter || ended_of_ != letter)
@@ -96,7 +96,7 @@ bool Replays::finish() {
   return changed_.wait_for(lock, kFarewell, [&] { return !running_; });
 }
 
-Replayed Replays::replay(std::int64_t id, const std::string& reason, bool force) {
+Outcome Replays::replay(std::int64_t id, const std::string& reason, bool force) {
   try {
     const auto session = cli::connect_database(options_);
     const auto consumer = cli::require_consumer(*session, options_);

@@ -14,11 +14,11 @@
 
 namespace pawl::dashboard {
 
-/// What became of a replay.
-struct Replayed {
-  bool done = false;     ///< the letter is resolved by it
-  std::string sentence;  ///< for people
-  bool needs_force = false;
+/// What a form has brought: done, or why not.
+struct Outcome {
+  bool done = false;         ///< of a replay: the letter is resolved by it
+  std::string sentence;      ///< for people
+  bool needs_force = false;  ///< a replay whose key may be gone
 };
 
 /// Replays letters, one at a time, on a thread of its own: a page waits for it for some seconds and
@@ -36,7 +36,7 @@ class Replays {
   /// gone. False: another one goes on.
   [[nodiscard]] bool begin(std::int64_t letter, const std::string& reason, bool force);
   /// Nullopt: it goes on, and what becomes of it the letter's page will say.
-  std::optional<Replayed> wait(std::int64_t letter);
+  std::optional<Outcome> wait(std::int64_t letter);
   /// What the one that goes on has to tell meanwhile; empty: nothing.
   [[nodiscard]] std::string news();
 
@@ -47,7 +47,7 @@ class Replays {
 
  private:
   std::thread start(std::int64_t letter, const std::string& reason, bool force);
-  Replayed replay(std::int64_t letter, const std::string& reason, bool force);
+  Outcome replay(std::int64_t letter, const std::string& reason, bool force);
 
   const Options& options_;
   const Registry& registry_;
@@ -56,7 +56,7 @@ class Replays {
   bool ending_ = false;  // guarded by mutex_, as the following
   std::optional<std::int64_t> running_;
   std::optional<std::int64_t> ended_of_;  ///< whose outcome `ended_` is
-  Replayed ended_;
+  Outcome ended_;
   std::string news_;
   std::thread thread_;
 };

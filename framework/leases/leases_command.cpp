@@ -58,7 +58,7 @@ Json describe(const ledger::LeaseRow& lease) {
   return {{"scope", lease.scope},
           {"key", lease.key},
           {"remote_key", message::remote_key(lease.scope, lease.key)},
-          {"state", lease_state(lease)},
+          {"state", to_string(lease.state)},
           {"owner", or_null(lease.owner)},
           {"until", time(lease.until)},
           {"attempts", lease.attempts},
@@ -93,8 +93,8 @@ std::string place(const std::string& topic, std::int32_t partition, std::int64_t
 /// What an operator sees: of a dead letter's call nobody but its replay makes another attempt.
 std::string state_text(const ledger::LeaseRow& lease) {
   if (lease.dead_letter)
-    return fmt::format("{}, dead letter {}", lease_state(lease), *lease.dead_letter);
-  return lease_state(lease);
+    return fmt::format("{}, dead letter {}", to_string(lease.state), *lease.dead_letter);
+  return to_string(lease.state);
 }
 
 /// What is to be done once an operator has said how it was.
@@ -250,20 +250,6 @@ int acknowledge(const Options& options, const Arguments& arguments) {
 }
 
 }  // namespace
-
-std::string lease_state(const ledger::LeaseRow& lease) {
-  switch (lease.state) {
-    case ledger::LeaseState::kInHand:
-      return "calling";
-    case ledger::LeaseState::kDone:
-      return "done";
-    case ledger::LeaseState::kUnknown:
-      return "unknown";
-    case ledger::LeaseState::kWaits:
-      break;
-  }
-  return "waiting";
-}
 
 void add_leases(Command& parser, Commands& commands) {
   auto* leases = parser.add_subcommand(

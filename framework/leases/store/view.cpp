@@ -108,6 +108,20 @@ postgres::Parameters chosen(ConsumerId consumer, const LeaseFilter& filter) {
 
 }  // namespace
 
+const char* to_string(LeaseState state) {
+  switch (state) {
+    case LeaseState::kInHand:
+      return "calling";
+    case LeaseState::kDone:
+      return "done";
+    case LeaseState::kUnknown:
+      return "unknown";
+    case LeaseState::kWaits:
+      break;
+  }
+  return "waiting";
+}
+
 LeaseView::LeaseView(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       list_{"", in_schema(with_state(kList), schema)},

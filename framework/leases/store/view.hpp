@@ -20,6 +20,9 @@ enum class LeaseState {
   kWaits,    ///< nobody has it, and nothing was done
 };
 
+/// For people and machines: calling, done, unknown, waiting.
+[[nodiscard]] const char* to_string(LeaseState state);
+
 /// A row of pawl.leases, as an operator sees it.
 struct LeaseRow {
   std::string scope;
