@@ -5,6 +5,7 @@
 #include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "handlers/topic_entries.hpp"
+#include "kafka/choose_topics.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 
@@ -34,9 +35,7 @@ std::unique_ptr<kafka::Client> make_client(const Options& options) {
 }
 
 message::TopicEntries::Chosen choose_topics(const Options& options, const kafka::Client& client) {
-  const auto entries = handlers::topic_entries(options);
-  return entries.choose(entries.has_patterns() ? client.topic_names(kKafkaTimeout)
-                                               : std::vector<std::string>{});
+  return kafka::choose_topics(client, handlers::topic_entries(options), kKafkaTimeout);
 }
 
 std::vector<std::string> topics_of(const Options& options,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kafka/choose_topics.hpp"
+
 namespace pawl::engine {
 
 std::string topic_refused_text(const std::string& topic, const std::string& why) {
@@ -11,12 +13,6 @@ std::string topic_refused_text(const std::string& topic, const std::string& why)
       "Kafka refuses topic {}: {}. Grant this user READ and DESCRIBE on it; until then nothing of "
       "it is processed, and other topics go on",
       topic, why);
-}
-
-message::TopicEntries::Chosen choose_topics(const kafka::Client& client,
-                                            const message::TopicEntries& entries) {
-  return entries.choose(entries.has_patterns() ? client.topic_names(kafka::kAnswerTimeout)
-                                               : std::vector<std::string>{});
 }
 
 TopicDirectory::TopicDirectory(const kafka::Client& client, const message::TopicEntries& entries)
@@ -62,7 +58,7 @@ std::set<std::string> keep_missed(std::vector<std::string>& topics,
 }
 
 void TopicDirectory::refresh() {
-  auto chosen = choose_topics(client_, entries_);
+  auto chosen = kafka::choose_topics(client_, entries_, kafka::kAnswerTimeout);
   {
     const std::scoped_lock lock(mutex_);
     auto before = chosen_.topics;

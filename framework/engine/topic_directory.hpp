@@ -16,10 +16,6 @@ namespace pawl::engine {
 /// For people, with what to do. `why`: as Kafka says it.
 [[nodiscard]] std::string topic_refused_text(const std::string& topic, const std::string& why);
 
-/// The topics that there are for these entries. Asks Kafka only where there are patterns.
-[[nodiscard]] message::TopicEntries::Chosen choose_topics(const kafka::Client& client,
-                                                          const message::TopicEntries& entries);
-
 /// Adds those of `before` that are not among `topics` and were not `missed` the time before: an
 /// answer of a broker that has just begun may lack some. Returns those that it added.
 [[nodiscard]] std::set<std::string> keep_missed(std::vector<std::string>& topics,
