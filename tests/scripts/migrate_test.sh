@@ -42,7 +42,12 @@ run() {
 exits() { [[ $code == "$1" ]] || fail "${BASH_LINENO[0]}: exit code $code, not $1; out: $out; err: $err"; }
 says() { [[ "$out$err" == *"$1"* ]] || fail "${BASH_LINENO[0]}: does not say '$1': out: $out; err: $err"; }
 says_not() { [[ "$out$err" != *"$1"* ]] || fail "${BASH_LINENO[0]}: says '$1': out: $out; err: $err"; }
-is() { [[ $1 == "$2" ]] || fail "${BASH_LINENO[0]}: '$1' is not '$2'"; }
+is() {
+    [[ $1 != "$2" ]] || return 0
+    # Of many lines only those that differ tell anything.
+    [[ $1$2 != *$'\n'* ]] || fail "${BASH_LINENO[0]}: < is, > should be"$'\n'"$(diff <(echo "$1") <(echo "$2"))"
+    [[ $1$2 == *$'\n'* ]] || fail "${BASH_LINENO[0]}: '$1' is not '$2'"
+}
 
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$url" -c "$1"; }
 exists() { sql "SELECT to_regclass('$1') IS NOT NULL"; }
@@ -89,7 +94,8 @@ SELECT n.nspname, r.conrelid::regclass, r.conname, pg_get_constraintdef(r.oid)
   FROM mine n JOIN pg_constraint r ON r.connamespace = n.oid ORDER BY 1, 2::text, 3;
 SELECT pg_get_indexdef(i.indexrelid), i.indisvalid FROM mine n JOIN pg_class c ON c.relnamespace = n.oid
   JOIN pg_index i ON i.indexrelid = c.oid ORDER BY 1;
-SELECT pg_get_functiondef(p.oid) FROM mine n JOIN pg_proc p ON p.pronamespace = n.oid ORDER BY n.nspname, p.proname;
+SELECT pg_get_functiondef(p.oid) FROM mine n JOIN pg_proc p ON p.pronamespace = n.oid
+ ORDER BY n.nspname, p.proname, pg_get_function_identity_arguments(p.oid);
 SELECT set_name, version, file, checksum, applied_by FROM ${2:-pawl}.schema_migrations ORDER BY 1, 2;
 SQL
 }
