@@ -1,6 +1,10 @@
 // How the program authenticates itself to Kafka: docs/security.md, on a broker that demands it and
 // lets nobody do what no ACL permits.
+#include <fmt/format.h>
+
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <regex>
 
 #include "prelude.hpp"
@@ -76,18 +80,34 @@ class KafkaSite : public SecureSite {
   }
 };
 
-/// A program that prints a token which ends after 6 s, and says that it is to be renewed before: as
+/// How long tokens are good for. PAWL_TOKEN_SECONDS=120: two minutes, for about ten minutes.
+struct TokenTimes {
+  int seconds = 6;
+  int renewed_after = 2;  ///< so that many renewals take a short time
+  int renewals = 4;
+
+  TokenTimes() {
+    if (const char* asked = std::getenv("PAWL_TOKEN_SECONDS")) {
+      seconds = renewed_after = std::stoi(asked);
+      renewals = 6;
+    }
+  }
+  [[nodiscard]] std::chrono::seconds deadline(int tokens) const {
+    return kDeadline + tokens * std::chrono::seconds(seconds);
+  }
+};
+
+/// A program that prints a token which ends in time, and says that it is to be renewed before: as
 /// an unsecured JWS (RFC 7515, "none"), which this broker takes.
 std::string token_script(const std::string& runs) {
-  return "text() { base64 -w0 | tr '+/' '-_' | tr -d '='; }\n"
-         "now=$(date +%s)\n"
-         "header=$(printf '{\"alg\":\"none\"}' | text)\n"
-         "claims=$(printf '{\"sub\":\"payments\",\"iat\":%s,\"exp\":%s}' $now $((now + 6)) | "
-         "text)\n"
-         "echo run >>" +
-         runs +
-         "\n"
-         "printf '{\"access_token\": \"%s.%s.\", \"expires_in\": 2}' \"$header\" \"$claims\"";
+  const TokenTimes times;
+  return fmt::format(R"sh(text() {{ base64 -w0 | tr '+/' '-_' | tr -d '='; }}
+now=$(date +%s)
+header=$(printf '{{"alg":"none"}}' | text)
+claims=$(printf '{{"sub":"payments","iat":%s,"exp":%s}}' $now $((now + {})) | text)
+echo run >>{}
+printf '{{"access_token": "%s.%s.", "expires_in": {}}}' "$header" "$claims")sh",
+                     times.seconds, runs, times.renewed_after);
 }
 
 }  // namespace
@@ -205,15 +225,18 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   site.wait_for_stored(0, 2);
   // By then the first token has ended long ago.
   const auto before = run_count();
-  wait_until([&] { return run_count() >= before + 4; }, kDeadline, "renewals");
+  const TokenTimes times;
+  wait_until([&] { return run_count() >= before + times.renewals; }, times.deadline(times.renewals),
+             "renewals");
   site.pay_many(0, "renewed", 3);
   site.wait_for_stored(0, 5);
 
   write_command(command, "echo eyJhbGciOiJub25lIn0; echo eyJhbGciOiJub25lIn0 >&2; exit 7");
-  child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7", kDeadline);
+  child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7",
+                         times.deadline(1));
   write_command(command, token_script(runs));
   const auto failed = run_count();
-  wait_until([&] { return run_count() > failed; }, kDeadline, "another try");
+  wait_until([&] { return run_count() > failed; }, times.deadline(1), "another try");
   site.pay_many(0, "again", 3);
   site.wait_for_stored(0, 8);
   INFO(child->output());
