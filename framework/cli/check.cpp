@@ -106,6 +106,7 @@ class Check {
   void check_statements(postgres::Session& session);
   void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
   void check_kafka();
+  void check_group_protocol(const kafka::Client& client);
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
   void check_outbox_topic(const kafka::Client& client);
@@ -342,6 +343,7 @@ void Check::check_kafka() {
         fmt::format("Kafka cluster {} at {}", cluster, options_.kafka.bootstrap_servers));
     if (consumer_)
       require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
+    check_group_protocol(*client);
     check_topics(*client);
     check_dead_letter_topic(*client);
     check_outbox_topic(*client);
@@ -356,6 +358,27 @@ void Check::check_kafka() {
     findings_.wrong(
         fmt::format("Kafka at {}: {}; if brokers do answer there, look at [kafka.librdkafka]",
                     options_.kafka.bootstrap_servers, error.what()));
+  }
+}
+
+/// The default of a broker before 4.0 is without it (KIP-848), and it would assign nothing.
+void Check::check_group_protocol(const kafka::Client& client) {
+  if (options_.kafka.group_protocol != GroupProtocol::kConsumer)
+    return;
+  constexpr const char* kSetting = "group.coordinator.rebalance.protocols";
+  try {
+    const auto offered = client.broker_setting(kSetting, kKafkaTimeout);
+    if (!offered || offered->find("consumer") == std::string::npos) {
+      findings_.wrong(fmt::format(
+          "kafka.group_protocol = \"consumer\": these brokers do not share out partitions "
+          "themselves ({} = {}); write kafka.group_protocol = \"classic\"",
+          kSetting, offered.value_or("unknown to them")));
+    }
+  } catch (const kafka::KafkaError& error) {
+    findings_.note(fmt::format(
+        "whether the brokers share out partitions themselves, as kafka.group_protocol = "
+        "\"consumer\" wants it, could not be seen: {}",
+        error.what()));
   }
 }
 

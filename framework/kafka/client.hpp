@@ -121,6 +121,10 @@ class Client {
   /// What the group committed to Kafka.
   std::map<TopicPartition, CommittedOffset> committed(const std::vector<TopicPartition>& partitions,
                                                       std::chrono::milliseconds timeout) const;
+  /// The value of a broker's setting, whichever broker answers; nullopt: it does not know that.
+  /// Throws also where this user may not DESCRIBE_CONFIGS of the cluster.
+  [[nodiscard]] std::optional<std::string> broker_setting(const std::string& name,
+                                                          std::chrono::milliseconds timeout) const;
   /// With the broker's own defaults, of replication as well. Well where it exists already.
   void create_topic(const std::string& topic, std::int32_t partitions,
                     std::chrono::milliseconds timeout) const;

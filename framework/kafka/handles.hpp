@@ -28,6 +28,8 @@ using AdminOptionsHandle =
     std::unique_ptr<rd_kafka_AdminOptions_t, Deleter<rd_kafka_AdminOptions_destroy>>;
 using TopicCollectionHandle =
     std::unique_ptr<rd_kafka_TopicCollection_t, Deleter<rd_kafka_TopicCollection_destroy>>;
+using ConfigResourceHandle =
+    std::unique_ptr<rd_kafka_ConfigResource_t, Deleter<rd_kafka_ConfigResource_destroy>>;
 using NewTopicHandle = std::unique_ptr<rd_kafka_NewTopic_t, Deleter<rd_kafka_NewTopic_destroy>>;
 
 inline ListHandle new_list(int size = 1) {

@@ -328,6 +328,44 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
   return offsets;
 }
 
+std::optional<std::string> Client::broker_setting(const std::string& name,
+                                                  std::chrono::milliseconds timeout) const {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata, to_int(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR || metadata->broker_cnt == 0) {
+    rd_kafka_metadata_destroy(metadata);
+    throw KafkaError(code, fmt::format("no Kafka broker answered: {}", rd_kafka_err2str(code)));
+  }
+  const auto broker = std::to_string(metadata->brokers[0].id);
+  rd_kafka_metadata_destroy(metadata);
+  const ConfigResourceHandle resource(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str()));
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout);
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  rd_kafka_DescribeConfigs(client_, resources, 1, options.get(), queue.get());
+  const auto event = wait_for(queue.get(), timeout, "describing a broker's settings");
+  std::size_t count = 0;
+  const auto** answers = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const auto error = rd_kafka_ConfigResource_error(answers[i]);
+        error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const char* why = rd_kafka_ConfigResource_error_string(answers[i]);
+      throw KafkaError(error, fmt::format("describing the settings of broker {}: {}", broker,
+                                          why != nullptr ? why : rd_kafka_err2str(error)));
+    }
+    std::size_t entries = 0;
+    const auto** settings = rd_kafka_ConfigResource_configs(answers[i], &entries);
+    for (std::size_t k = 0; k < entries; ++k) {
+      const char* value = rd_kafka_ConfigEntry_value(settings[k]);
+      if (rd_kafka_ConfigEntry_name(settings[k]) == name && value != nullptr)
+        return value;
+    }
+  }
+  return std::nullopt;
+}
+
 void Client::create_topic(const std::string& topic, std::int32_t partitions,
                           std::chrono::milliseconds timeout) const {
   require_broker(timeout);

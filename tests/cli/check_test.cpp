@@ -12,6 +12,7 @@ TEST_CASE("check finds everything in place and changes nothing") {
                               ContainsSubstring("topic " + site.topic + ", 2 partitions") &&
                               ContainsSubstring("ok      handler[0].sql[1]"));
   CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+  CHECK(site.run({"check", "--set", "kafka.group_protocol=consumer"}).code == 0);
 }
 
 TEST_CASE("check says everything that is wrong at once") {
