@@ -25,7 +25,8 @@ std::string as_text(const LogLine& line) {
   const auto key = line.key.empty() ? "" : fmt::format(", key \"{}\"", line.key);
   const auto trace =
       line.traceparent.empty() ? "" : fmt::format(", traceparent {}", line.traceparent);
-  auto text = fmt::format("{}{}{}{}{}", where, line.text, lag, key, trace);
+  const auto code = line.code.empty() ? "" : fmt::format(" [{}]", line.code);
+  auto text = fmt::format("{}{}{}{}{}{}", where, line.text, lag, key, trace, code);
   // A line of the log is one line, whatever a database or a broker answered.
   for (auto& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)

@@ -33,7 +33,8 @@ std::string text_of(const Event& event) {
     case Step::kAcquired:
       return acquired_text(event);
     case Step::kRevoked:
-      return fmt::format("revoked, stored offset {}", event.offset);
+      return event.offset < 0 ? "revoked, nothing is stored yet"
+                              : fmt::format("revoked, stored offset {}", event.offset);
     case Step::kPaused:
       return fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ",
                          event.detail);

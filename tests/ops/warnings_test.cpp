@@ -43,7 +43,7 @@ TEST_CASE("docs/runbook.md says of each warning what to do") {
   CHECK(documented_codes() == all_codes());
 }
 
-TEST_CASE("a warning's code stands in the log's JSON and not in its text") {
+TEST_CASE("a warning's code stands in the log's JSON, and behind its text") {
   std::ostringstream out;
   spdlog::logger log("test", std::make_shared<spdlog::sinks::ostream_sink_st>(out));
   log.set_pattern("%v");
@@ -54,5 +54,5 @@ TEST_CASE("a warning's code stands in the log's JSON and not in its text") {
   pawl::ops::write(log, pawl::LogFormat::kJson, "billing", line);
   pawl::ops::write(log, pawl::LogFormat::kText, "billing", line);
   CHECK(out.str() == R"("event":"warning","code":"no_room","group":"billing","detail":"disk full"})"
-                     "\ndisk full\n");
+                     "\ndisk full [no_room]\n");
 }
