@@ -301,8 +301,10 @@ ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
       answer.headers.emplace_back(
           "Set-Cookie",
           fmt::format(
-              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", cookie_, result.session,
-              std::chrono::duration_cast<std::chrono::seconds>(Access::kSessionTime).count()));
+              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", cookie_, result.session,
+              std::chrono::duration_cast<std::chrono::seconds>(Access::kSessionTime).count(),
+              // Behind a proxy that speaks TLS with the browser: never without.
+              asked.request.header("X-Forwarded-Proto") == "https" ? "; Secure" : ""));
       return answer;
     }
     case Access::SignIn::kWrong:

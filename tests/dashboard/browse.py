@@ -3,8 +3,10 @@
 browse.py BASE_URL DATABASE_URL FOLDER_FOR_SCREENSHOTS
 """
 
+import http.client
 import subprocess
 import sys
+import urllib.parse
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -221,6 +223,19 @@ def check_console(browser):
     check(f"the browser complains: {said}", not said)
 
 
+def cookie_behind_tls():
+    """A proxy says that it speaks TLS with the browser: the cookie never travels without."""
+    where = urllib.parse.urlsplit(BASE)
+    for headers, secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE)
+        connection.request("POST", "/sign-in", "name=tls&token=a-token-for-the-test",
+                           {"Content-Type": "application/x-www-form-urlencoded",
+                            "Origin": BASE, **headers})
+        cookie = connection.getresponse().headers.get("Set-Cookie") or ""
+        connection.close()
+        check(f"the cookie is {cookie}", "HttpOnly" in cookie and ("Secure" in cookie) == secure)
+
+
 def main():
     browser = begin()
     try:
@@ -239,6 +254,7 @@ def main():
     finally:
         without.quit()
     other_screens()
+    cookie_behind_tls()
 
 
 main()
