@@ -9,6 +9,7 @@
 #include "audit/audit.hpp"
 #include "audit/audit_command.hpp"
 #include "audit/report.hpp"
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -140,9 +141,8 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
   progress.clear();
   if (arguments.partition && report.partitions.empty() && findings.total() == 0) {
     throw BadCall(
-        fmt::format("--partition {}: no offset is stored for it; `offsets show` lists those "
-                    "that there are",
-                    *arguments.partition));
+        fmt::format("--partition {}: no offset is stored for it; those that there are shows: {}",
+                    *arguments.partition, command_text(options.invocation, "offsets show")));
   }
   for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
     report.queries.push_back(run_query(*session, options, i, findings));

@@ -13,6 +13,7 @@
 #include "console/connections.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/table.hpp"
 #include "handlers/topic_entries.hpp"
 #include "ledger/consumers.hpp"
@@ -51,11 +52,11 @@ struct Plan {
   std::vector<Move> moves;  ///< by partition
 };
 
-FatalError met_meanwhile(const std::string& what) {
+FatalError met_meanwhile(const InvocationOptions& invocation, const std::string& what) {
   return FatalError(fmt::format(
       "a consumer has met {} meanwhile and stored where it begins; nothing was changed. "
-      "Look with `offsets show`, and repeat the command if it still applies",
-      what));
+      "Repeat the command if it still applies: {}",
+      what, command_text(invocation, "offsets show")));
 }
 
 class OffsetChange {
@@ -354,9 +355,9 @@ void OffsetChange::apply() {
     ledger::FirstContact contact{partitions_.topic, arguments_.action, {}, reason};
     for (const auto& move : plan_.moves)
       contact.starts.push_back(ledger::Position::before(move.next));
-    change_register({partitions_.topic, 0}, [&] {
+    change_register(options_.invocation, {partitions_.topic, 0}, [&] {
       if (!offsets.first_contact(*session_, contact).ours)
-        throw met_meanwhile(partitions_.topic);
+        throw met_meanwhile(options_.invocation, partitions_.topic);
     });
     return;
   }
@@ -375,11 +376,11 @@ void OffsetChange::apply() {
     change.pruned_to = plan_.horizon.pruned_to();
     change.action = arguments_.action;
     change.reason = reason;
-    change_register(move.partition, [&] {
+    change_register(options_.invocation, move.partition, [&] {
       if (move.row) {
         commands.change(*session_, change);
       } else if (!commands.begin_partition(*session_, change)) {
-        throw met_meanwhile(fmt::format("{} [{}]", move.partition.topic, move.partition.partition));
+        throw met_meanwhile(options_.invocation, name_of(move.partition));
       }
     });
   }

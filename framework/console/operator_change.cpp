@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/partition_view.hpp"
 #include "pawl/errors.hpp"
@@ -42,8 +43,11 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
   if (!consumer) {
     throw FatalError(fmt::format(
         "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
-        "postgres.url, or run it first; `offsets set` states positions before the first run",
-        options.kafka.cluster, options.kafka.group));
+        "postgres.url, or run it first: {}. Positions are stated before the first run by: {} "
+        "--topic "
+        "TOPIC --all --to earliest",
+        options.kafka.cluster, options.kafka.group, command_text(options.invocation, "run"),
+        command_text(options.invocation, "offsets set")));
   }
   return *consumer;
 }
@@ -58,33 +62,35 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
   }
   if (rows.empty()) {
     throw FatalError(fmt::format(
-        "no offset is stored for {}{}: {} has not been assigned it yet; `offsets show` lists what "
-        "is stored, `offsets set` states a position",
+        "no offset is stored for {}{}: {} has not been assigned it yet; what is stored shows: {}; "
+        "`offsets set` states a position",
         arguments.topic, arguments.all ? "" : fmt::format(" [{}]", *arguments.partition),
-        options.kafka.group));
+        options.kafka.group, command_text(options.invocation, "offsets show")));
   }
   return rows;
 }
 
-void change_register(const TopicPartition& partition, const std::function<void()>& change) {
+void change_register(const InvocationOptions& invocation, const TopicPartition& partition,
+                     const std::function<void()>& change) {
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   const auto name = name_of(partition);
+  const auto look = command_text(invocation, "offsets show");
   while (true) {
     try {
       change();
       return;
     } catch (const postgres::InDoubt& error) {
       throw FatalError(fmt::format(
-          "{}: {}; whether it was stored is unknown: look with `offsets show`, then repeat it",
-          name, error.what()));
+          "{}: {}; whether it was stored is unknown: repeat it if this does not show it: {}", name,
+          error.what(), look));
     } catch (const postgres::Error& error) {
       using postgres::FailureClass;
       if (error.failure() == FailureClass::kFenced ||
           error.failure() == FailureClass::kOutOfOrder) {
         throw FatalError(fmt::format(
-            "{}: the partition has moved since it was read, nothing was changed ({}); look with "
-            "`offsets show`, and repeat the command if it still applies",
-            name, error.what()));
+            "{}: the partition has moved since it was read, nothing was changed ({}); repeat the "
+            "command if it still applies: {}",
+            name, error.what(), look));
       }
       if (error.failure() == FailureClass::kContention &&
           std::chrono::steady_clock::now() < give_up) {
@@ -96,7 +102,8 @@ void change_register(const TopicPartition& partition, const std::function<void()
               ? "another session holds the row: see pg_stat_activity, and end the session of a "
                 "stopped process with pg_terminate_backend"
           : error.failure() == FailureClass::kProgram
-              ? "the role lacks a right that `pawl migrate grants` names"
+              ? "the role lacks a right that this names: " +
+                    command_text(invocation, "migrate grants") + " --role ROLE"
               : "correct that and repeat the command"));
     }
   }

@@ -37,6 +37,7 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
 
 /// Runs one change of the register; tries again while its row is locked (a commit in flight, a
 /// stopped owner) for up to half a minute. Throws FatalError with what to do.
-void change_register(const TopicPartition& partition, const std::function<void()>& change);
+void change_register(const InvocationOptions& invocation, const TopicPartition& partition,
+                     const std::function<void()>& change);
 
 }  // namespace pawl::cli

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "kafka/fetch_one.hpp"
 #include "ledger/operator_commands.hpp"
+#include "ledger/rows.hpp"
+#include "pawl/errors.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -36,7 +39,16 @@ bool set_partition_state(postgres::Session& session, const Options& options,
   change.state = state;
   change.action = state == ledger::PartitionState::kPaused ? "pause" : "resume";
   change.reason = reason;
-  change_register(row.partition, [&] { commands.change(session, change); });
+  change.seen = ledger::SeenState{row.state, row.state_since, row.reason};
+  change_register(options.invocation, row.partition, [&] {
+    if (!commands.change(session, change)) {
+      throw FatalError(fmt::format(
+          "{}: it is not {} any more as it was when it was read, nothing was changed; look with: "
+          "{}",
+          name_of(row.partition), ledger::to_string(row.state),
+          command_text(options.invocation, "status")));
+    }
+  });
   return true;
 }
 
@@ -58,7 +70,7 @@ void skip_message(postgres::Session& session, const Options& options,
   }
   const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
   const ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
-  change_register(row.partition,
+  change_register(options.invocation, row.partition,
                   [&] { commands.skip(session, change, record.view(row.partition.topic, "")); });
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -51,8 +52,9 @@ int show(const Options& options, const ShowArguments& arguments) {
   filter.statuses = letter_statuses("all");
   const auto found = view.list(*session, filter, 1, true);
   if (found.empty()) {
-    throw BadCall(fmt::format("{}/{} has no dead letter {}; `dlq list --status all` lists them",
-                              options.kafka.cluster, options.kafka.group, arguments.id));
+    throw BadCall(fmt::format("{}/{} has no dead letter {}; they are listed by: {} --status all",
+                              options.kafka.cluster, options.kafka.group, arguments.id,
+                              command_text(options.invocation, "dlq list")));
   }
   const auto& letter = found.front();
   write_bytes("--value-to", arguments.value_to, letter, letter.record_value);

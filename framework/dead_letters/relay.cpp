@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "config/invocation.hpp"
 #include "ledger/consumers.hpp"
 
 namespace pawl::engine {
@@ -83,7 +84,9 @@ void DeadLetterRelay::tell(const postgres::Error& error) const {
     return;
   warn(fmt::format(
       "{} (SQLSTATE {}); tried again{}", error.what(), error.sqlstate(),
-      error.failure() == postgres::FailureClass::kProgram ? ", `check` names missing rights" : ""));
+      error.failure() == postgres::FailureClass::kProgram
+          ? ", missing rights names: " + command_text(context_.options.invocation, "check")
+          : ""));
 }
 
 void DeadLetterRelay::run() {

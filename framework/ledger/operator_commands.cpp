@@ -11,6 +11,17 @@ namespace {
 constexpr const char* kChange =
     "SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7)";
 
+// Nothing where the state is another one than was seen; the lock holds it until the change.
+constexpr const char* kChangeSeen = R"sql(
+  WITH seen AS MATERIALIZED (
+         SELECT FROM pawl.processed_kafka_offsets
+          WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+            AND state = $8 AND coalesce(state_reason, '') = $10
+            AND to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') = $9
+            FOR UPDATE)
+  SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7) FROM seen
+)sql";
+
 // One statement, so that no consumer begins at another position in between.
 constexpr const char* kBeginPartition = R"sql(
   WITH begun AS (
@@ -39,13 +50,14 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
     : consumer_(consumer),
       skipped_(schema, consumer),
       change_{"pawl_operator_change", in_schema(kChange, schema)},
+      change_seen_{"pawl_operator_change_seen", in_schema(kChangeSeen, schema)},
       begin_partition_{"pawl_begin_partition", in_schema(kBeginPartition, schema)},
       require_unpruned_{"pawl_require_unpruned", in_schema(kRequireUnpruned, schema)},
       forget_time_{"pawl_forget_time", in_schema(kForgetTime, schema)},
       advance_{"pawl_operator_advance", advance_text(schema, {Outcome::kSkipped, false, true})} {}
 
-std::int64_t OperatorCommands::change(postgres::Session& session,
-                                      const OperatorChange& change) const {
+std::optional<std::int64_t> OperatorCommands::change(postgres::Session& session,
+                                                     const OperatorChange& change) const {
   auto parameters = partition_parameters(consumer_, change.partition);
   if (change.position) {
     parameters.add_integer(change.position->last());
@@ -55,6 +67,11 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
   parameters.add_text_or_null(change.state ? to_string(*change.state) : "");
   parameters.add_text(change.action);
   parameters.add_text_or_null(change.reason);
+  if (change.seen) {
+    parameters.add_text(to_string(change.seen->state));
+    parameters.add_text(change.seen->since);
+    parameters.add_text(change.seen->reason);
+  }
   std::vector<postgres::Request> steps;
   if (change.needs_keys) {
     // Locks the scopes, so before the register's row as pruning does it.
@@ -69,11 +86,12 @@ std::int64_t OperatorCommands::change(postgres::Session& session,
     steps.push_back({&require_unpruned_, std::move(seen)});
   }
   const auto changed = steps.size();
-  steps.push_back({&change_, std::move(parameters)});
+  steps.push_back({change.seen ? &change_seen_ : &change_, std::move(parameters)});
   if (change.position)
     steps.push_back({&forget_time_, partition_parameters(consumer_, change.partition)});
   const auto results = postgres::run_transaction(session, std::move(steps));
-  return integer(results[changed].get(), 0, 0);
+  const auto* before = results[changed].get();
+  return PQntuples(before) == 0 ? std::nullopt : std::optional(integer(before, 0, 0));
 }
 
 bool OperatorCommands::begin_partition(postgres::Session& session,

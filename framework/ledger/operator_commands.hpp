@@ -12,6 +12,13 @@
 
 namespace pawl::ledger {
 
+/// What an operator saw of a partition when they decided.
+struct SeenState {
+  PartitionState state = PartitionState::kRunning;
+  std::string since;   ///< RegisterRow::state_since
+  std::string reason;  ///< RegisterRow::reason
+};
+
 /// One change of one partition by an operator.
 struct OperatorChange {
   TopicPartition partition;
@@ -23,6 +30,7 @@ struct OperatorChange {
   bool needs_keys = false;
   std::optional<Instant> pruned_to;
   std::string reason;
+  std::optional<SeenState> seen;  ///< nullopt: whatever its state is by now
 };
 
 /// Leaves out the message that comes next.
@@ -41,9 +49,11 @@ class OperatorCommands {
  public:
   OperatorCommands(const std::string& schema, ConsumerId consumer);
 
-  /// Returns the last processed offset before the change. PW004: the partition has no row yet.
-  /// PW010: keys were removed since `pruned_to` was read; nothing was changed.
-  std::int64_t change(postgres::Session& session, const OperatorChange& change) const;
+  /// Returns the last processed offset before the change; nullopt: its state is not what was seen,
+  /// and nothing was changed. PW004: the partition has no row yet. PW010: keys were removed since
+  /// `pruned_to` was read; nothing was changed.
+  std::optional<std::int64_t> change(postgres::Session& session,
+                                     const OperatorChange& change) const;
 
   /// States where a partition begins that appeared after its topic's first contact, before any
   /// process met it. False: one has met it meanwhile; nothing was changed.
@@ -58,6 +68,7 @@ class OperatorCommands {
   ConsumerId consumer_;
   SkippedMessages skipped_;
   postgres::Statement change_;
+  postgres::Statement change_seen_;
   postgres::Statement begin_partition_;
   postgres::Statement require_unpruned_;
   postgres::Statement forget_time_;

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -133,8 +134,8 @@ int show(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
   const auto found = site.view.set_apart(*site.session, arguments.id, true, 1, true);
   if (found.empty()) {
-    throw BadCall(fmt::format("no message {} is set apart; `outbox list --discarded` lists them",
-                              arguments.id));
+    throw BadCall(fmt::format("no message {} is set apart; they are listed by: {} --discarded",
+                              arguments.id, command_text(options.invocation, "outbox list")));
   }
   auto json = describe(found.front());
   auto& headers = json["headers"] = Json::array();

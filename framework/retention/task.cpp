@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
 #include "config/units.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
@@ -12,13 +13,13 @@ using std::chrono::milliseconds;
 
 namespace {
 
-std::string failed_pass(const postgres::Error& error, milliseconds interval) {
-  return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); {}again in {}",
-                     error.what(), error.sqlstate(),
+std::string failed_pass(const Options& options, const postgres::Error& error,
+                        milliseconds interval) {
+  return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); tried again in {}{}",
+                     error.what(), error.sqlstate(), config::format_duration(interval),
                      error.failure() == postgres::FailureClass::kProgram
-                         ? "`check` names missing rights; tried "
-                         : "tried ",
-                     config::format_duration(interval));
+                         ? "; missing rights names: " + command_text(options.invocation, "check")
+                         : "");
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ void RetentionTask::run() {
     } catch (const postgres::Error& error) {
       // A lost connection is the workers' to tell; all else keeps rows that should go.
       if (error.failure() != postgres::FailureClass::kConnection)
-        warn_once(Warning::kRetentionFailed, "", failed_pass(error, interval));
+        warn_once(Warning::kRetentionFailed, "", failed_pass(context_.options, error, interval));
       session_.reset();
     } catch (const std::exception& error) {
       warn_once(Warning::kRetentionFailed, "", fmt::format("retention: {}", error.what()));

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <pqxx/pqxx>
 
 #include "prelude.hpp"
 #include "site.hpp"
@@ -47,6 +48,31 @@ TEST_CASE("pause --all and resume --all are about every partition of the topic")
   CHECK(site.run({"partitions", "resume", "--topic", site.topic, "--all"}).code == 0);
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==
         "3");
+}
+
+TEST_CASE("a pause does not overwrite a halt that came after the partition was read") {
+  Site site;
+  const TempDir folder("pause");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  pqxx::connection connection(site.url);
+  pqxx::work halting(connection);
+  halting.exec(
+      "UPDATE pawl.processed_kafka_offsets SET state = 'halted', state_reason = 'poison',"
+      " state_since = clock_timestamp()");
+  ChildProcess pause(PAWL_PROGRAM,
+                     {"partitions", "pause", "--topic", site.topic, "--partition", "0", "--config",
+                      site.config().string()},
+                     {.output = folder.path() / "pause"});
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+      " AND wait_event_type = 'Lock'",
+      "1");
+  halting.commit();
+  CHECK(pause.wait(kDeadline).code == 1);
+  CHECK_THAT(pause.output(),
+             ContainsSubstring("not running any more") && ContainsSubstring("nothing was changed"));
+  CHECK(site.sql("SELECT state || ' ' || state_reason FROM pawl.processed_kafka_offsets") ==
+        "halted poison");
 }
 
 TEST_CASE("resume lets the running process try a halted message again, once its cause is gone") {
