@@ -48,17 +48,15 @@ milliseconds interval_of(const std::string& option, const std::string& text) {
 }
 
 /// Whether the look has something that --exit-code and --fail-on ask for.
-bool needs_somebody(const Status& status, const Arguments& arguments) {
+bool fails(const Status& status, const Arguments& arguments) {
   const auto counts = totals_of(status).counts.value_or(StatusCounts{});
   const auto asked = [&](const char* what) {
     return std::find(arguments.fail_on.begin(), arguments.fail_on.end(), what) !=
            arguments.fail_on.end();
   };
   const bool any = arguments.exit_code || !arguments.fail_on.empty();
-  const bool nothing_stored = status.partitions.empty() || !unstored_topics(status).empty();
-  const bool late = status.outbox && status.outbox->late();
   const bool set_apart = status.outbox && status.outbox->set_apart > 0;
-  return (any && (counts.halted > 0 || nothing_stored || late)) || (asked("outbox") && set_apart) ||
+  return (any && needs_somebody(status)) || (asked("outbox") && set_apart) ||
          (asked("dead-letters") && (counts.dead_letters > 0 || counts.parked_messages > 0)) ||
          (asked("unowned") && counts.unowned > 0) || (asked("paused") && counts.paused > 0) ||
          (asked("stalled") && counts.stalled > 0);
@@ -84,7 +82,7 @@ int look_once(const Options& options, const Arguments& arguments) {
     std::cerr << fmt::format("could not see everything: {}\n", fmt::join(unseen, "; "));
     return kFailed;
   }
-  return needs_somebody(status, arguments) ? kNeedsSomebody : kDone;
+  return fails(status, arguments) ? kNeedsSomebody : kDone;
 }
 
 int watch(const Options& options, const Arguments& arguments) {
@@ -141,9 +139,10 @@ void add_status(Command& parser, Commands& commands) {
       ->add_option("--interval", arguments->interval,
                    "Look twice, this far apart, so that rates are known: 1s")
       ->type_name("TIME");
-  command->add_flag("--exit-code", arguments->exit_code,
-                    "End with 3 when a partition is halted, nothing is stored of a topic, or the "
-                    "outbox is late");
+  command->add_flag(
+      "--exit-code", arguments->exit_code,
+      "End with 3 when a partition is halted, a topic does not exist, nothing is stored "
+      "of one, or the outbox is late");
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "The same, and with 3 also for: dead-letters, unowned, paused, stalled, "

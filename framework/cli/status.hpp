@@ -6,24 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "console/partition_view.hpp"
 #include "dead_letters/store/view.hpp"
 #include "leases/store/view.hpp"
 #include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
 #include "outbox/store/view.hpp"
+#include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::cli {
-
-/// What is the matter with a partition, the most urgent last.
-enum class Concern {
-  kNone,
-  kStalled,  ///< messages are left, and none was processed for a minute
-  kPaused,
-  kUnowned,  ///< no process works on it
-  kHalted,
-};
 
 struct StatusPartition {
   TopicPartition partition;
@@ -40,13 +33,18 @@ struct StatusPartition {
 
 /// One look at a consumer: what PostgreSQL and Kafka know of it. Either may be missing.
 struct Status {
+  InvocationOptions invocation;  ///< for the commands in its texts
   std::string cluster;
   std::string group;
   std::string bootstrap_servers;
   std::string database;          ///< without its password
   std::string postgres_problem;  ///< empty: it answered
   std::string kafka_problem;     ///< empty: it answered
+  /// That are named in the configuration, and do not exist.
   std::vector<std::string> missing_topics;
+  /// That a pattern means, offsets are stored of, and do not exist any more.
+  std::vector<std::string> gone_topics;
+  bool awaits_topics = false;  ///< there are patterns alone, and they mean no topic yet
   std::map<std::string, std::string> refused_topics;  ///< that Kafka refuses to tell of, and why
   bool known = false;                                 ///< the database has this consumer
   std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
@@ -59,14 +57,8 @@ struct Status {
   std::optional<ledger::LeaseCounts> leases;   ///< as the outbox, or the consumer is not known
 };
 
-/// What PostgreSQL alone knows.
-struct StatusCounts {
-  std::size_t halted = 0;
-  std::size_t paused = 0;
-  std::size_t unowned = 0;
-  std::size_t stalled = 0;
-  std::size_t retrying = 0;
-  std::size_t on_probation = 0;
+/// What PostgreSQL knows.
+struct StatusCounts : ConcernCounts {
   std::int64_t dead_letters = 0;     ///< that wait for an operator
   std::int64_t parked_messages = 0;  ///< behind one of those, or of the next
   std::int64_t retry_later = 0;      ///< that are tried again by themselves
@@ -88,6 +80,10 @@ struct StatusTotals {
 [[nodiscard]] std::string status_text(const Status& status, bool all);
 /// The status as one JSON object, for machines.
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
+/// Whether somebody should look, whatever else is asked for: a partition is halted, nothing is
+/// stored of this consumer or of one of its topics, a named topic does not exist, or the outbox is
+/// late.
+[[nodiscard]] bool needs_somebody(const Status& status);
 /// "2 of 8 partitions HALTED, lag 12,345, 3 dead letters"
 [[nodiscard]] std::string verdict_of(const Status& status);
 

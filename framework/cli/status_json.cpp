@@ -7,26 +7,10 @@
 namespace pawl::cli {
 namespace {
 
-const char* to_string(Concern concern) {
-  switch (concern) {
-    case Concern::kNone:
-      return "none";
-    case Concern::kStalled:
-      return "stalled";
-    case Concern::kPaused:
-      return "paused";
-    case Concern::kUnowned:
-      return "unowned";
-    case Concern::kHalted:
-      return "halted";
-  }
-  return "unknown";
-}
-
 Json totals_json(const StatusTotals& totals) {
   Json json;
   json["partitions"] = or_null(totals.partitions);
-  const auto count = [&totals](auto StatusCounts::* what) {
+  const auto count = [&totals](auto what) {
     return totals.counts ? Json((*totals.counts).*what) : Json(nullptr);
   };
   json["halted"] = count(&StatusCounts::halted);
@@ -102,6 +86,7 @@ std::string status_json(const Status& status, bool indented) {
   root["postgres_problem"] = or_null(status.postgres_problem);
   root["kafka_problem"] = or_null(status.kafka_problem);
   root["missing_topics"] = status.missing_topics;
+  root["gone_topics"] = status.gone_topics;
   auto& refused = root["refused_topics"] = Json::array();
   for (const auto& [topic, why] : status.refused_topics)
     refused.push_back({{"topic", topic}, {"reason", why}});

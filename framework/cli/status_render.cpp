@@ -8,6 +8,7 @@
 
 #include "cli/status.hpp"
 #include "config/document.hpp"
+#include "config/invocation.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
@@ -54,8 +55,8 @@ std::string rate_text(std::optional<double> rate) {
 std::string shown_state(const StatusPartition& partition) {
   if (!partition.row)
     return partition.concern ? "-" : "?";
-  if (partition.concern == Concern::kStalled && !partition.row->retrying())
-    return "stalled";
+  if (partition.concern == Concern::kStalled)
+    return to_string(Concern::kStalled);
   return state_text(*partition.row);
 }
 
@@ -120,13 +121,13 @@ std::string partitions_text(const Status& status, bool all) {
   return text;
 }
 
-std::string retrying_text(const ledger::RegisterRow& row) {
+std::string retrying_text(const Status& status, const ledger::RegisterRow& row) {
   return fmt::format(
-      "\n{} [{}] RETRYING offset {}: {} of it failed; the partition waits meanwhile.\n"
-      "  The log of {} says why and how many attempts are left; `partitions peek` shows the "
-      "message.\n",
-      row.partition.topic, row.partition.partition, row.attempts_offset.value_or(-1),
-      counted(row.attempts, "attempt", "attempts"), row.owner);
+      "\n{} RETRYING offset {}: {} of it failed; the partition waits meanwhile.\n"
+      "  The log of {} says why and how many attempts are left. The message: {} {}\n",
+      name_of(row.partition), row.attempts_offset.value_or(-1),
+      counted(row.attempts, "attempt", "attempts"), row.owner,
+      command_text(status.invocation, "partitions peek"), partition_words(row.partition));
 }
 
 /// What is said of the most urgent partitions of which there is something to say. `others`: what
@@ -162,9 +163,9 @@ std::string probation_text(const ledger::RegisterRow& row) {
       counted(row.suspect->crashes, "process has ended", "processes have ended"));
 }
 
-std::string reason_text(const ledger::RegisterRow& row) {
+std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
   if (row.retrying())
-    return retrying_text(row);
+    return retrying_text(status, row);
   if (row.on_probation())
     return probation_text(row);
   if (row.state == ledger::PartitionState::kRunning)
@@ -203,12 +204,13 @@ std::string leases_text(const Status& status) {
   if (counts.done > 0)
     parts.push_back(fmt::format("{} done and to be recorded", grouped(counts.done)));
   if (counts.unknown > 0) {
-    parts.push_back(fmt::format("{} unknown: nobody knows what they did (`leases list --unknown`)",
-                                grouped(counts.unknown)));
+    parts.push_back(fmt::format("{} unknown: nobody knows what they did: {} --unknown",
+                                grouped(counts.unknown),
+                                command_text(status.invocation, "leases list")));
   }
   if (counts.losses > 0)
-    parts.push_back(
-        fmt::format("{} that lost their lease (`leases list --lost`)", grouped(counts.losses)));
+    parts.push_back(fmt::format("{} that lost their lease: {} --lost", grouped(counts.losses),
+                                command_text(status.invocation, "leases list")));
   return parts.empty() ? "" : fmt::format("\nCalls: {}.\n", fmt::join(parts, "; "));
 }
 
@@ -243,8 +245,10 @@ std::string letters_text(const Status& status, bool all) {
     text += fmt::format("Later messages of {} wait behind a dead letter.\n",
                         counted(status.server.parked_keys, "record key", "record keys"));
   }
-  return text +
-         "`dlq list` and `dlq show ID` tell more; `dlq replay` or `dlq discard` ends them.\n";
+  return text + fmt::format(
+                    "They are listed by: {}\n`dlq show ID` tells more of one; `dlq replay` or `dlq "
+                    "discard` ends them.\n",
+                    command_text(status.invocation, "dlq list"));
 }
 
 std::string holder_text(const ledger::HorizonHolder& holder) {
@@ -300,7 +304,8 @@ std::string verdict_of(const Status& status) {
   if (!status.known)
     return "this consumer has never run against this database";
   if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))
-    return "no partition is stored yet";
+    return status.awaits_topics ? "there is no topic for its patterns yet"
+                                : "no partition is stored yet";
   std::vector<std::string> parts;
   const auto part = [&](std::size_t number, const char* what) {
     if (number > 0)
@@ -335,6 +340,8 @@ std::string verdict_of(const Status& status) {
   if (status.outbox && status.outbox->set_apart > 0)
     parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
                     " of the outbox SET APART");
+  if (!status.missing_topics.empty())
+    parts.emplace_back("TOPICS ARE MISSING");
   if (!status.refused_topics.empty())
     parts.emplace_back("Kafka REFUSES TOPICS");
   if (!status.kafka_problem.empty())
@@ -351,26 +358,36 @@ std::string status_text(const Status& status, bool all) {
                         status.kafka_problem);
   }
   for (const auto& topic : status.missing_topics)
-    text += fmt::format("Topic {} does not exist in Kafka.\n", topic);
+    text += fmt::format(
+        "Topic {} does not exist in Kafka: create it, or take it out of the configuration.\n",
+        topic);
+  for (const auto& topic : status.gone_topics)
+    text += fmt::format(
+        "Topic {} does not exist in Kafka any more. What is stored of it stays; should it come "
+        "again, "
+        "it halts.\n",
+        topic);
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
   const auto unowned = totals_of(status).counts.value_or(StatusCounts{}).unowned;
   if (unowned > 0) {
-    text += fmt::format("\n{} without owner: nothing is processed there until a `run` takes {}.\n",
-                        counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
-                        unowned == 1 ? "it" : "them");
+    text +=
+        fmt::format("\n{} without owner: nothing is processed there until a process takes {}: {}\n",
+                    counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
+                    unowned == 1 ? "it" : "them", command_text(status.invocation, "run"));
   }
   for (const auto& topic : unstored_topics(status)) {
     if (status.postgres_problem.empty())
       text += fmt::format(
-          "\nNothing is stored of topic {}: no `run` has begun it. Where one runs, its log says "
-          "why; see also `check`.\n",
-          topic);
+          "\nNothing is stored of topic {}: no process has begun it. Where one runs, its log says "
+          "why; see also: {}\n",
+          topic, command_text(status.invocation, "check"));
   }
   for (const auto& topic : status.differing)
     text += differing_text(topic);
-  text += first_texts(status, all, "of them", reason_text);
+  text += first_texts(status, all, "of them",
+                      [&](const auto& row) { return reason_text(status, row); });
   text += first_texts(status, all, "partitions ahead of their offsets",
                       [&](const auto& row) { return ahead_text(status, row); });
   text += letters_text(status, all);

@@ -1,13 +1,14 @@
 // What `status` asks PostgreSQL and Kafka.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 
 #include "cli/status_source.hpp"
-#include "config/document.hpp"
 #include "config/redact.hpp"
 #include "console/connections.hpp"
 #include "console/partition_view.hpp"
+#include "handlers/topic_entries.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -15,39 +16,12 @@
 namespace pawl::cli {
 namespace {
 
-/// A partition that has messages and processes none for longer is worth a look.
-constexpr std::int64_t kStalledAfterMs = 60000;
 constexpr std::chrono::seconds kSpared{10};
-
-/// Of a partition that PostgreSQL was asked about. Without a row nobody has ever worked on it.
-Concern concern_of(const StatusPartition& partition, std::int64_t now_ms) {
-  if (!partition.row)
-    return Concern::kUnowned;
-  const auto& row = *partition.row;
-  if (row.state == ledger::PartitionState::kHalted)
-    return Concern::kHalted;
-  if (!row.owned())
-    return Concern::kUnowned;
-  if (row.state == ledger::PartitionState::kPaused)
-    return Concern::kPaused;
-  const auto updated = config::parse_time(row.updated_at);
-  const bool behind = partition.lag().value_or(0) > 0;
-  if (behind && updated && now_ms - *updated > kStalledAfterMs)
-    return Concern::kStalled;
-  return Concern::kNone;
-}
 
 StatusCounts counts_of(const Status& status) {
   StatusCounts counts;
   for (const auto& partition : status.partitions) {
-    const auto& row = partition.row;
-    counts.halted += partition.concern == Concern::kHalted ? 1 : 0;
-    counts.stalled += partition.concern == Concern::kStalled ? 1 : 0;
-    // Of two matters with one partition both count.
-    counts.unowned += !row || !row->owned() ? 1 : 0;
-    counts.retrying += row && row->retrying() ? 1 : 0;
-    counts.on_probation += row && row->on_probation() ? 1 : 0;
-    counts.paused += row && row->state == ledger::PartitionState::kPaused ? 1 : 0;
+    counts.add(partition.row ? &*partition.row : nullptr, partition.lag());
   }
   for (const auto& count : status.letters) {
     if (count.status == "parked") {
@@ -105,8 +79,17 @@ std::vector<std::string> unstored_topics(const Status& status) {
   return topics;
 }
 
+bool needs_somebody(const Status& status) {
+  // Patterns may mean nothing yet; who has never run is another matter.
+  const bool nothing = status.partitions.empty() && !(status.known && status.awaits_topics);
+  return totals_of(status).counts.value_or(StatusCounts{}).halted > 0 || nothing ||
+         !unstored_topics(status).empty() || !status.missing_topics.empty() ||
+         (status.outbox && status.outbox->late());
+}
+
 Status StatusSource::look(AwayKafka away) {
   Status status;
+  status.invocation = options_.invocation;
   status.cluster = options_.kafka.cluster;
   status.group = options_.kafka.group;
   status.bootstrap_servers = options_.kafka.bootstrap_servers;
@@ -125,7 +108,7 @@ Status StatusSource::look(AwayKafka away) {
   find_etas(status);
   if (status.postgres_problem.empty()) {
     for (auto& partition : status.partitions)
-      partition.concern = concern_of(partition, status.now_ms);
+      partition.concern = concern_of(partition.row ? &*partition.row : nullptr, partition.lag());
   }
   return status;
 }
@@ -185,10 +168,22 @@ void StatusSource::ask_kafka(Status& status) {
     status.refused_topics[topic] = message::ambiguous_topic_text(topic, patterns);
   if (!look.problem.empty())
     return;
-  for (const auto& topic : look.handled) {
-    if (!look.topics.contains(topic) && !look.refused.contains(topic))
-      status.missing_topics.push_back(topic);
+  const auto missing = [&look](const std::string& topic) {
+    return !look.topics.contains(topic) && !look.refused.contains(topic);
+  };
+  std::ranges::copy_if(look.handled, std::back_inserter(status.missing_topics), missing);
+  std::set<std::string> gone;
+  for (const auto& partition : stored) {
+    if (missing(partition.topic))
+      gone.insert(partition.topic);
   }
+  const auto entries = handlers::topic_entries(options_);
+  for (const auto& topic : gone) {
+    // A topic that no handler means any more may go unnoticed.
+    if (const auto entry = entries.entry_of(topic); !entry.empty() && entry != topic)
+      status.gone_topics.push_back(topic);
+  }
+  status.awaits_topics = look.handled.empty() && look.ambiguous.empty();
   // Those that have no row as well: nobody has met them, or the one who did refused them.
   for (const auto& topic : look.handled) {
     const auto found = look.topics.find(topic);

@@ -7,6 +7,66 @@
 #include "ledger/rows.hpp"
 
 namespace pawl::cli {
+namespace {
+
+/// A partition that has messages and processes none for longer is worth a look.
+constexpr std::int64_t kStalledAfterMs = 60000;
+
+}  // namespace
+
+const char* to_string(Concern concern) {
+  switch (concern) {
+    case Concern::kNone:
+      return "none";
+    case Concern::kStalled:
+      return "stalled";
+    case Concern::kProbation:
+      return "probation";
+    case Concern::kRetrying:
+      return "retrying";
+    case Concern::kPaused:
+      return "paused";
+    case Concern::kUnowned:
+      return "unowned";
+    case Concern::kHalted:
+      return "halted";
+  }
+  return "unknown";
+}
+
+bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> lag) {
+  return row.state == ledger::PartitionState::kRunning && row.owned() && lag.value_or(0) > 0 &&
+         row.since_update_ms > kStalledAfterMs;
+}
+
+Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> lag) {
+  using ledger::PartitionState;
+  if (row == nullptr)
+    return Concern::kUnowned;
+  if (row->state == PartitionState::kHalted)
+    return Concern::kHalted;
+  if (!row->owned())
+    return Concern::kUnowned;
+  if (row->state == PartitionState::kPaused)
+    return Concern::kPaused;
+  if (row->retrying())
+    return Concern::kRetrying;
+  if (row->on_probation())
+    return Concern::kProbation;
+  return stalled(*row, lag) ? Concern::kStalled : Concern::kNone;
+}
+
+void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64_t> lag) {
+  using ledger::PartitionState;
+  unowned += row == nullptr || !row->owned() ? 1 : 0;
+  if (row == nullptr)
+    return;
+  halted += row->state == PartitionState::kHalted ? 1 : 0;
+  paused += row->state == PartitionState::kPaused ? 1 : 0;
+  stalled += cli::stalled(*row, lag) ? 1 : 0;
+  retrying += row->retrying() ? 1 : 0;
+  on_probation += row->on_probation() ? 1 : 0;
+}
 
 std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                    std::optional<std::int64_t> end) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,13 +11,43 @@
 
 namespace pawl::cli {
 
-// How `status`, `offsets show` and `tail` say where a partition stands: what is unknown is "?" and
-// null, what is not there "-" and null.
+// How `status`, `offsets show`, `tail` and the dashboard say where a partition stands: what is
+// unknown is "?" and null, what is not there "-" and null.
 
 /// Messages behind the stored offset; a log that was cut below it has none. Nullopt: one of them is
 /// unknown.
 [[nodiscard]] std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                                  std::optional<std::int64_t> end);
+
+/// What is the matter with a partition, the most urgent last.
+enum class Concern {
+  kNone,
+  kStalled,    ///< messages are left, and none was processed for a minute
+  kProbation,  ///< a process ended with the next message in hand: it runs alone
+  kRetrying,   ///< attempts of the next message fail
+  kPaused,
+  kUnowned,  ///< no process works on it
+  kHalted,
+};
+[[nodiscard]] const char* to_string(Concern concern);
+
+/// Messages are left, and for more than a minute none was processed. One that is halted, paused or
+/// without owner is not stalled.
+[[nodiscard]] bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> lag);
+/// Of several matters the most urgent. No row: nobody has ever worked on it.
+[[nodiscard]] Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> lag);
+
+/// How many partitions each is the matter with. Of several matters with one partition each counts.
+struct ConcernCounts {
+  std::size_t halted = 0;
+  std::size_t paused = 0;
+  std::size_t unowned = 0;
+  std::size_t stalled = 0;
+  std::size_t retrying = 0;
+  std::size_t on_probation = 0;
+
+  void add(const ledger::RegisterRow* row, std::optional<std::int64_t> lag);
+};
 
 /// "orders [3]"
 [[nodiscard]] std::string name_of(const TopicPartition& partition);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "console/partition_view.hpp"
 #include "dashboard/access.hpp"
 #include "dashboard/html.hpp"
 #include "dashboard/samples.hpp"
@@ -30,15 +31,12 @@ struct Frame {
   std::string problem;  ///< why it was not done
 };
 
-/// What is the matter with a partition, the most urgent first.
-enum class Trouble { kHalted, kUnowned, kPaused, kRetrying, kStalled, kNone };
-
 struct PartitionLine {
   ledger::RegisterRow row;
   Samples::Course course;
 
-  [[nodiscard]] std::optional<std::int64_t> lag() const;
-  [[nodiscard]] Trouble trouble() const;
+  [[nodiscard]] std::optional<std::int64_t> lag() const { return cli::lag_of(&row, course.end); }
+  [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, lag()); }
 };
 
 struct PartitionsPage {
@@ -47,7 +45,7 @@ struct PartitionsPage {
   bool known = true;  ///< the database has this consumer
   std::vector<PartitionLine> lines;
   std::size_t left_out = 0;
-  std::map<Trouble, std::size_t> counts;  ///< of all, whatever the filters
+  cli::ConcernCounts counts;  ///< of all, whatever the filters
   std::size_t partitions = 0;
   Samples::Course total;
   std::string kafka_problem;

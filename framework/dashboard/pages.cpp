@@ -172,20 +172,24 @@ std::vector<std::optional<double>> as_numbers(
   return numbers;
 }
 
-std::string trouble_html(const PartitionLine& line) {
+std::string concern_html(const PartitionLine& line) {
+  using cli::Concern;
   const auto& row = line.row;
-  switch (line.trouble()) {
-    case Trouble::kHalted:
+  switch (line.concern()) {
+    case Concern::kHalted:
       return badge("bad", "halted");
-    case Trouble::kUnowned:
-      return badge("warn", "no owner");
-    case Trouble::kPaused:
-      return badge("warn", "paused") + (row.owned() ? "" : " " + badge("warn", "no owner"));
-    case Trouble::kRetrying:
+    case Concern::kUnowned:
+      return badge("warn", "no owner") +
+             (row.state == PartitionState::kPaused ? " " + badge("warn", "paused") : "");
+    case Concern::kPaused:
+      return badge("warn", "paused");
+    case Concern::kRetrying:
       return badge("warn", fmt::format("retrying, {} failed", row.attempts));
-    case Trouble::kStalled:
+    case Concern::kProbation:
+      return badge("warn", "probation");
+    case Concern::kStalled:
       return badge("warn", "stalled");
-    case Trouble::kNone:
+    case Concern::kNone:
       break;
   }
   return badge("good", "running");
@@ -429,28 +433,30 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
                     "when the consumer first runs.</p>",
                     true);
   }
-  const auto count = [&](Trouble trouble) -> std::int64_t {
-    const auto found = page.counts.find(trouble);
-    return found == page.counts.end() ? 0 : static_cast<std::int64_t>(found->second);
-  };
-  const auto bad_if = [](std::int64_t number, const char* kind) {
+  const auto bad_if = [](std::size_t number, const char* kind) {
     return number > 0 ? std::string(kind) : std::string();
   };
+  const auto count_tile = [&](const char* name, std::size_t number, const char* kind) {
+    return tile(name, grouped(static_cast<std::int64_t>(number)), bad_if(number, kind));
+  };
   std::string content = "<div class=\"tiles\">";
-  content += tile("Partitions", grouped(static_cast<std::int64_t>(page.partitions)));
-  content +=
-      tile("Halted", grouped(count(Trouble::kHalted)), bad_if(count(Trouble::kHalted), "bad"));
-  content += tile("Without owner", grouped(count(Trouble::kUnowned)),
-                  bad_if(count(Trouble::kUnowned), "warn"));
-  content +=
-      tile("Paused", grouped(count(Trouble::kPaused)), bad_if(count(Trouble::kPaused), "warn"));
+  content += count_tile("Partitions", page.partitions, "");
+  content += count_tile("Halted", page.counts.halted, "bad");
+  content += count_tile("Without owner", page.counts.unowned, "warn");
+  content += count_tile("Paused", page.counts.paused, "warn");
+  for (const auto& [name, number] : {std::pair{"Retrying", page.counts.retrying},
+                                     {"On probation", page.counts.on_probation},
+                                     {"Stalled", page.counts.stalled}}) {
+    if (number > 0)
+      content += count_tile(name, number, "warn");
+  }
   content += tile("Lag", grouped_or_unknown(page.lag), "", sparkline(as_numbers(page.total.lags)));
   content += tile("Rate", rate_text(page.total.rate), "", sparkline(page.total.rates));
   const bool more = page.letters >= page.letters_most;
   content += tile(
       "Dead letters",
       link("/letters", {}, (more ? "over " : "") + grouped(more ? page.letters - 1 : page.letters)),
-      bad_if(page.letters, "bad"));
+      bad_if(static_cast<std::size_t>(page.letters), "bad"));
   content += "</div>\n";
   if (!page.kafka_problem.empty()) {
     content += fmt::format(
@@ -483,7 +489,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
     const auto& row = line.row;
     std::vector<std::string> cells{
         link("/partition", of_partition(row.partition), place_text(row.partition)),
-        trouble_html(line),
+        concern_html(line),
         grouped_or_unknown(line.lag()),
         sparkline(as_numbers(line.course.lags)),
         rate_text(line.course.rate),
@@ -520,7 +526,7 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   if (confirm.empty() && frame.actor)
     content += "<p class=\"buttons\">" + partition_buttons(row) + "</p>\n";
   Facts facts;
-  facts.add("State", trouble_html(page.line) + " since " + time_html(row.state_since));
+  facts.add("State", concern_html(page.line) + " since " + time_html(row.state_since));
   if (!row.reason.empty())
     facts.add("Reason", "<span class=\"why\">" + escape(row.reason) + "</span>");
   if (row.state == PartitionState::kHalted) {

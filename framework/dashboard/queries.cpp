@@ -1,9 +1,9 @@
 #include "dashboard/queries.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "console/operator_change.hpp"
-#include "console/partition_view.hpp"
 #include "dead_letters/dlq.hpp"
 #include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
@@ -20,9 +20,9 @@ bool matches(const PartitionLine& line, const Fields& filters) {
     return false;
   const auto state = field(filters, "state");
   if (state == "trouble")
-    return line.trouble() != Trouble::kNone;
+    return line.concern() != cli::Concern::kNone;
   if (state == "halted")
-    return line.trouble() == Trouble::kHalted;
+    return line.row.state == ledger::PartitionState::kHalted;
   if (state == "paused")
     return line.row.state == ledger::PartitionState::kPaused;
   if (state == "unowned")
@@ -30,43 +30,7 @@ bool matches(const PartitionLine& line, const Fields& filters) {
   return true;
 }
 
-std::vector<PartitionLine> all_lines(postgres::Session& session, const Options& options,
-                                     const Samples& samples, ledger::ConsumerId consumer,
-                                     const std::string& topic) {
-  auto courses = samples.courses();
-  std::vector<PartitionLine> lines;
-  for (auto& row : ledger::read_register(session, options.postgres.schema, consumer, topic)) {
-    PartitionLine line;
-    if (const auto course = courses.find(row.partition); course != courses.end())
-      line.course = std::move(course->second);
-    line.row = std::move(row);
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 }  // namespace
-
-std::optional<std::int64_t> PartitionLine::lag() const {
-  return cli::lag_of(&row, course.end);
-}
-
-Trouble PartitionLine::trouble() const {
-  using ledger::PartitionState;
-  if (row.state == PartitionState::kHalted)
-    return Trouble::kHalted;
-  if (!row.owned())
-    return Trouble::kUnowned;
-  if (row.state == PartitionState::kPaused)
-    return Trouble::kPaused;
-  if (row.retrying())
-    return Trouble::kRetrying;
-  // Of the time that was looked at.
-  constexpr std::chrono::seconds kStalledFor{60};
-  if (lag().value_or(0) > 0 && course.rate == 0.0 && course.period >= kStalledFor)
-    return Trouble::kStalled;
-  return Trouble::kNone;
-}
 
 PartitionsPage read_partitions(postgres::Session& session, const Options& options,
                                const Samples& samples, const Fields& filters) {
@@ -81,17 +45,25 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.known = consumer.has_value();
   if (!consumer)
     return page;
-  auto lines = all_lines(session, options, samples, consumer->id, "");
+  auto courses = samples.courses();
+  std::vector<PartitionLine> lines;
+  for (auto& row : ledger::read_register(session, options.postgres.schema, consumer->id, "")) {
+    auto& line = lines.emplace_back();
+    if (const auto course = courses.find(row.partition); course != courses.end())
+      line.course = std::move(course->second);
+    line.row = std::move(row);
+  }
   page.partitions = lines.size();
   page.lag = lines.empty() ? std::nullopt : std::optional<std::int64_t>(0);
   for (const auto& line : lines) {
-    ++page.counts[line.trouble()];
     const auto lag = line.lag();
+    page.counts.add(&line.row, lag);
     page.lag = page.lag && lag ? std::optional(*page.lag + *lag) : std::nullopt;
   }
   std::erase_if(lines, [&](const auto& line) { return !matches(line, filters); });
   // By topic and partition as they come.
-  std::ranges::stable_sort(lines, {}, [](const auto& line) { return line.trouble(); });
+  std::ranges::stable_sort(lines, std::ranges::greater{},
+                           [](const auto& line) { return line.concern(); });
   if (static_cast<std::int64_t>(lines.size()) > kMostPartitions) {
     page.left_out = lines.size() - static_cast<std::size_t>(kMostPartitions);
     lines.erase(lines.begin() + kMostPartitions, lines.end());
@@ -106,11 +78,12 @@ std::optional<PartitionPage> read_partition(postgres::Session& session, const Op
                                             const Samples& samples,
                                             const TopicPartition& partition) {
   const auto consumer = cli::require_consumer(session, options);
-  for (auto& line : all_lines(session, options, samples, consumer.id, partition.topic)) {
-    if (line.row.partition != partition)
+  for (auto& row :
+       ledger::read_register(session, options.postgres.schema, consumer.id, partition.topic)) {
+    if (row.partition != partition)
       continue;
     PartitionPage page;
-    page.line = std::move(line);
+    page.line = {std::move(row), samples.course(partition)};
     try {
       page.history = ledger::read_history(session, options.postgres.schema, consumer.id,
                                           partition.topic, partition.partition, 0, 20);

@@ -34,35 +34,45 @@ std::map<TopicPartition, Samples::Course> Samples::courses() const {
   std::map<TopicPartition, Course> courses;
   if (looks_.empty())
     return courses;
-  for (const auto& [partition, last] : looks_.back().partitions) {
-    auto& course = courses[partition];
-    const Sample* before = nullptr;
-    const Look* before_look = nullptr;
-    const Sample* first = nullptr;
-    const Look* first_look = nullptr;
-    for (const auto& look : looks_) {
-      const auto found = look.partitions.find(partition);
-      if (found == look.partitions.end())
-        continue;
-      const auto& sample = found->second;
-      course.lags.push_back(sample.lag);
-      if (before != nullptr)
-        course.rates.push_back(rate_between(*before, sample, look.at - before_look->at));
-      before = &sample;
-      before_look = &look;
-      if (first == nullptr || first->base_offset != sample.base_offset) {
-        first = &sample;
-        first_look = &look;
-      }
-    }
-    if (first != before) {
-      course.rate = rate_between(*first, *before, before_look->at - first_look->at);
-      course.period = std::chrono::round<std::chrono::seconds>(before_look->at - first_look->at);
-    }
-    if (const auto end = looks_.back().ends.find(partition); end != looks_.back().ends.end())
-      course.end = end->second;
-  }
+  for (const auto& [partition, last] : looks_.back().partitions)
+    courses[partition] = course_of(partition);
   return courses;
+}
+
+Samples::Course Samples::course(const TopicPartition& partition) const {
+  const std::scoped_lock lock(mutex_);
+  return looks_.empty() || !looks_.back().partitions.contains(partition) ? Course{}
+                                                                         : course_of(partition);
+}
+
+Samples::Course Samples::course_of(const TopicPartition& partition) const {
+  Course course;
+  const Sample* before = nullptr;
+  const Look* before_look = nullptr;
+  const Sample* first = nullptr;
+  const Look* first_look = nullptr;
+  for (const auto& look : looks_) {
+    const auto found = look.partitions.find(partition);
+    if (found == look.partitions.end())
+      continue;
+    const auto& sample = found->second;
+    course.lags.push_back(sample.lag);
+    if (before != nullptr)
+      course.rates.push_back(rate_between(*before, sample, look.at - before_look->at));
+    before = &sample;
+    before_look = &look;
+    if (first == nullptr || first->base_offset != sample.base_offset) {
+      first = &sample;
+      first_look = &look;
+    }
+  }
+  if (first != before) {
+    course.rate = rate_between(*first, *before, before_look->at - first_look->at);
+    course.period = std::chrono::round<std::chrono::seconds>(before_look->at - first_look->at);
+  }
+  if (const auto end = looks_.back().ends.find(partition); end != looks_.back().ends.end())
+    course.end = end->second;
+  return course;
 }
 
 Samples::Course Samples::total() const {

@@ -50,10 +50,14 @@ class Samples {
     std::chrono::seconds period{0};                 ///< between the first look and the last
   };
   [[nodiscard]] std::map<TopicPartition, Course> courses() const;
+  /// Of one that the last look did not see: nothing.
+  [[nodiscard]] Course course(const TopicPartition& partition) const;
   [[nodiscard]] Course total() const;
   [[nodiscard]] std::string kafka_problem() const;
 
  private:
+  [[nodiscard]] Course course_of(const TopicPartition& partition) const;
+
   mutable std::mutex mutex_;
   std::deque<Look> looks_;  // guarded by mutex_
 };

@@ -25,7 +25,8 @@ constexpr const char* kReadRegister = R"sql(
          CASE WHEN attempts_offset > last_processed_offset AND r.attempts > 0
               THEN attempts_offset END,
          ahead.finished, ahead.up_to, ahead.trying, ahead.attempts,
-         s.kafka_offset, s.crashes, s.marked_by IS NOT NULL
+         s.kafka_offset, s.crashes, s.marked_by IS NOT NULL,
+         floor(extract(epoch FROM clock_timestamp() - updated_at) * 1000)::bigint
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT count(a.outcome) AS finished,
@@ -177,6 +178,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
                  integer(rows, i, 26)};
     if (const auto offset = optional_integer(rows, i, 27))
       row.suspect = SuspectView{*offset, integer(rows, i, 28), boolean(rows, i, 29)};
+    row.since_update_ms = integer(rows, i, 30);
     result.push_back(std::move(row));
   }
   return result;

@@ -41,8 +41,9 @@ struct RegisterRow {
   /// Failed attempts of the message that is tried now, and its offset. 0: none has failed.
   std::int64_t attempts = 0;
   std::optional<std::int64_t> attempts_offset;
-  std::string state_since;  ///< RFC 3339, UTC
-  std::string updated_at;   ///< RFC 3339, UTC: the last processed message or change
+  std::string state_since;           ///< RFC 3339, UTC
+  std::string updated_at;            ///< RFC 3339, UTC: the last processed message or change
+  std::int64_t since_update_ms = 0;  ///< since then, by PostgreSQL's clock
   std::int64_t base_offset = -1;
   std::int64_t applied = 0;
   std::int64_t duplicates = 0;

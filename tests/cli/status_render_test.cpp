@@ -193,6 +193,70 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   CHECK_THAT(status_text(with({partition}), false), !ContainsSubstring("RETRYING"));
 }
 
+TEST_CASE("status says that a partition is on probation, and what that is") {
+  auto partition = running(0, 3);
+  partition.row->suspect = ledger::SuspectView{100, 2, true};
+  const auto status = with({partition, running(1, 0)});
+  CHECK(verdict_of(status) == "no partition of 2 halted, 1 on probation, lag 3, no dead letters");
+  const auto text = status_text(status, false);
+  CHECK_THAT(text, ContainsSubstring("payments [0] is on PROBATION at offset 100") &&
+                       ContainsSubstring("It runs alone now; 2 processes have ended since"));
+  CHECK(nlohmann::json::parse(status_json(status, false)).at("totals").at("on_probation") == 1);
+}
+
+TEST_CASE("the commands in status can be pasted") {
+  auto partition = running(0, 3);
+  partition.row->attempts = 7;
+  auto unowned = running(1, 0);
+  unowned.row->released = true;
+  StatusPartition unstored;
+  unstored.partition = {"orders", 0};
+  auto status = with({partition, unowned, unstored});
+  status.invocation = {"payments", "/etc/pawl/my file.toml"};
+  status.letters = {{"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 0, ""}};
+  status.leases = ledger::LeaseCounts{};
+  status.leases->unknown = 1;
+  status.leases->losses = 1;
+  const auto text = status_text(status, false);
+  for (const auto* command : {"payments partitions peek --config '/etc/pawl/my file.toml' --topic "
+                              "payments --partition 0\n",
+                              "payments run --config '/etc/pawl/my file.toml'\n",
+                              "payments check --config '/etc/pawl/my file.toml'\n",
+                              "payments dlq list --config '/etc/pawl/my file.toml'\n",
+                              "payments leases list --config '/etc/pawl/my file.toml' --unknown",
+                              "payments leases list --config '/etc/pawl/my file.toml' --lost"})
+    CHECK_THAT(text, ContainsSubstring(command));
+}
+
+TEST_CASE("who is needed by what status shows") {
+  const auto well = with({running(0, 0)});
+  CHECK(!needs_somebody(well));
+  CHECK(needs_somebody(with({halted(0)})));
+  // Never run, and met nothing though there is a topic.
+  CHECK(needs_somebody(Status{}));
+  CHECK(needs_somebody(with({})));
+  auto status = well;
+  status.missing_topics = {"orders"};
+  CHECK(needs_somebody(status));
+  CHECK_THAT(status_text(status, false), ContainsSubstring("TOPICS ARE MISSING") &&
+                                             ContainsSubstring("orders does not exist in Kafka"));
+  status = well;
+  status.partitions.emplace_back().partition = {"orders", 0};
+  CHECK(needs_somebody(status));
+  // Of a pattern's topics one may go, and there may be none yet.
+  status = well;
+  status.gone_topics = {"orders.eu"};
+  CHECK(!needs_somebody(status));
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("orders.eu does not exist in Kafka any"));
+  status = with({});
+  status.awaits_topics = true;
+  CHECK(!needs_somebody(status));
+  CHECK_THAT(verdict_of(status), ContainsSubstring("no topic for its patterns yet"));
+  status.known = false;
+  CHECK(needs_somebody(status));
+}
+
 TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
   auto partition = halted(0);
   partition.row->reason = "key \"\033[2J\a\"";

@@ -111,6 +111,19 @@ TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed")
   CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
 }
 
+TEST_CASE("status --exit-code is 3 where a topic of the configuration does not exist") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  site.more = "[[handler]]\ntopics = ['no-such-topic']\nsql = [\"SELECT 1\"]\n";
+  const auto outcome = site.run({"status", "--exit-code"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 3);
+  CHECK_THAT(outcome.out,
+             ContainsSubstring("TOPICS ARE MISSING") &&
+                 ContainsSubstring("no-such-topic does not exist in Kafka: create it"));
+}
+
 TEST_CASE("a bad call of status ends with 2 and says what is wrong") {
   Site site;
   CHECK(site.run({"status", "--fail-on", "rain"}).code == 2);

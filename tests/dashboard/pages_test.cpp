@@ -181,25 +181,20 @@ TEST_CASE("what is not known is said to be unknown") {
              ContainsSubstring("<td class=\"number\"><span class=\"unknown\">unknown"));
 }
 
-TEST_CASE("the trouble of a partition") {
+TEST_CASE("what is the matter with partitions is counted and named as pawl status does it") {
   auto one = line(PartitionState::kRunning);
-  CHECK(one.trouble() == Trouble::kNone);
   one.course.end = 50;
-  one.course.rate = 0.0;
-  one.course.period = std::chrono::seconds(30);
   CHECK(one.lag() == 8);
-  CHECK(one.trouble() == Trouble::kNone);
-  one.course.period = std::chrono::seconds(60);
-  CHECK(one.trouble() == Trouble::kStalled);
-  one.row.attempts = 2;
-  CHECK(one.trouble() == Trouble::kRetrying);
-  one.row.state = PartitionState::kPaused;
-  CHECK(one.trouble() == Trouble::kPaused);
-  // As `pawl status` has it.
-  one.row.released = true;
-  CHECK(one.trouble() == Trouble::kUnowned);
-  one.row.state = PartitionState::kHalted;
-  CHECK(one.trouble() == Trouble::kHalted);
+  one.row.since_update_ms = 61000;
+  PartitionsPage page;
+  page.partitions = 1;
+  page.lines = {one};
+  page.counts.add(&one.row, one.lag());
+  CHECK_THAT(partitions_html(frame(false), page),
+             ContainsSubstring("stalled</span>") && ContainsSubstring("Stalled</"));
+  one.row.suspect = ledger::SuspectView{43, 1, true};
+  page.lines = {one};
+  CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("probation</span>"));
 }
 
 TEST_CASE("what is searched of dead letters") {

@@ -39,6 +39,8 @@ TEST_CASE("a rate is of the time that was looked at, and begins anew with the co
   CHECK(courses.at(kOne).period == std::chrono::seconds(20));
   CHECK(courses.at(kOne).rates == std::vector<std::optional<double>>{5.0, 10.0});
   CHECK_FALSE(courses.at(kOther).rate);
+  CHECK(samples.course(kOne).rate == 7.5);
+  CHECK(samples.course({"never seen", 0}).lags.empty());
   CHECK(courses.at(kOther).rates == std::vector<std::optional<double>>{1.0, std::nullopt});
   // A lag that is unknown of one is unknown of all.
   CHECK(samples.total().lags == std::vector<std::optional<std::int64_t>>{110, std::nullopt, 3});
