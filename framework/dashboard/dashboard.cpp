@@ -5,7 +5,7 @@
 
 #include "console/bad_call.hpp"
 #include "dashboard/assets.hpp"
-#include "dashboard/pages.hpp"
+#include "dashboard/pages/pages.hpp"
 #include "dashboard/queries.hpp"
 #include "kafka/error.hpp"
 #include "message/digest.hpp"

@@ -1,4 +1,4 @@
-#include "dashboard/pages.hpp"
+#include "dashboard/pages/pages.hpp"
 
 #include <algorithm>
 

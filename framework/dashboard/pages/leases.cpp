@@ -1,0 +1,65 @@
+#include "dashboard/pages/pages.hpp"
+
+#include <fmt/format.h>
+
+#include "dashboard/pages/parts.hpp"
+
+namespace pawl::dashboard {
+
+std::string leases_html(const Frame& frame, const LeasesPage& page) {
+  if (page.in_redis) {
+    return in_frame(frame, "Leases",
+                    "<p class=\"nothing\">leases.store is Redis, and this page asks PostgreSQL "
+                    "alone: <code>pawl leases list</code> looks there.</p>");
+  }
+  std::string content = "<div class=\"tiles\">";
+  content += tile("In hand", grouped(page.counts.in_hand));
+  content += tile("Done, to be recorded", grouped(page.counts.done));
+  content += tile("Unknown", grouped(page.counts.unknown), page.counts.unknown > 0 ? "bad" : "");
+  content += tile("Lost", grouped(page.counts.losses), page.counts.losses > 0 ? "bad" : "");
+  content += "</div>\n";
+  TableHtml leases("Calls that have no outcome yet");
+  leases.column("Scope");
+  leases.column("Key");
+  leases.column("State");
+  leases.column("Attempts", "number");
+  leases.column("Begun");
+  leases.column("Until");
+  leases.column("Message");
+  leases.column("Owner");
+  for (const auto& lease : page.leases) {
+    leases.row(
+        {escape(lease.scope), key_html(frame, lease.key),
+         lease.state == ledger::LeaseState::kUnknown ? badge("bad", ledger::to_string(lease.state))
+                                                     : std::string(ledger::to_string(lease.state)),
+         std::to_string(lease.attempts), instant_html(lease.begun), instant_html(lease.until),
+         fmt::format(
+             "{} {}{}", place_text({lease.topic, lease.partition}), lease.offset,
+             lease.dead_letter
+                 ? ", letter " + link("/letter", {{"id", std::to_string(*lease.dead_letter)}},
+                                      std::to_string(*lease.dead_letter))
+                 : ""),
+         dash_if_empty(lease.owner)});
+  }
+  content += "<section><h2>Calls</h2>" + leases.text("No call is without outcome.");
+  if (page.leases.size() == page.most)
+    content += fmt::format("<p class=\"meta\">The first {}; there may be more.</p>", page.most);
+  content += "</section>\n";
+  TableHtml losses("Calls that lost their lease");
+  losses.column("Loss", "number");
+  losses.column("Key");
+  losses.column("Attempt", "number");
+  losses.column("At");
+  losses.column("Message");
+  losses.column("The call");
+  for (const auto& loss : page.losses) {
+    losses.row({std::to_string(loss.id), key_html(frame, loss.key), std::to_string(loss.attempt),
+                instant_html(loss.at),
+                fmt::format("{} {}", place_text({loss.topic, loss.partition}), loss.offset),
+                loss.returned ? "returned" : "did not return"});
+  }
+  content += "<section><h2>Lost</h2>" + losses.text("No call has lost its lease.");
+  return in_frame(frame, "Leases", content + "</section>\n", true);
+}
+
+}  // namespace pawl::dashboard

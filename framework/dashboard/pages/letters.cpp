@@ -1,0 +1,184 @@
+#include "dashboard/pages/pages.hpp"
+
+#include <fmt/format.h>
+
+#include "console/decoded.hpp"
+#include "dashboard/pages/parts.hpp"
+#include "ledger/rows.hpp"
+#include "message/hexadecimal.hpp"
+
+namespace pawl::dashboard {
+namespace {
+
+std::string letter_status(const ledger::DeadLetter& letter) {
+  if (letter.status == "dead")
+    return badge("bad", "dead");
+  if (letter.status == "parked")
+    return badge("warn", "parked");
+  return badge("good", escape(letter.status));
+}
+
+std::string part_html(const std::string& name, const std::optional<std::string>& bytes) {
+  const auto decoded = cli::decode(bytes, kMostShown);
+  if (decoded.form == "null")
+    return fmt::format("<h3>{}</h3><p class=\"nothing\">null</p>", name);
+  return fmt::format("<h3>{} <small>{}, {} bytes{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
+                     escape(decoded.form), grouped(static_cast<std::int64_t>(decoded.bytes)),
+                     decoded.cut ? ", cut" : "", escape(decoded.text));
+}
+
+std::string letter_confirm(const Frame& frame, const LetterPage& page) {
+  const auto& letter = page.letter;
+  auto inputs = hidden("id", std::to_string(letter.id)) + hidden("do", page.action);
+  const auto back = fmt::format("/letter?id={}", letter.id);
+  if (page.action == "replay") {
+    if (page.needs_force) {
+      inputs +=
+          "<p class=\"message problem\">It needs to be said twice, for the reason above.</p>"
+          "<label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> Replay it "
+          "all "
+          "the same: I have looked for its effects</label>";
+    }
+    return confirm_html(frame, "/letter", fmt::format("Replay dead letter {}?", letter.id),
+                        "Its message goes through the handler of the configuration of this "
+                        "process, once in effect. If it fails again it stays here.",
+                        inputs, page.reason, "Replay", back);
+  }
+  if (page.action == "discard") {
+    return confirm_html(frame, "/letter", fmt::format("Discard dead letter {}?", letter.id),
+                        "Its message is given up for good. The letter stays in the table until "
+                        "its retention ends.",
+                        inputs, page.reason, "Discard", back);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string letters_html(const Frame& frame, const LettersPage& page) {
+  const auto value = [&](const std::string& name) { return field(page.filters, name); };
+  const auto status = value("status");
+  std::string content;
+  if (!page.problem.empty())
+    content +=
+        fmt::format("<p class=\"message problem\" role=\"alert\">{}</p>", escape(page.problem));
+  content += fmt::format(
+      "<form class=\"filter\" method=\"get\" action=\"/letters\" role=\"search\">{}{}<label>Status "
+      "<select name=\"status\">{}{}{}{}{}{}</select></label>{}{}{}{}{}"
+      "<button>Search</button> <a class=\"button\" href=\"/letters\">Clear</a></form>\n",
+      input_html("Topic", "topic", value("topic"), "data-slash"),
+      input_html("Partition", "partition", value("partition"), "inputmode=\"numeric\" size=\"5\""),
+      option_html("", "unresolved", status), option_html("dead", "dead", status),
+      option_html("parked", "parked", status), option_html("replayed", "replayed", status),
+      option_html("discarded", "discarded", status), option_html("all", "all", status),
+      input_html("Reason", "reason", value("reason")),
+      input_html("Handler", "handler", value("handler")),
+      input_html("SQLSTATE", "sqlstate", value("sqlstate"),
+                 "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two: the "
+                 "class\""),
+      input_html("Record key", "record_key", value("record_key"), "autocomplete=\"off\""),
+      input_html("Idempotency key", "idempotency_key", value("idempotency_key"),
+                 "autocomplete=\"off\""));
+  TableHtml table("Dead letters, by topic, partition and offset");
+  table.column("Letter", "number");
+  table.column("Status");
+  table.column("Message");
+  table.column("Reason");
+  table.column("Handler");
+  table.column("SQLSTATE");
+  table.column("Record key");
+  table.column("Died");
+  table.column("Error", "wide");
+  for (const auto& letter : page.letters) {
+    table.row({link("/letter", {{"id", std::to_string(letter.id)}}, std::to_string(letter.id)),
+               letter_status(letter),
+               fmt::format("{} {}", place_text(letter.partition), letter.offset),
+               escape(letter.reason), dash_if_empty(letter.handler), dash_if_empty(letter.sqlstate),
+               letter.record_key ? key_html(frame, *letter.record_key) : "–",
+               time_html(letter.died_at), short_text(letter.error)});
+  }
+  content += table.text("No dead letter is like that.");
+  content += "<p class=\"pages\">";
+  if (!page.first)
+    content += link("/letters", page.filters, "From the beginning", "button") + " ";
+  if (page.next) {
+    auto query = page.filters;
+    query["after_topic"] = page.next->partition.topic;
+    query["after_partition"] = std::to_string(page.next->partition.partition);
+    query["after_offset"] = std::to_string(page.next->offset);
+    query["after_id"] = std::to_string(page.next->id);
+    content += link("/letters", query, "Next page", "button");
+  }
+  return in_frame(frame, "Dead letters", content + "</p>\n");
+}
+
+std::string letter_html(const Frame& frame, const LetterPage& page) {
+  const auto& letter = page.letter;
+  std::string content;
+  const auto confirm =
+      frame.actor && letter.unresolved() ? letter_confirm(frame, page) : std::string();
+  content += confirm;
+  if (confirm.empty() && frame.actor && letter.unresolved()) {
+    const auto id = std::to_string(letter.id);
+    content += "<p class=\"buttons\">" +
+               link("/letter", {{"id", id}, {"do", "replay"}}, "Replay…", "button") + " " +
+               link("/letter", {{"id", id}, {"do", "discard"}}, "Discard…", "button") + "</p>\n";
+  }
+  Facts facts;
+  facts.add("Status", letter_status(letter));
+  facts.add("Message",
+            link("/partition", of_partition(letter.partition), place_text(letter.partition)) +
+                fmt::format(" offset {}", letter.offset));
+  facts.add("Reason", escape(letter.reason));
+  facts.add("Error", "<span class=\"why\">" + escape(letter.error) + "</span>");
+  facts.add("Handler", dash_if_empty(letter.handler));
+  facts.add("SQLSTATE", dash_if_empty(letter.sqlstate));
+  facts.add("Attempts", grouped(letter.attempts));
+  facts.add("Replays that failed", grouped(letter.replays));
+  facts.add("Died", time_html(letter.died_at));
+  if (!letter.due_at.empty())
+    facts.add("Tried again by itself",
+              letter.due_at == "turn" ? "in its turn" : time_html(letter.due_at));
+  if (!letter.resolved_at.empty()) {
+    facts.add("Resolved", time_html(letter.resolved_at) + " by role " + escape(letter.resolved_by));
+    facts.add("Resolution", dash_if_empty(letter.resolution));
+  }
+  facts.add("Bytes here", escape(letter.payload));
+  content += facts.text();
+  content += "<section><h2>What it carried</h2>\n";
+  if (!frame.actor) {
+    content += fmt::format("<p class=\"nothing\">Keys, values and headers are shown to who {}.</p>",
+                           frame.may_sign_in ? "<a href=\"/sign-in\">signs in</a>"
+                           : frame.may_act   ? "the proxy names"
+                                             : "may act, which nobody may here: see "
+                                               "monitoring.actions_token");
+    return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
+  }
+  if (!letter.error_detail.empty())
+    content +=
+        "<h3>Detail of the error</h3><pre tabindex=\"0\">" + escape(letter.error_detail) + "</pre>";
+  if (letter.idempotency_key)
+    content += "<h3>Idempotency key</h3><p>" +
+               link("/keys", {{"key", *letter.idempotency_key}}, escape(*letter.idempotency_key)) +
+               "</p>";
+  content += part_html("Record key", letter.record_key);
+  if (letter.payload == "complete" || letter.payload == "truncated") {
+    content += part_html("Value", letter.record_value);
+    if (!letter.headers.empty()) {
+      TableHtml table("Headers");
+      table.column("Name");
+      table.column("Value", "wide");
+      for (const auto& header : letter.headers)
+        table.row({escape(header.name),
+                   header.value ? escape(cli::decode(*header.value, kMostShown).text) : "null"});
+      content += table.text("");
+    }
+  } else {
+    content +=
+        "<p class=\"nothing\">The value is not stored here; a replay reads it from Kafka, if "
+        "it was not erased.</p>";
+  }
+  return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
+}
+
+}  // namespace pawl::dashboard

@@ -1,0 +1,308 @@
+#include "dashboard/pages/pages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "dashboard/pages/parts.hpp"
+#include "ledger/rows.hpp"
+
+namespace pawl::dashboard {
+namespace {
+
+using ledger::PartitionState;
+
+std::string rate_text(const std::optional<double>& rate) {
+  if (!rate)
+    return "<span class=\"unknown\">unknown</span>";
+  if (*rate > 0 && *rate < 10)
+    return fmt::format("{:.1f}/s", *rate);
+  return grouped(static_cast<std::int64_t>(std::llround(*rate))) + "/s";
+}
+
+std::vector<std::optional<double>> as_numbers(
+    const std::vector<std::optional<std::int64_t>>& values) {
+  std::vector<std::optional<double>> numbers;
+  numbers.reserve(values.size());
+  for (const auto& value : values)
+    numbers.push_back(value ? std::optional(static_cast<double>(*value)) : std::nullopt);
+  return numbers;
+}
+
+std::string concern_html(const PartitionLine& line) {
+  using cli::Concern;
+  const auto& row = line.row;
+  switch (line.concern()) {
+    case Concern::kHalted:
+      return badge("bad", "halted");
+    case Concern::kUnowned:
+      return badge("warn", "no owner") +
+             (row.state == PartitionState::kPaused ? " " + badge("warn", "paused") : "");
+    case Concern::kPaused:
+      return badge("warn", "paused");
+    case Concern::kRetrying:
+      return badge("warn", fmt::format("retrying, {} failed", row.attempts));
+    case Concern::kProbation:
+      return badge("warn", "probation");
+    case Concern::kStalled:
+      return badge("warn", "stalled");
+    case Concern::kNone:
+      break;
+  }
+  return badge("good", "running");
+}
+
+/// Links to the forms that confirm.
+std::string partition_buttons(const ledger::RegisterRow& row) {
+  std::string text;
+  const auto button = [&](const std::string& action, const std::string& name) {
+    auto query = of_partition(row.partition);
+    query["do"] = action;
+    text += fmt::format("<a class=\"button\" href=\"/partition{}\" aria-label=\"{} {}\">{}</a> ",
+                        escape(to_query(query)), name, place_text(row.partition), name);
+  };
+  if (row.state != PartitionState::kRunning)
+    button("resume", "Resume…");
+  if (row.state != PartitionState::kPaused)
+    button("pause", "Pause…");
+  if (row.state == PartitionState::kHalted && row.halt_offset)
+    button("skip", "Skip…");
+  return text;
+}
+
+std::string halts_html(const Frame& frame, const PartitionsPage& page) {
+  std::string text;
+  for (const auto& line : page.lines) {
+    const auto& row = line.row;
+    if (row.state != PartitionState::kHalted)
+      continue;
+    text += fmt::format(
+        "<article class=\"halt\"><h3>{} {}</h3><p class=\"why\">{}</p><p class=\"meta\">{}{} since "
+        "{}</p><p>{}</p></article>\n",
+        link("/partition", of_partition(row.partition), place_text(row.partition)),
+        badge("bad", "halted"), escape(row.reason), escape(row.halt_kind),
+        row.halt_offset ? fmt::format(", offset {}", *row.halt_offset) : "",
+        time_html(row.state_since), frame.actor ? partition_buttons(row) : "");
+  }
+  return text.empty() ? text : "<section><h2>Halts</h2>\n" + text + "</section>\n";
+}
+
+std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
+  const auto& row = page.line.row;
+  const auto name = place_text(row.partition);
+  auto inputs = hidden("topic", row.partition.topic) +
+                hidden("partition", std::to_string(row.partition.partition)) +
+                hidden("do", page.action) +
+                hidden("seen", fmt::format("{}@{}", ledger::to_string(row.state), row.state_since));
+  const auto back = "/partition" + to_query(of_partition(row.partition));
+  if (page.action == "resume" && row.state != PartitionState::kRunning) {
+    return confirm_html(
+        frame, "/partition", fmt::format("Resume {}?", name),
+        row.state == PartitionState::kHalted
+            ? fmt::format("It goes on with offset {}, the message that it halted at. If the cause "
+                          "is still there it halts again.",
+                          row.stored.next())
+            : fmt::format("It goes on with offset {}.", row.stored.next()),
+        inputs, page.reason, "Resume", back);
+  }
+  if (page.action == "pause" && row.state != PartitionState::kPaused) {
+    return confirm_html(frame, "/partition", fmt::format("Pause {}?", name),
+                        fmt::format("It stops behind offset {}, until somebody resumes it. "
+                                    "Nothing is lost.",
+                                    row.stored.last()),
+                        inputs, page.reason, "Pause", back);
+  }
+  if (page.action == "skip" && row.halt_offset) {
+    inputs += hidden("offset", std::to_string(*row.halt_offset));
+    return confirm_html(frame, "/partition",
+                        fmt::format("Skip offset {} of {}?", *row.halt_offset, name),
+                        "The message is left out for good, and the partition goes on behind it. "
+                        "The message is kept in pawl.skipped_messages. Kafka is asked for it.",
+                        inputs, page.reason, "Skip the message", back);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string sparkline(const std::vector<std::optional<double>>& all) {
+  // No more than eyes tell apart: a page may have thousands of lines.
+  constexpr std::size_t kMostPoints = 45;
+  std::vector<std::optional<double>> values;
+  const auto step = (all.size() + kMostPoints - 1) / kMostPoints;
+  for (std::size_t i = all.size(); step > 0 && i > 0; i -= std::min(i, step))
+    values.push_back(all[i - 1]);
+  std::ranges::reverse(values);
+
+  constexpr double kWidth = 120;
+  constexpr double kHeight = 24;
+  double most = 0;
+  for (const auto& value : values)
+    most = std::max(most, value.value_or(0));
+  if (values.size() < 2)
+    return {};
+  std::string lines;
+  std::string points;
+  int count = 0;
+  const auto end_line = [&] {
+    if (count > 1)
+      lines += fmt::format("<polyline points=\"{}\"/>", points);
+    points.clear();
+    count = 0;
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) {
+      end_line();
+      continue;
+    }
+    const auto x = kWidth * static_cast<double>(i) / static_cast<double>(values.size() - 1);
+    const auto y = kHeight - 1 - (most > 0 ? (kHeight - 2) * *values[i] / most : 0);
+    points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x, y);
+    ++count;
+  }
+  end_line();
+  if (lines.empty())
+    return {};
+  return fmt::format(
+      "<svg class=\"spark\" viewBox=\"0 0 120 24\" preserveAspectRatio=\"none\" "
+      "aria-hidden=\"true\" focusable=\"false\">{}</svg>",
+      lines);
+}
+
+std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
+  if (!page.known) {
+    return in_frame(frame, "Partitions",
+                    "<p class=\"nothing\">This database knows no such consumer yet. It is made "
+                    "when the consumer first runs.</p>",
+                    true);
+  }
+  const auto bad_if = [](std::size_t number, const char* kind) {
+    return number > 0 ? std::string(kind) : std::string();
+  };
+  const auto count_tile = [&](const char* name, std::size_t number, const char* kind) {
+    return tile(name, grouped(static_cast<std::int64_t>(number)), bad_if(number, kind));
+  };
+  std::string content = "<div class=\"tiles\">";
+  content += count_tile("Partitions", page.partitions, "");
+  content += count_tile("Halted", page.counts.halted, "bad");
+  content += count_tile("Without owner", page.counts.unowned, "warn");
+  content += count_tile("Paused", page.counts.paused, "warn");
+  for (const auto& [name, number] : {std::pair{"Retrying", page.counts.retrying},
+                                     {"On probation", page.counts.on_probation},
+                                     {"Stalled", page.counts.stalled}}) {
+    if (number > 0)
+      content += count_tile(name, number, "warn");
+  }
+  content += tile("Lag", grouped_or_unknown(page.lag), "", sparkline(as_numbers(page.total.lags)));
+  content += tile("Rate", rate_text(page.total.rate), "", sparkline(page.total.rates));
+  const bool more = page.letters >= page.letters_most;
+  content += tile(
+      "Dead letters",
+      link("/letters", {}, (more ? "over " : "") + grouped(more ? page.letters - 1 : page.letters)),
+      bad_if(static_cast<std::size_t>(page.letters), "bad"));
+  content += "</div>\n";
+  if (!page.kafka_problem.empty()) {
+    content += fmt::format(
+        "<p class=\"message problem\">Kafka does not say where its logs end, so no lag is known: "
+        "{}</p>",
+        escape(page.kafka_problem));
+  }
+  content += halts_html(frame, page);
+  content += fmt::format(
+      "<section><h2>All partitions</h2><form class=\"filter\" method=\"get\" action=\"/\" "
+      "role=\"search\">{}<label>State <select name=\"state\">{}{}{}{}{}</select></label>"
+      "<button>Filter</button></form>\n",
+      input_html("Topic", "topic", page.topic, "type=\"search\" data-slash"),
+      option_html("", "all", page.state), option_html("trouble", "any trouble", page.state),
+      option_html("halted", "halted", page.state), option_html("unowned", "no owner", page.state),
+      option_html("paused", "paused", page.state));
+  TableHtml table("Partitions, those in trouble first");
+  table.column("Partition");
+  table.column("State");
+  table.column("Lag", "number");
+  table.column("Lag over time");
+  table.column("Rate", "number");
+  table.column("Rate over time");
+  table.column("Next offset", "number");
+  table.column("Last change");
+  if (frame.actor)
+    table.column("Actions");
+  table.column("Owner");
+  for (const auto& line : page.lines) {
+    const auto& row = line.row;
+    std::vector<std::string> cells{
+        link("/partition", of_partition(row.partition), place_text(row.partition)),
+        concern_html(line),
+        grouped_or_unknown(line.lag()),
+        sparkline(as_numbers(line.course.lags)),
+        rate_text(line.course.rate),
+        sparkline(line.course.rates),
+        grouped(row.stored.next()),
+        time_html(row.updated_at)};
+    if (frame.actor)
+      cells.push_back("<span class=\"buttons\">" + partition_buttons(row) + "</span>");
+    cells.push_back(row.owned() ? escape(row.owner) : "–");
+    table.row(cells);
+  }
+  content += table.text("No partition is like that.");
+  if (page.left_out > 0) {
+    content += fmt::format("<p class=\"meta\">{} more are left out; the filter finds them.</p>",
+                           grouped(static_cast<std::int64_t>(page.left_out)));
+  }
+  content += page.total.period.count() > 0
+                 ? fmt::format(
+                       "<p class=\"meta\">Rates and lines are of the last {} s that this "
+                       "process has looked, every {} s. Lag is as Kafka said then.</p>",
+                       page.total.period.count(), Samples::kInterval.count())
+                 : fmt::format(
+                       "<p class=\"meta\">Rates and lines are not known yet: this process "
+                       "has just begun to look, every {} s.</p>",
+                       Samples::kInterval.count());
+  return in_frame(frame, "Partitions", content + "</section>\n", true);
+}
+
+std::string partition_html(const Frame& frame, const PartitionPage& page) {
+  const auto& row = page.line.row;
+  std::string content;
+  const auto confirm = frame.actor ? partition_confirm(frame, page) : std::string();
+  content += confirm;
+  if (confirm.empty() && frame.actor)
+    content += "<p class=\"buttons\">" + partition_buttons(row) + "</p>\n";
+  Facts facts;
+  facts.add("State", concern_html(page.line) + " since " + time_html(row.state_since));
+  if (!row.reason.empty())
+    facts.add("Reason", "<span class=\"why\">" + escape(row.reason) + "</span>");
+  if (row.state == PartitionState::kHalted) {
+    facts.add("Kind of halt", dash_if_empty(row.halt_kind));
+    facts.add("Halted at offset", row.halt_offset ? grouped(*row.halt_offset) : "–");
+  }
+  facts.add("Next offset", grouped(row.stored.next()));
+  facts.add("End of the log", grouped_or_unknown(page.line.course.end));
+  facts.add("Lag", grouped_or_unknown(page.line.lag()) + " " +
+                       sparkline(as_numbers(page.line.course.lags)));
+  facts.add("Rate", rate_text(page.line.course.rate) +
+                        (page.line.course.period.count() > 0
+                             ? fmt::format(" over {} s ", page.line.course.period.count())
+                             : " ") +
+                        sparkline(page.line.course.rates));
+  facts.add("Owner", row.owned() ? escape(row.owner) : "none");
+  facts.add("Applied", grouped(row.applied));
+  facts.add("Duplicates", grouped(row.duplicates));
+  facts.add("Skipped", grouped(row.skipped));
+  facts.add("Dead", link("/letters", of_partition(row.partition), grouped(row.dead)));
+  facts.add("Parked", grouped(row.parked));
+  facts.add("Last change", time_html(row.updated_at));
+  content += facts.text();
+  content += "<section><h2>History</h2>" +
+             (page.history_problem.empty()
+                  ? history_table(page.history, false)
+                  : "<p class=\"nothing\">It cannot be read: " + escape(page.history_problem) +
+                        ". The role lacks SELECT on pawl.offset_history.</p>") +
+             "</section>";
+  return in_frame(frame, fmt::format("{} [{}]", row.partition.topic, row.partition.partition),
+                  content);
+}
+
+}  // namespace pawl::dashboard
