@@ -139,6 +139,29 @@ std::vector<OptionInForce> options_in_force(const Options& options, OptionTable 
   return std::move(listing).listed();
 }
 
+std::string shown_override(const std::string& option, const std::string& value) {
+  if (is_reference(value))
+    return value;
+  for (const OptionDescriptor& known : option_table()) {
+    const auto name = known.option();
+    if (known.free_table && option.starts_with(name + "."))
+      return may_show_property(option.substr(name.size() + 1)) ? value : kHidden;
+    if (option != name)
+      continue;
+    switch (known.shown) {
+      case Shown::kAll:
+        return value;
+      case Shown::kConnection:
+        return redact_url(value);
+      case Shown::kProgram:
+      case Shown::kSecret:
+        break;
+    }
+    return kHidden;
+  }
+  return kHidden;
+}
+
 bool may_show_property(std::string_view name) {
   // Named one by one, as new versions of librdkafka bring new secrets.
   constexpr std::array<std::string_view, 13> kNames{"client.id",

@@ -25,6 +25,10 @@ struct OptionInForce {
 [[nodiscard]] std::vector<OptionInForce> options_in_force(const Options& options, OptionTable table,
                                                           const Findings& findings);
 
+/// The value of a --set for people's eyes: *** where it may be secret, and ${...} as it was
+/// written.
+[[nodiscard]] std::string shown_override(const std::string& option, const std::string& value);
+
 /// Whether the value of a property of librdkafka is known to be no secret.
 [[nodiscard]] bool may_show_property(std::string_view name);
 

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -11,6 +12,12 @@ namespace pawl {
 /// "payments partitions resume --config '/etc/pawl/my file.toml'": a command of this program with
 /// the configuration in use, for people to paste into a shell. Options and arguments may follow.
 [[nodiscard]] std::string command_text(const InvocationOptions& invocation, std::string_view words);
+
+/// Of texts as after --set those that a pasted command needs, so that it acts on the same consumer:
+/// of [kafka], [postgres] and [redis], with *** for what may be secret (it is refused then, or
+/// connects to nobody).
+[[nodiscard]] std::vector<std::string> overrides_to_paste(
+    const std::vector<std::string>& overrides);
 
 /// "--topic orders --partition 3", for the same.
 [[nodiscard]] std::string partition_words(const TopicPartition& partition);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iostream>
 
+#include "config/invocation.hpp"
 #include "config/load.hpp"
 #include "kafka/client.hpp"
 #include "pawl/config.hpp"
@@ -33,6 +34,7 @@ Options loaded(const config::LoadRequest& request) {
     options.invocation.config_file =
         std::filesystem::absolute(request.path).lexically_normal().string();
   }
+  options.invocation.overrides = overrides_to_paste(request.overrides);
   return options;
 }
 

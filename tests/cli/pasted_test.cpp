@@ -62,10 +62,14 @@ TEST_CASE("the commands of a halt name the program and its configuration, and a 
 }
 
 TEST_CASE("a command that is to be pasted quotes what a shell would take apart") {
-  const pawl::InvocationOptions known{"my program", "/etc/pawl/it's my file.toml"};
+  const pawl::InvocationOptions known{"my program", "/etc/pawl/it's my file.toml", {}};
   CHECK(pawl::command_text(known, "offsets set") ==
         R"('my program' offsets set --config '/etc/pawl/it'\''s my file.toml')");
   CHECK(pawl::command_text({}, "check") == "pawl check --config FILE");
+  auto other = known;
+  other.overrides = {"kafka.group=another one"};
+  CHECK(pawl::command_text(other, "check") ==
+        command_text(known, "check") + " --set 'kafka.group=another one'");
   CHECK(pawl::partition_words({"orders", 3}) == "--topic orders --partition 3");
   CHECK(pawl::partition_words({"a b", 3}) == "--topic 'a b' --partition 3");
 }

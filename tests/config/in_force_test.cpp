@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "config/invocation.hpp"
 #include "config/values.hpp"
 #include "loading.hpp"
 #include "prelude.hpp"
@@ -165,4 +166,17 @@ TEST_CASE("without a file nothing is missing, but what is said is checked") {
   CHECK_THROWS_AS(load_in_force(nothing), pawl::ConfigErrors);
   nothing.overrides = {"consumer.workers=9"};
   CHECK(shown(load_in_force(nothing), "consumer.workers") == "9 from --set consumer.workers=...");
+}
+
+TEST_CASE("of --set a pasted command says again what leads to the same consumer, without secrets") {
+  CHECK(
+      pawl::overrides_to_paste({"kafka.group=other", "failures.max_attempts=1",
+                                "postgres.url=postgresql://u:hunter2@h/db", "postgres.url=${PGURL}",
+                                "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
+                                "kafka.librdkafka.sasl.password=hunter2", "kafka.unknown=hunter2",
+                                "redis.password=hunter2"}) ==
+      std::vector<std::string>{
+          "kafka.group=other", "postgres.url=user=u password=*** dbname=db host=h",
+          "postgres.url=${PGURL}", "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
+          "kafka.librdkafka.sasl.password=***", "kafka.unknown=***", "redis.password=***"});
 }

@@ -10,7 +10,7 @@ namespace {
 
 const std::string kGroup = "payments";
 const TopicPartition kPartition{"orders", 3};
-const pawl::InvocationOptions kInvocation{"payments", "/etc/my file.toml"};
+const pawl::InvocationOptions kInvocation{"payments", "/etc/my file.toml", {}};
 const PositionPlace kPlace{kGroup, kPartition, kInvocation};
 
 Acquired acquired(std::int64_t last, std::string topic_id = "old") {

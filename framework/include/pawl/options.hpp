@@ -503,6 +503,9 @@ struct InvocationOptions {
   std::string program = "pawl";
   /// The configuration file in use. Empty: unknown, the texts say FILE.
   std::string config_file;
+  /// What --set said of the servers and of whose work it is, as it would be said again:
+  /// "kafka.group=other". What may be secret stands as ***.
+  std::vector<std::string> overrides = {};
 
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };
