@@ -7,6 +7,8 @@
 
 #include "console/json.hpp"
 #include "message/base64.hpp"
+#include "message/json.hpp"
+#include "message/json_pointer.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -15,8 +17,39 @@ namespace {
   throw std::invalid_argument(fmt::format("{}: {}", path, what));
 }
 
-std::optional<std::string> bytes_of(const Json& json, const std::string& path,
-                                    const std::string& place) {
+/// What stands at a place of a document, byte for byte: a number keeps all of its digits.
+class Raw {
+ public:
+  Raw(const std::string& text, const std::string& path) {
+    try {
+      reader_.read(text);
+    } catch (const message::JsonError& error) {
+      wrong(path, error.what());
+    }
+  }
+  [[nodiscard]] std::string at(const std::string& pointer) const {
+    return std::string(reader_.find(message::JsonPointer::parse(pointer)).value().raw());
+  }
+
+ private:
+  message::JsonReader reader_;
+};
+
+std::string in_pointer(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '~' || c == '/') {
+      text += c == '~' ? "~0" : "~1";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+/// `pointer`: where it stands in `raw`.
+std::optional<std::string> bytes_of(const Json& json, const Raw& raw, const std::string& pointer,
+                                    const std::string& path, const std::string& place) {
   if (json.is_null())
     return std::nullopt;
   if (json.is_string())
@@ -30,7 +63,7 @@ std::optional<std::string> bytes_of(const Json& json, const std::string& path,
       wrong(path, fmt::format("{}.base64: {}", place, error.what()));
     }
   }
-  return json.dump();
+  return raw.at(pointer);
 }
 
 template <typename Number>
@@ -53,12 +86,14 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   }
   if (!json.is_object())
     wrong(path, R"(is no JSON object, such as { "topic": "payments", "value": { "amount": 7 } })");
-  static const std::vector<std::string> kKnown{"topic", "partition", "offset",  "timestamp_ms",
-                                               "key",   "value",     "headers", "value_bytes"};
+  const Raw raw(text, path);
+  static const std::vector<std::string> kKnown{"topic",        "topic_id", "partition",
+                                               "offset",       "key",      "value",
+                                               "timestamp_ms", "headers",  "value_bytes"};
   for (const auto& [name, member] : json.items()) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
-      wrong(path, fmt::format("{} is not known; a message has topic, partition, offset, "
-                              "timestamp_ms, key, value and headers",
+      wrong(path, fmt::format("{} is not known; a message has topic, topic_id, partition, "
+                              "offset, timestamp_ms, key, value and headers",
                               name));
   }
   if (!json.contains("topic") || !json["topic"].is_string())
@@ -67,17 +102,23 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
     wrong(path, "value is missing; a tombstone is \"value\": null");
   MessageFile file;
   file.topic_ = json["topic"].get<std::string>();
+  if (json.contains("topic_id") && !json["topic_id"].is_null()) {
+    if (!json["topic_id"].is_string())
+      wrong(path, "topic_id is no text; it is Kafka's base64 form, as partitions peek prints it");
+    file.topic_id_ = json["topic_id"].get<std::string>();
+  }
   file.partition_ = number_of<std::int32_t>(json, "partition", path);
   file.offset_ = number_of<std::int64_t>(json, "offset", path);
   if (const auto time = number_of<std::int64_t>(json, "timestamp_ms", path); time != 0)
     file.timestamp_ = Timestamp{std::chrono::milliseconds{time}};
   if (json.contains("key"))
-    file.key_ = bytes_of(json["key"], path, "key");
-  file.value_ = bytes_of(json["value"], path, "value");
+    file.key_ = bytes_of(json["key"], raw, "/key", path, "key");
+  file.value_ = bytes_of(json["value"], raw, "/value", path, "value");
   const auto headers = json.value("headers", Json::array());
   if (headers.is_object()) {
     for (const auto& [name, value] : headers.items())
-      file.headers_.emplace_back(name, bytes_of(value, path, "headers." + name));
+      file.headers_.emplace_back(
+          name, bytes_of(value, raw, "/headers/" + in_pointer(name), path, "headers." + name));
   } else if (headers.is_array()) {
     for (std::size_t i = 0; i < headers.size(); ++i) {
       const auto place = fmt::format("headers[{}]", i);
@@ -86,7 +127,8 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
         wrong(path, place + R"( is none, such as { "name": "event-id", "value": "e-1" })");
       file.headers_.emplace_back(
           header["name"].get<std::string>(),
-          bytes_of(header.value("value", Json(nullptr)), path, place + ".value"));
+          bytes_of(header.value("value", Json(nullptr)), raw, fmt::format("/headers/{}/value", i),
+                   path, place + ".value"));
     }
   } else {
     wrong(path, R"(headers are none, such as { "event-id": "e-1" })");
@@ -100,6 +142,7 @@ Message MessageFile::view() const {
     views_.push_back({name, value ? std::optional<std::string_view>(*value) : std::nullopt});
   MessageFields fields;
   fields.topic = topic_;
+  fields.topic_id = topic_id_;
   fields.partition = partition_;
   fields.offset = offset_;
   if (key_)

@@ -13,11 +13,10 @@ namespace pawl::cli {
 /// A message that somebody wrote into a file, with its memory.
 class MessageFile {
  public:
-  /// JSON as `partitions peek --json` prints it: topic, partition, offset, timestamp_ms, key, value
-  /// and headers, all but topic and value optional. A key, a value or a header's value is a text,
-  /// null,
-  /// {"base64": ...}, or any other JSON, which is written anew without spaces. `path` names it in
-  /// errors. Throws std::invalid_argument with what is wrong, and where.
+  /// JSON as `partitions peek --json` prints it: topic, topic_id, partition, offset, timestamp_ms,
+  /// key, value and headers, all but topic and value optional. A key, a value or a header's value
+  /// is a text, null, {"base64": ...}, or any other JSON, which is taken as it stands in the file.
+  /// `path` names it in errors. Throws std::invalid_argument with what is wrong, and where.
   static MessageFile parse(const std::string& text, const std::string& path);
 
   /// Valid as long as this object stays where it is.
@@ -27,6 +26,7 @@ class MessageFile {
   using Bytes = std::optional<std::string>;
 
   std::string topic_;
+  std::string topic_id_;
   std::int32_t partition_ = 0;
   std::int64_t offset_ = 0;
   std::optional<Timestamp> timestamp_;

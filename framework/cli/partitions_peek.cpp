@@ -42,6 +42,7 @@ void print(const Message& message, const Arguments& arguments) {
     };
     Json json;
     json["topic"] = std::string(message.topic());
+    json["topic_id"] = or_null(std::string(message.topic_id()));
     json["partition"] = message.partition();
     json["offset"] = message.offset();
     json["timestamp_ms"] = or_null(message.timestamp());
@@ -76,7 +77,8 @@ int peek(const Options& options, const Arguments& arguments) {
     throw BadCall(fmt::format("--offset {}: {} [{}] has no message there, the next one is at {}",
                               offset, partition.topic, partition.partition, record->offset()));
   }
-  print(record->view(partition.topic, ""), arguments);
+  const auto topic_id = topic_id_of(*client, partition.topic);
+  print(record->view(partition.topic, topic_id), arguments);
   return kDone;
 }
 

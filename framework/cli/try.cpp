@@ -72,6 +72,7 @@ class Source {
     client_ = make_client(options);
     const TopicPartition partition{topic_, *arguments.partition};
     try {
+      topic_id_ = topic_id_of(*client_, topic_);
       record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kMessageTimeout);
     } catch (const kafka::KafkaError& error) {
       throw BadCall(fmt::format("--offset {}: {}", *arguments.offset, error.what()));
@@ -85,11 +86,12 @@ class Source {
   }
 
   [[nodiscard]] Message message() const {
-    return file_ ? file_->view() : record_->view(topic_, "");
+    return file_ ? file_->view() : record_->view(topic_, topic_id_);
   }
 
  private:
   std::string topic_;
+  std::string topic_id_;
   std::optional<MessageFile> file_;
   std::unique_ptr<kafka::Client> client_;  // outlives the record
   std::optional<kafka::Record> record_;

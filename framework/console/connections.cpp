@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "handlers/topic_entries.hpp"
@@ -17,9 +19,14 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
   try {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
+    // Of a connection that failed libpq keeps no SQLSTATE.
+    const std::string_view said = error.what();
+    const bool no_database = said.find("database \"") != std::string_view::npos &&
+                             said.find("does not exist") != std::string_view::npos;
     throw FatalError(
-        fmt::format("cannot connect to {}: {}; check postgres.url, the server, and its pg_hba.conf",
-                    config::redact_url(options.postgres.url), error.what()));
+        fmt::format("cannot connect to {}: {}; {}", config::redact_url(options.postgres.url), said,
+                    no_database ? "make the database (createdb), or correct postgres.url"
+                                : "check postgres.url, the server, and its pg_hba.conf"));
   }
 }
 
@@ -41,6 +48,12 @@ message::TopicEntries::Chosen choose_topics(const Options& options, const kafka:
 std::vector<std::string> topics_of(const Options& options,
                                    const std::vector<std::string>& existing) {
   return handlers::topic_entries(options).choose(existing).topics;
+}
+
+std::string topic_id_of(const kafka::Client& client, const std::string& topic) {
+  const auto answers = client.describe_each({topic}, kKafkaTimeout);
+  const auto found = answers.described.find(topic);
+  return found == answers.described.end() ? std::string() : found->second.id;
 }
 
 void require_same_cluster(const Options& options, const std::string& known,

@@ -29,7 +29,7 @@ TEST_CASE("a message in a file is what peek prints, or less") {
   CHECK(message.offset() == 7);
   CHECK(message.timestamp()->time_since_epoch().count() == 5);
   CHECK(message.key() == std::string("\0\1", 2));
-  CHECK(message.value() == R"({"a":[1,"x"]})");
+  CHECK(message.value() == R"({"a": [1, "x"]})");
   CHECK(message.header("h") == "v");
   CHECK(message.has_header("none"));
   CHECK_FALSE(message.header("none").has_value());
@@ -42,6 +42,18 @@ TEST_CASE("a message in a file is what peek prints, or less") {
   CHECK(least.view().header("event-id") == "e");
 }
 
+TEST_CASE("numbers of a message in a file keep their digits, wherever they stand") {
+  const auto file = MessageFile::parse(
+      R"({"topic": "t", "topic_id": "KbqG5g", "key": 1.10, "headers": {"a/b~": 7.10},
+          "value": {"weight": 12345678901234567890.12345678900, "price": 7.10}})",
+      "m.json");
+  const auto message = file.view();
+  CHECK(message.value() == R"({"weight": 12345678901234567890.12345678900, "price": 7.10})");
+  CHECK(message.key() == "1.10");
+  CHECK(message.header("a/b~") == "7.10");
+  CHECK(message.topic_id() == "KbqG5g");
+}
+
 TEST_CASE("a file that holds no message is refused by its name and place") {
   CHECK(refusal("{").starts_with("m.json: is no JSON, at byte "));
   CHECK_THAT(refusal("[]"), ContainsSubstring("is no JSON object"));
@@ -51,6 +63,8 @@ TEST_CASE("a file that holds no message is refused by its name and place") {
              ContainsSubstring("ofset is not known"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": "2"})"),
              ContainsSubstring("offset is no whole number"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "topic_id": 2})"),
+             ContainsSubstring("topic_id is no text"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": {"base64": "%"}})"),
              ContainsSubstring("value.base64"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "headers": [1]})"),

@@ -23,6 +23,34 @@ TEST_CASE("try shows what a message would do, and rolls it back") {
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
 }
 
+TEST_CASE("try knows the topic's id, of Kafka and of what peek has printed") {
+  Site site;
+  site.pay(0, "e-1", "a", "7");
+  const TempDir folder("try");
+  const auto file = folder.path() / "m.json";
+  const std::vector<std::string> place{"--topic", site.topic, "--partition", "0", "--offset", "0"};
+  const auto with = [&](std::vector<std::string> command, const std::vector<std::string>& more) {
+    command.insert(command.end(), more.begin(), more.end());
+    return site.run(command);
+  };
+  const std::vector<std::string> key{"--set", "idempotency.key={topic_id}:{partition}:{offset}"};
+  auto command = key;
+  command.insert(command.begin(), "try");
+  const auto tried = with(command, place);
+  INFO(tried.out << tried.err);
+  CHECK(tried.code == 0);
+  CHECK_THAT(tried.out, Catch::Matchers::Matches("[^]*key       [A-Za-z0-9_+/-]{22}:0:0 in [^]*"));
+
+  const auto peeked = with({"partitions", "peek", "--json"}, place);
+  REQUIRE(peeked.code == 0);
+  write_file(file, peeked.out);
+  const auto again = with(command, {"--message", file.string()});
+  INFO(again.out << again.err);
+  CHECK(again.code == 0);
+  CHECK(again.out.substr(again.out.find("key ")).substr(0, 60) ==
+        tried.out.substr(tried.out.find("key ")).substr(0, 60));
+}
+
 TEST_CASE("try takes a message from a file, and commits it where it is told to") {
   Site site;
   const TempDir folder("try");
