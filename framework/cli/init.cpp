@@ -104,7 +104,7 @@ int init(const std::string& program, const Arguments& arguments) {
         fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
   }
   std::cerr << fmt::format("written to {}; next: {}\n", arguments.output,
-                           command_text({program, arguments.output}, "check"));
+                           command_text({program, arguments.output}, "migrate up"));
   return kDone;
 }
 

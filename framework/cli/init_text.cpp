@@ -62,6 +62,21 @@ struct Column {
   std::string value;  ///< the placeholder, with its cast
 };
 
+/// Key words that are no names in SQL without quotation marks (PostgreSQL 18, Appendix C: reserved,
+/// also those that may name functions or types).
+constexpr std::string_view kReservedWords =
+    " all analyse analyze and any array as asc asymmetric authorization binary both"
+    " case cast check collate collation column concurrently constraint create cross"
+    " current_catalog current_date current_role current_schema current_time"
+    " current_timestamp current_user default deferrable desc distinct do else end"
+    " except false fetch for foreign freeze from full grant group having ilike in"
+    " initially inner intersect into is isnull join lateral leading left like limit"
+    " localtime localtimestamp natural not notnull null offset on only or order outer"
+    " overlaps placing primary references returning right select session_user similar"
+    " some symmetric system_user table tablesample then to trailing true union unique"
+    " user using variadic verbose when where window with"
+    " ";
+
 std::string column_name(const std::string& name) {
   std::string column;
   for (const char c : name) {
@@ -72,7 +87,9 @@ std::string column_name(const std::string& name) {
   }
   if (std::isdigit(static_cast<unsigned char>(column.front())) != 0)
     column.insert(column.begin(), '_');
-  return column;
+  // As SQL has to name it; it is shorter than a name may be, and holds nothing to be doubled.
+  const bool reserved = kReservedWords.find(' ' + column + ' ') != std::string_view::npos;
+  return reserved ? '"' + column + '"' : column;
 }
 
 std::string type_of(const Json& value) {
@@ -105,8 +122,7 @@ std::vector<Column> columns_of(const Message& sample) {
 }
 
 std::string table_name(std::string_view topic) {
-  auto name = column_name(std::string(topic));
-  return name.substr(0, 50);
+  return column_name(std::string(topic).substr(0, 50));
 }
 
 std::string handler_text(const InitFacts& facts, const std::optional<Message>& sample) {
@@ -116,8 +132,9 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
         "# The topic has no message to look at: say what each is to do. {{/name}} is a place in "
         "its "
         "JSON value,\n# {{header:name}} a header.\n"
-        "sql = \"INSERT INTO {} (value) VALUES ({{value}})\"\n",
-        in_toml(facts.topic), table_name(facts.topic));
+        "sql = {}\n",
+        in_toml(facts.topic),
+        in_toml(fmt::format("INSERT INTO {} (value) VALUES ({{value}})", table_name(facts.topic))));
   }
   const auto columns = columns_of(*sample);
   std::vector<std::string> definitions;
@@ -150,8 +167,10 @@ std::string key_text(const std::optional<Message>& sample) {
       "thing that has\n# many events: of those only the first would be applied.\n[idempotency]\n";
   if (candidates.empty()) {
     return text +
-           "# Nothing in the message looks like one. Name a header or a place in the value, or say "
-           "with these two lines\n# that each message counts as often as it is in Kafka:\n"
+           "# Nothing in the message looks like one. Name a header or a place in the value; or, "
+           "where each message counts\n# as often as it is in Kafka, write these two lines in the "
+           "place "
+           "of the one below:\n"
            "# key = \"\"\n# missing_key = \"process\"\nkey = \"{header:event-id}\"\n";
   }
   if (candidates.size() > 1) {
@@ -199,8 +218,10 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
   return fmt::format(
       "# A beginning for topic {}, which has {} partitions. Every other option stands in "
       "reference.toml.\n"
-      "# Next, with this file as FILE: pawl migrate up --config FILE; make the table; pawl check "
-      "--config FILE;\n# pawl try --config FILE --topic {} --partition 0 --offset 0; pawl run "
+      "# Next, with this file as FILE: make the database (createdb) and the table below in it; "
+      "pawl migrate up\n# --config FILE; pawl check --config FILE; pawl try --config FILE --topic "
+      "{} "
+      "--partition 0 --offset 0; pawl run "
       "--config FILE\n\n"
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
       "[postgres]\nurl = {}\n\n{}\n{}",

@@ -31,3 +31,21 @@ TEST_CASE("init makes a configuration that check and try can read") {
       site.run_bare({"init", "--topic", "nowhere", "--bootstrap-servers", site.bootstrap}).err,
       ContainsSubstring("--topic nowhere: Kafka at " + site.bootstrap + " has no such topic"));
 }
+
+TEST_CASE("init names columns by any key word that PostgreSQL has, and its table can be made") {
+  Site site;
+  const auto words = site.sql(
+      "SELECT '{' || string_agg('\"' || word || '\": 1', ', ') || '}' FROM pg_get_keywords()");
+  KafkaProducer producer(site.bootstrap);
+  Record record;
+  record.value = words;
+  producer.send(site.topic, record);
+  producer.flush();
+  const auto made = site.run_bare(
+      {"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url", site.url});
+  INFO(made.out << made.err);
+  REQUIRE(made.code == 0);
+  const auto create = made.out.substr(made.out.find("CREATE TABLE"));
+  site.sql(create.substr(0, create.find('\n')));
+  CHECK_THAT(made.out, ContainsSubstring("\"order\" bigint"));
+}
