@@ -12,21 +12,26 @@
 namespace pawl::ops {
 namespace {
 
+/// Warnings and errors begin with what the runbook goes by, and end with their text, which may be a
+/// command to be pasted.
 std::string as_text(const LogLine& line) {
+  const bool bad = line.level >= spdlog::level::warn;
   std::string where;
   if (!line.topic.empty()) {
     where = line.partition < 0 ? std::string(line.topic)
                                : fmt::format("{} [{}]", line.topic, line.partition);
     if (line.of_message)
       where += fmt::format(" offset {}", line.offset);
-    where += ": ";
   }
   const auto lag = line.lag >= 0 && !line.topic.empty() ? fmt::format(", lag {}", line.lag) : "";
   const auto key = line.key.empty() ? "" : fmt::format(", key \"{}\"", line.key);
   const auto trace =
       line.traceparent.empty() ? "" : fmt::format(", traceparent {}", line.traceparent);
-  const auto code = line.code.empty() ? "" : fmt::format(" [{}]", line.code);
-  auto text = fmt::format("{}{}{}{}{}{}", where, line.text, lag, key, trace, code);
+  const auto known = lag + key + trace;
+  const auto word = line.code.empty() ? line.event : line.code;
+  auto text =
+      fmt::format("{}{}{}{}{}{}", bad && !word.empty() ? fmt::format("[{}] ", word) : "", where,
+                  bad ? known : "", where.empty() ? "" : ": ", line.text, bad ? "" : known);
   // A line of the log is one line, whatever a database or a broker answered.
   for (auto& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)

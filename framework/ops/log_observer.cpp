@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
@@ -90,6 +91,7 @@ const char* meaning(RunResult result) {
 
 LogObserver::LogObserver(const Options& options)
     : group_(options.kafka.group),
+      status_command_(command_text(options.invocation, "status")),
       format_(options.log.format),
       progress_interval_(options.log.progress_interval),
       log_(make_logger(options.log)),
@@ -165,7 +167,7 @@ void LogObserver::ended(RunResult result) {
   {
     const std::scoped_lock lock(drained_mutex_);
     if (result == RunResult::kHaltedPartitions)
-      left_behind = fmt::format(": {}; `status` tells why", left_behind_);
+      left_behind = fmt::format(": {}; why: {}", left_behind_, status_command_);
   }
   say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
       fmt::format("{}{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{})",

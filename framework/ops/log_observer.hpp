@@ -69,6 +69,7 @@ class LogObserver final : public Observer {
   void report_relayed(std::chrono::milliseconds passed);
 
   const std::string group_;
+  const std::string status_command_;  ///< as it can be pasted
   const LogFormat format_;
   const std::chrono::milliseconds progress_interval_;
   const std::shared_ptr<spdlog::logger> log_;

@@ -43,16 +43,17 @@ TEST_CASE("docs/runbook.md says of each warning what to do") {
   CHECK(documented_codes() == all_codes());
 }
 
-TEST_CASE("a warning's code stands in the log's JSON, and behind its text") {
+TEST_CASE("a warning's code stands in the log's JSON, and before its text") {
   std::ostringstream out;
   spdlog::logger log("test", std::make_shared<spdlog::sinks::ostream_sink_st>(out));
   log.set_pattern("%v");
   pawl::ops::LogLine line;
   line.event = pawl::to_string(pawl::Step::kWarning);
   line.code = pawl::to_string(Warning::kNoRoom);
+  line.level = spdlog::level::warn;
   line.text = "disk full";
   pawl::ops::write(log, pawl::LogFormat::kJson, "billing", line);
   pawl::ops::write(log, pawl::LogFormat::kText, "billing", line);
   CHECK(out.str() == R"("event":"warning","code":"no_room","group":"billing","detail":"disk full"})"
-                     "\ndisk full [no_room]\n");
+                     "\n[no_room] disk full\n");
 }
