@@ -388,8 +388,8 @@ void Check::check_topics(const kafka::Client& client) {
   for (const auto& pattern : entries.patterns()) {
     const auto means = std::ranges::count_if(
         topics, [&](const auto& topic) { return entries.entry_of(topic) == pattern.text(); });
-    findings_.note(fmt::format("{} means {} topics now; what is created later is followed",
-                               pattern.text(), means));
+    findings_.note(fmt::format("{} means {} now; what is created later is followed", pattern.text(),
+                               means == 1 ? "1 topic" : fmt::format("{} topics", means)));
   }
   for (const auto& [topic, patterns] : ambiguous)
     findings_.wrong(message::ambiguous_topic_text(topic, patterns));
@@ -409,7 +409,8 @@ void Check::check_topics(const kafka::Client& client) {
     }
     topics_[topic] = found->second;
     findings_.good(fmt::format(
-        "topic {}, {} partitions{}", topic, found->second.partitions,
+        "topic {}, {} {}{}", topic, found->second.partitions,
+        found->second.partitions == 1 ? "partition" : "partitions",
         found->second.id.empty() ? "; the broker has no topic ids, so a topic that is deleted and "
                                    "created again is noticed only by its offsets"
                                  : ""));

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "config/invocation.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
@@ -42,11 +43,11 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   const auto row = choose_rows(*session, options, consumer, partitions).front();
   skip_message(*session, options, consumer, row, offset, reason,
                fmt::format("--offset {}: ", offset));
-  std::cout << fmt::format(
-      "{} offset {} is skipped; the message is kept, `skipped list` shows it. {}\n",
-      name_of(row.partition), offset,
-      row.state == PartitionState::kPaused ? "The partition stays paused."
-                                           : "The partition goes on after it.");
+  std::cout << fmt::format("{} offset {} is skipped; {}. The message is kept: {}\n",
+                           name_of(row.partition), offset,
+                           row.state == PartitionState::kPaused ? "the partition stays paused"
+                                                                : "the partition goes on after it",
+                           command_text(options.invocation, "skipped list"));
   return kDone;
 }
 

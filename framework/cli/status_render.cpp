@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string_view>
 
 #include "cli/status.hpp"
@@ -245,10 +246,12 @@ std::string letters_text(const Status& status, bool all) {
     text += fmt::format("Later messages of {} wait behind a dead letter.\n",
                         counted(status.server.parked_keys, "record key", "record keys"));
   }
-  return text + fmt::format(
-                    "They are listed by: {}\n`dlq show ID` tells more of one; `dlq replay` or `dlq "
-                    "discard` ends them.\n",
-                    command_text(status.invocation, "dlq list"));
+  return text +
+         fmt::format(
+             "They are listed by: {}\nOne of them, by its number: {} ID\n`dlq replay` or `dlq "
+             "discard` with the same --config ends them.\n",
+             command_text(status.invocation, "dlq list"),
+             command_text(status.invocation, "dlq show"));
 }
 
 std::string holder_text(const ledger::HorizonHolder& holder) {
@@ -293,6 +296,38 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
       "\n{} is handled in different ways ({}) by {}: normal during a deployment; else give them "
       "one configuration and program.\n",
       topic.topic, topic.difference, fmt::join(groups, " | "));
+}
+
+/// Of those that somebody has had.
+std::string unowned_text(const Status& status) {
+  const auto unowned = std::ranges::count_if(
+      status.partitions,
+      [](const StatusPartition& partition) { return partition.row && !partition.row->owned(); });
+  if (unowned == 0)
+    return "";
+  return fmt::format(
+      "\n{} without owner: nothing is processed there until a process takes {}: {}\n",
+      counted(unowned, "partition", "partitions"), unowned == 1 ? "it" : "them",
+      command_text(status.invocation, "run"));
+}
+
+std::string unstored_text(const Status& status) {
+  const auto whole = unstored_topics(status);
+  std::map<std::string, std::vector<std::int32_t>> unstored;
+  for (const auto& partition : status.partitions) {
+    if (!partition.row)
+      unstored[partition.partition.topic].push_back(partition.partition.partition);
+  }
+  std::string text;
+  for (const auto& [topic, partitions] : unstored) {
+    const bool all = std::ranges::find(whole, topic) != whole.end();
+    text += fmt::format(
+        "\nNothing is stored of topic {}{}: no process has begun {}, or one has refused to, and is "
+        "halted there: its log says why; see also: {}\n",
+        topic, all ? "" : fmt::format(", partition {}", fmt::join(partitions, ", ")),
+        all || partitions.size() == 1 ? "it" : "them", command_text(status.invocation, "check"));
+  }
+  return text;
 }
 
 }  // namespace
@@ -370,20 +405,9 @@ std::string status_text(const Status& status, bool all) {
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
-  const auto unowned = totals_of(status).counts.value_or(StatusCounts{}).unowned;
-  if (unowned > 0) {
-    text +=
-        fmt::format("\n{} without owner: nothing is processed there until a process takes {}: {}\n",
-                    counted(static_cast<std::int64_t>(unowned), "partition", "partitions"),
-                    unowned == 1 ? "it" : "them", command_text(status.invocation, "run"));
-  }
-  for (const auto& topic : unstored_topics(status)) {
-    if (status.postgres_problem.empty())
-      text += fmt::format(
-          "\nNothing is stored of topic {}: no process has begun it. Where one runs, its log says "
-          "why; see also: {}\n",
-          topic, command_text(status.invocation, "check"));
-  }
+  text += unowned_text(status);
+  if (status.postgres_problem.empty())
+    text += unstored_text(status);
   for (const auto& topic : status.differing)
     text += differing_text(topic);
   text += first_texts(status, all, "of them",

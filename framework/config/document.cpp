@@ -221,6 +221,9 @@ std::optional<Node> parse_document(const SourcePtr& source, std::vector<Problem>
                                 error.source().begin.column);
     problem.what = fmt::format("not TOML: {}", error.description());
     problem.fix = "correct the syntax (https://toml.io), the rest was not read";
+    // As in a pattern: "^orders\..*".
+    if (error.description().find("escape sequence") != std::string_view::npos)
+      problem.fix += "; between single quotes a backslash is itself";
     problems.push_back(std::move(problem));
     return std::nullopt;
   }

@@ -140,7 +140,8 @@ bool Validation::topic(const std::string& option, const std::string& name) {
                        });
   if (!allowed) {
     add(option, in_quotes(name), "not a name that Kafka allows",
-        "use letters, digits, '.', '_' and '-', at most 249");
+        std::string("use letters, digits, '.', '_' and '-', at most 249") +
+            (option.find(".topics[") == std::string::npos ? "" : "; a pattern begins with ^"));
   }
   return allowed;
 }

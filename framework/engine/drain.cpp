@@ -44,9 +44,13 @@ DrainView view_of(const ledger::RegisterRow& row, std::optional<std::int64_t> go
 }
 
 std::string left_behind_text(const TopicPartition& partition, const DrainView& view) {
-  return fmt::format("{} [{}] is {} before offset {}{}", partition.topic, partition.partition,
-                     view.halted ? "HALTED" : "paused", view.reached,
-                     view.goal ? fmt::format(" of {}", *view.goal) : "");
+  // Of one that was refused at first contact nothing is stored.
+  const auto place =
+      view.reached < 0 ? std::string("where it would begin")
+                       : fmt::format("before offset {}{}", view.reached,
+                                     view.goal ? fmt::format(" of {}", *view.goal) : std::string());
+  return fmt::format("{} [{}] is {} {}", partition.topic, partition.partition,
+                     view.halted ? "HALTED" : "paused", place);
 }
 
 }  // namespace pawl::engine

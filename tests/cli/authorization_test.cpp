@@ -74,7 +74,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   CHECK(check.code == 1);
   CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka refuses topic other: ") &&
                             ContainsSubstring("authorization") &&
-                            ContainsSubstring("topic " + site.topic + ", 1 partitions") &&
+                            ContainsSubstring("topic " + site.topic + ", 1 partition") &&
                             ContainsSubstring("1 thing is wrong"));
 
   Alerts alerts(site.url);

@@ -209,10 +209,12 @@ TEST_CASE("the commands in status can be pasted") {
   partition.row->attempts = 7;
   auto unowned = running(1, 0);
   unowned.row->released = true;
+  unowned.concern = Concern::kUnowned;
   StatusPartition unstored;
   unstored.partition = {"orders", 0};
+  unstored.concern = Concern::kUnowned;
   auto status = with({partition, unowned, unstored});
-  status.invocation = {"payments", "/etc/pawl/my file.toml"};
+  status.invocation = {"payments", "/etc/pawl/my file.toml", {}};
   status.letters = {{"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 0, ""}};
   status.leases = ledger::LeaseCounts{};
   status.leases->unknown = 1;
@@ -223,9 +225,23 @@ TEST_CASE("the commands in status can be pasted") {
                               "payments run --config '/etc/pawl/my file.toml'\n",
                               "payments check --config '/etc/pawl/my file.toml'\n",
                               "payments dlq list --config '/etc/pawl/my file.toml'\n",
+                              "payments dlq show --config '/etc/pawl/my file.toml' ID\n",
                               "payments leases list --config '/etc/pawl/my file.toml' --unknown",
                               "payments leases list --config '/etc/pawl/my file.toml' --lost"})
     CHECK_THAT(text, ContainsSubstring(command));
+}
+
+TEST_CASE("what nobody has begun is no partition that lost its owner") {
+  StatusPartition refused;
+  refused.partition = {"payments", 3};
+  refused.concern = Concern::kUnowned;
+  auto unowned = running(1, 0);
+  unowned.row->released = true;
+  unowned.concern = Concern::kUnowned;
+  const auto text = status_text(with({running(0, 0), unowned, refused}), false);
+  CHECK_THAT(text, ContainsSubstring("1 partition without owner") &&
+                       ContainsSubstring("Nothing is stored of topic payments, partition 3: no "
+                                         "process has begun it, or one has refused to"));
 }
 
 TEST_CASE("who is needed by what status shows") {

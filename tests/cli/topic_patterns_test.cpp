@@ -224,7 +224,7 @@ TEST_CASE("every command works with patterns") {
   const auto check = site.run({"check"});
   INFO(check.out << check.err);
   CHECK(check.code == 0);
-  CHECK_THAT(check.out, ContainsSubstring("^" + site.prefix + " means 1 topics now"));
+  CHECK_THAT(check.out, ContainsSubstring("^" + site.prefix + " means 1 topic now"));
   const auto tried = site.run({"try", "--topic", topic, "--partition", "0", "--offset", "0"});
   INFO(tried.out << tried.err);
   CHECK(tried.code == 0);

@@ -289,7 +289,7 @@ const std::vector<Case> kCases{
     {R"(handler=[{ topics = ["t", 5], sql = "SELECT 1" }])",
      R"(handler[0].topics[1]: expected a string, found the integer 5; write it in quotes: "5")"},
     {R"(handler=[{ topics = ["a b"], sql = "SELECT 1" }])",
-     R"(handler[0].topics[0] = "a b": not a name that Kafka allows; use letters, digits, '.', '_' and '-', at most 249)"},
+     R"(handler[0].topics[0] = "a b": not a name that Kafka allows; use letters, digits, '.', '_' and '-', at most 249; a pattern begins with ^)"},
     {R"(handler=[{ topics = ["^t("], sql = "SELECT 1" }])",
      R"re(handler[0].topics[0] = "^t(": Unmatched ( or \(; correct it; it is a POSIX extended regular expression)re"},
     {R"(handler=[{ topics = ['^t\d'], sql = "SELECT 1" }])",

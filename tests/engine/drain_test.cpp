@@ -64,6 +64,8 @@ TEST_CASE("a partition is drained at its goal, left behind when it stands before
   halted.halted = true;
   CHECK(judge(halted) == Drained::kLeftBehind);
   CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED before offset 6 of 7");
+  halted.reached = -1;
+  CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED where it would begin");
 }
 
 TEST_CASE("a partition that was taken away is judged by its row") {

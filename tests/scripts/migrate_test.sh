@@ -680,6 +680,7 @@ case_an_unreachable_server_is_reported_with_what_to_do() {
     run "$migrate" up --database "${server%/*}/no_such_database"
     exits 1
     says 'does not exist'
+    says 'createdb'
 }
 
 case_a_pooler_is_refused() {
