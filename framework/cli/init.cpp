@@ -97,8 +97,9 @@ int init(const std::string& program, const Arguments& arguments) {
     return kDone;
   }
   // What is there may be somebody's work.
-  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(
-      std::fopen(arguments.output.c_str(), "wx"), &std::fclose);
+  const auto close = [](std::FILE* open) { (void)std::fclose(open); };
+  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(arguments.output.c_str(), "wx"),
+                                                         close);
   if (!file || std::fputs(text.c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
     throw FatalError(
         fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
