@@ -10,6 +10,7 @@
 
 #include "config/values.hpp"
 #include "console/json.hpp"
+#include "message/json_pointer.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -38,17 +39,7 @@ constexpr std::array<std::string_view, 11> kEventWords{
 std::optional<std::string> placeholder(const std::string& name) {
   if (name.empty() || name.find_first_of("{}\"\\") != std::string::npos)
     return std::nullopt;
-  std::string pointer;
-  for (const char c : name) {
-    if (c == '~') {
-      pointer += "~0";
-    } else if (c == '/') {
-      pointer += "~1";
-    } else {
-      pointer += c;
-    }
-  }
-  return "{/" + pointer + "}";
+  return "{/" + message::JsonPointer::escaped(name) + "}";
 }
 
 std::optional<Json> object_of(const Message& sample) {
@@ -169,8 +160,7 @@ std::string key_text(const std::optional<Message>& sample) {
     return text +
            "# Nothing in the message looks like one. Name a header or a place in the value; or, "
            "where each message counts\n# as often as it is in Kafka, write these two lines in the "
-           "place "
-           "of the one below:\n"
+           "place of the one below:\n"
            "# key = \"\"\n# missing_key = \"process\"\nkey = \"{header:event-id}\"\n";
   }
   if (candidates.size() > 1) {
@@ -220,9 +210,7 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
       "reference.toml.\n"
       "# Next, with this file as FILE: make the database (createdb) and the table below in it; "
       "pawl migrate up\n# --config FILE; pawl check --config FILE; pawl try --config FILE --topic "
-      "{} "
-      "--partition 0 --offset 0; pawl run "
-      "--config FILE\n\n"
+      "{} --partition 0 --offset 0; pawl run --config FILE\n\n"
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
       "[postgres]\nurl = {}\n\n{}\n{}",
       facts.topic, facts.partitions, facts.topic, in_toml(facts.bootstrap_servers),

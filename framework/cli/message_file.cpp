@@ -35,18 +35,6 @@ class Raw {
   message::JsonReader reader_;
 };
 
-std::string in_pointer(const std::string& name) {
-  std::string text;
-  for (const char c : name) {
-    if (c == '~' || c == '/') {
-      text += c == '~' ? "~0" : "~1";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
 /// `pointer`: where it stands in `raw`.
 std::optional<std::string> bytes_of(const Json& json, const Raw& raw, const std::string& pointer,
                                     const std::string& path, const std::string& place) {
@@ -118,7 +106,8 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   if (headers.is_object()) {
     for (const auto& [name, value] : headers.items())
       file.headers_.emplace_back(
-          name, bytes_of(value, raw, "/headers/" + in_pointer(name), path, "headers." + name));
+          name, bytes_of(value, raw, "/headers/" + message::JsonPointer::escaped(name), path,
+                         "headers." + name));
   } else if (headers.is_array()) {
     for (std::size_t i = 0; i < headers.size(); ++i) {
       const auto place = fmt::format("headers[{}]", i);

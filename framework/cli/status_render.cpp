@@ -399,8 +399,7 @@ std::string status_text(const Status& status, bool all) {
   for (const auto& topic : status.gone_topics)
     text += fmt::format(
         "Topic {} does not exist in Kafka any more. What is stored of it stays; should it come "
-        "again, "
-        "it halts.\n",
+        "again, it halts.\n",
         topic);
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";

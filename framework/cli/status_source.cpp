@@ -177,11 +177,13 @@ void StatusSource::ask_kafka(Status& status) {
     if (missing(partition.topic))
       gone.insert(partition.topic);
   }
-  const auto entries = handlers::topic_entries(options_);
-  for (const auto& topic : gone) {
-    // A topic that no handler means any more may go unnoticed.
-    if (const auto entry = entries.entry_of(topic); !entry.empty() && entry != topic)
-      status.gone_topics.push_back(topic);
+  if (!gone.empty()) {
+    const auto entries = handlers::topic_entries(options_);
+    // A topic that no handler means any more may go unnoticed; one that is named is missing.
+    std::ranges::copy_if(gone, std::back_inserter(status.gone_topics), [&](const auto& topic) {
+      const auto entry = entries.entry_of(topic);
+      return !entry.empty() && entry != topic;
+    });
   }
   status.awaits_topics = look.handled.empty() && look.ambiguous.empty();
   // Those that have no row as well: nobody has met them, or the one who did refused them.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 #include "config/invocation.hpp"
 #include "config/redact.hpp"
 #include "handlers/topic_entries.hpp"
@@ -19,14 +17,9 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
   try {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
-    // Of a connection that failed libpq keeps no SQLSTATE.
-    const std::string_view said = error.what();
-    const bool no_database = said.find("database \"") != std::string_view::npos &&
-                             said.find("does not exist") != std::string_view::npos;
     throw FatalError(
-        fmt::format("cannot connect to {}: {}; {}", config::redact_url(options.postgres.url), said,
-                    no_database ? "make the database (createdb), or correct postgres.url"
-                                : "check postgres.url, the server, and its pg_hba.conf"));
+        fmt::format("cannot connect to {}: {}; check postgres.url, the server, and its pg_hba.conf",
+                    config::redact_url(options.postgres.url), error.what()));
   }
 }
 

@@ -44,8 +44,7 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
     throw FatalError(fmt::format(
         "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
         "postgres.url, or run it first: {}. Positions are stated before the first run by: {} "
-        "--topic "
-        "TOPIC --all --to earliest",
+        "--topic TOPIC --all --to earliest",
         options.kafka.cluster, options.kafka.group, command_text(options.invocation, "run"),
         command_text(options.invocation, "offsets set")));
   }

@@ -130,6 +130,9 @@ class Client {
                     std::chrono::milliseconds timeout) const;
 
  private:
+  /// Of the brokers, and of all topics where they are asked for; throws unless a broker answers in
+  /// time.
+  [[nodiscard]] MetadataHandle metadata(bool topics, std::chrono::milliseconds timeout) const;
   /// Throws unless a broker answers in time. librdkafka (2.14.2) connects again without a pause, a
   /// thousand times a second, while an admin request waits for a broker: each failure wakes the
   /// request, which asks for the connection at once ("Expedite next reconnect"). A metadata request

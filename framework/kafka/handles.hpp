@@ -32,6 +32,9 @@ using ConfigResourceHandle =
     std::unique_ptr<rd_kafka_ConfigResource_t, Deleter<rd_kafka_ConfigResource_destroy>>;
 using NewTopicHandle = std::unique_ptr<rd_kafka_NewTopic_t, Deleter<rd_kafka_NewTopic_destroy>>;
 
+using MetadataHandle =
+    std::unique_ptr<const rd_kafka_metadata_t, Deleter<rd_kafka_metadata_destroy>>;
+
 inline ListHandle new_list(int size = 1) {
   return ListHandle(rd_kafka_topic_partition_list_new(size));
 }

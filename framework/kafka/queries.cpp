@@ -125,10 +125,10 @@ std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
   return result;
 }
 
-void Client::require_broker(std::chrono::milliseconds timeout) const {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata, to_int(timeout));
-  rd_kafka_metadata_destroy(metadata);
+MetadataHandle Client::metadata(bool topics, std::chrono::milliseconds timeout) const {
+  const rd_kafka_metadata_t* answer = nullptr;
+  const auto code = rd_kafka_metadata(client_, topics ? 1 : 0, nullptr, &answer, to_int(timeout));
+  MetadataHandle metadata(answer);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     bootstrap_.name_again(client_);
     throw KafkaError(
@@ -136,25 +136,23 @@ void Client::require_broker(std::chrono::milliseconds timeout) const {
                           "network{}",
                           rd_kafka_err2str(code), cause()));
   }
+  return metadata;
+}
+
+void Client::require_broker(std::chrono::milliseconds timeout) const {
+  static_cast<void>(metadata(false, timeout));
 }
 
 std::vector<std::string> Client::topic_names(std::chrono::milliseconds timeout) const {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client_, 1, nullptr, &metadata, to_int(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    bootstrap_.name_again(client_);
-    throw KafkaError(
-        code, fmt::format("no Kafka broker answered: {}{}", rd_kafka_err2str(code), cause()));
-  }
+  const auto answer = metadata(true, timeout);
   std::vector<std::string> names;
-  for (int i = 0; i < metadata->topic_cnt; ++i) {
-    const auto& topic = metadata->topics[i];
+  for (int i = 0; i < answer->topic_cnt; ++i) {
+    const auto& topic = answer->topics[i];
     // It is there, and will have a leader.
     if (topic.err == RD_KAFKA_RESP_ERR_NO_ERROR ||
         topic.err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
       names.emplace_back(topic.topic);
   }
-  rd_kafka_metadata_destroy(metadata);
   return names;
 }
 
@@ -330,14 +328,10 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
 
 std::optional<std::string> Client::broker_setting(const std::string& name,
                                                   std::chrono::milliseconds timeout) const {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client_, 0, nullptr, &metadata, to_int(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR || metadata->broker_cnt == 0) {
-    rd_kafka_metadata_destroy(metadata);
-    throw KafkaError(code, fmt::format("no Kafka broker answered: {}", rd_kafka_err2str(code)));
-  }
-  const auto broker = std::to_string(metadata->brokers[0].id);
-  rd_kafka_metadata_destroy(metadata);
+  const auto answer = metadata(false, timeout);
+  if (answer->broker_cnt == 0)
+    throw KafkaError(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "Kafka names no broker now");
+  const auto broker = std::to_string(answer->brokers[0].id);
   const ConfigResourceHandle resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str()));
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};

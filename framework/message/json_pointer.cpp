@@ -38,6 +38,20 @@ std::string unescape(std::string_view token, std::size_t begin) {
 
 }  // namespace
 
+std::string JsonPointer::escaped(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '~') {
+      text += "~0";
+    } else if (c == '/') {
+      text += "~1";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 JsonPointer JsonPointer::parse(std::string_view text) {
   JsonPointer pointer;
   if (text.empty())

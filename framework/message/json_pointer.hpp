@@ -35,6 +35,8 @@ class JsonPointer {
 
   /// Throws JsonPointerError.
   [[nodiscard]] static JsonPointer parse(std::string_view text);
+  /// A member's name as it stands in a pointer.
+  [[nodiscard]] static std::string escaped(std::string_view name);
 
   [[nodiscard]] const std::vector<Token>& tokens() const { return tokens_; }
 

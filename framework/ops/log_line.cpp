@@ -28,10 +28,12 @@ std::string as_text(const LogLine& line) {
   const auto trace =
       line.traceparent.empty() ? "" : fmt::format(", traceparent {}", line.traceparent);
   const auto known = lag + key + trace;
+  const auto* separator = where.empty() ? "" : ": ";
   const auto word = line.code.empty() ? line.event : line.code;
-  auto text =
-      fmt::format("{}{}{}{}{}{}", bad && !word.empty() ? fmt::format("[{}] ", word) : "", where,
-                  bad ? known : "", where.empty() ? "" : ": ", line.text, bad ? "" : known);
+  auto text = bad ? fmt::format("{}{}{}{}", where, known, separator, line.text)
+                  : fmt::format("{}{}{}{}", where, separator, line.text, known);
+  if (bad && !word.empty())
+    text = fmt::format("[{}] {}", word, text);
   // A line of the log is one line, whatever a database or a broker answered.
   for (auto& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)

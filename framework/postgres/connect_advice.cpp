@@ -57,6 +57,8 @@ std::string connect_advice(std::string_view report, bool by_command, const std::
                  "user"
                : "; look at user and password in postgres.url, or in libpq's environment";
   }
+  if (has(report, "FATAL:  database \"") && has(report, "\" does not exist"))
+    return "; make the database (createdb), or correct its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
         "; the authority that signed the server's certificate must stand in sslrootcert of "

@@ -20,6 +20,8 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"FATAL:  no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
       {"server does not support SSL, but SSL was required", "ssl = on"},
       {"FATAL:  permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
+      {"FATAL:  database \"shop\" does not exist", "createdb"},
+      {"FATAL:  role \"app\" does not exist", ""},
       {"connection to server at \"db\" failed: Connection refused", ""},
   }));
   INFO(row.report);

@@ -12,7 +12,7 @@
 
 namespace pawl::dashboard {
 
-/// What pages are put together from.
+// What pages are put together from.
 
 /// Bytes of a value on a page.
 inline constexpr std::size_t kMostShown = 65536;
