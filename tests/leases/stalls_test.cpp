@@ -246,8 +246,10 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
       " WHERE key = 'event-1'");
   const auto text = status("--all");
   CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
-                       ContainsSubstring("Calls: 1 in hand; 1 done and to be recorded; 1 unknown: "
-                                         "nobody knows what they did (`leases list --unknown`)."));
+                       ContainsSubstring(fmt::format(
+                           "Calls: 1 in hand; 1 done and to be recorded; 1 unknown: nobody knows "
+                           "what they did: pawl leases list --config {} --unknown.",
+                           config.string())));
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
 
