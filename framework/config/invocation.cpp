@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/in_force.hpp"
+#include "config/overrides.hpp"
 #include "config/shell_word.hpp"
 
 namespace pawl {
@@ -21,12 +20,11 @@ std::string command_text(const InvocationOptions& invocation, std::string_view w
 std::vector<std::string> overrides_to_paste(const std::vector<std::string>& overrides) {
   std::vector<std::string> kept;
   for (const auto& text : overrides) {
-    const auto name = text.substr(0, text.find('='));
-    const auto section = name.substr(0, name.find('.'));
-    if (section != "kafka" && section != "postgres" && section != "redis")
+    const auto parts = config::split_override(text);
+    const auto section = parts.option.substr(0, parts.option.find('.'));
+    if (section == "alerts" || section == "log" || section == "monitoring")
       continue;
-    const auto value = text.substr(std::min(text.size(), name.size() + 1));
-    kept.push_back(name + "=" + config::shown_override(name, value));
+    kept.push_back(parts.option + "=" + config::shown_override(parts.option, parts.value));
   }
   return kept;
 }

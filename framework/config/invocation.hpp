@@ -13,9 +13,9 @@ namespace pawl {
 /// the configuration in use, for people to paste into a shell. Options and arguments may follow.
 [[nodiscard]] std::string command_text(const InvocationOptions& invocation, std::string_view words);
 
-/// Of texts as after --set those that a pasted command needs, so that it acts on the same consumer:
-/// of [kafka], [postgres] and [redis], with *** for what may be secret (it is refused then, or
-/// connects to nobody).
+/// Of texts as after --set those that a pasted command needs, so that it means the same consumer,
+/// keys, leases and handlers: all but how a process is watched ([alerts], [log], [monitoring]),
+/// with *** for what may be secret (it is refused then, or connects to nobody).
 [[nodiscard]] std::vector<std::string> overrides_to_paste(
     const std::vector<std::string>& overrides);
 

@@ -23,9 +23,6 @@ std::vector<std::string> path_of(std::string_view option) {
   if (option.starts_with(kProperties)) {
     path = {"kafka", "librdkafka"};
     option.remove_prefix(kProperties.size());
-    if (option.size() > 1 && option.starts_with('"') && option.ends_with('"')) {
-      option = option.substr(1, option.size() - 2);
-    }
     path.emplace_back(option);
     return path;
   }
@@ -40,12 +37,29 @@ std::vector<std::string> path_of(std::string_view option) {
 
 }  // namespace
 
+OverrideText split_override(std::string_view text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  auto option = trimmed(text.substr(0, equals));
+  OverrideText parts;
+  parts.has_value = equals < text.size();
+  if (parts.has_value)
+    parts.value = trimmed(text.substr(equals + 1));
+  if (option.starts_with(kProperties)) {
+    auto property = option.substr(kProperties.size());
+    if (property.size() > 1 && property.starts_with('"') && property.ends_with('"'))
+      property = property.substr(1, property.size() - 2);
+    parts.option = std::string(kProperties) + std::string(property);
+  } else {
+    parts.option = option;
+  }
+  return parts;
+}
+
 std::optional<Node> parse_override(const std::string& text, std::vector<Problem>& problems) {
-  const std::size_t equals = text.find('=');
-  const std::string option{trimmed(std::string_view{text}.substr(0, equals))};
+  const auto [option, value, has_value] = split_override(text);
   const auto source = std::make_shared<Source>();
   source->command_line = true;
-  source->name = fmt::format("--set {}{}", option, equals == std::string::npos ? "" : "=...");
+  source->name = fmt::format("--set {}{}", option, has_value ? "=..." : "");
   const auto refuse = [&](std::string what, std::string fix) {
     Problem problem;
     problem.where = source->name;
@@ -55,7 +69,7 @@ std::optional<Node> parse_override(const std::string& text, std::vector<Problem>
     return std::nullopt;
   };
 
-  if (equals == std::string::npos) {
+  if (!has_value) {
     return refuse("no value", "write --set section.option=value, such as --set kafka.group=other");
   }
   const std::vector<std::string> path = path_of(option);
@@ -67,7 +81,7 @@ std::optional<Node> parse_override(const std::string& text, std::vector<Problem>
                   "change them in the config file, or all handlers' with handler_defaults");
   }
 
-  Node node = parse_override_value(source, trimmed(std::string_view{text}.substr(equals + 1)));
+  Node node = parse_override_value(source, value);
   for (auto name = path.rbegin(); name != path.rend(); ++name) {
     Node table;
     table.source = source;

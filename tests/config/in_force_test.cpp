@@ -169,14 +169,19 @@ TEST_CASE("without a file nothing is missing, but what is said is checked") {
 }
 
 TEST_CASE("of --set a pasted command says again what leads to the same consumer, without secrets") {
-  CHECK(
-      pawl::overrides_to_paste({"kafka.group=other", "failures.max_attempts=1",
-                                "postgres.url=postgresql://u:hunter2@h/db", "postgres.url=${PGURL}",
-                                "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
-                                "kafka.librdkafka.sasl.password=hunter2", "kafka.unknown=hunter2",
-                                "redis.password=hunter2"}) ==
-      std::vector<std::string>{
-          "kafka.group=other", "postgres.url=user=u password=*** dbname=db host=h",
-          "postgres.url=${PGURL}", "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
-          "kafka.librdkafka.sasl.password=***", "kafka.unknown=***", "redis.password=***"});
+  CHECK(pawl::overrides_to_paste(
+            {"kafka.group=other", "failures.max_attempts=1",
+             "postgres.url=postgresql://u:hunter2@h/db", "postgres.url=${PGURL}",
+             "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
+             "kafka.librdkafka.sasl.password=hunter2", "kafka.unknown=hunter2",
+             "redis.password=hunter2", " kafka.cluster = east ",
+             "kafka.librdkafka.\"security.protocol\"=ssl", "leases.store=redis",
+             "idempotency.scope=shared", "monitoring.actions_token=hunter2", "log.format=json"}) ==
+        std::vector<std::string>{
+            "kafka.group=other", "failures.max_attempts=1",
+            "postgres.url=user=u password=*** dbname=db host=h", "postgres.url=${PGURL}",
+            "postgres.schema=s=1", "kafka.librdkafka.client.id=c",
+            "kafka.librdkafka.sasl.password=***", "kafka.unknown=***", "redis.password=***",
+            "kafka.cluster=east", "kafka.librdkafka.security.protocol=ssl", "leases.store=redis",
+            "idempotency.scope=shared"});
 }
