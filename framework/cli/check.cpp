@@ -368,11 +368,17 @@ void Check::check_group_protocol(const kafka::Client& client) {
   constexpr const char* kSetting = "group.coordinator.rebalance.protocols";
   try {
     const auto offered = client.broker_setting(kSetting, kKafkaTimeout);
-    if (!offered || offered->find("consumer") == std::string::npos) {
+    if (!offered) {
+      findings_.note(fmt::format(
+          "kafka.group_protocol = \"consumer\": whether these brokers share out partitions "
+          "themselves could not be seen: they do not tell {}. Brokers before Kafka 4.0 do not by "
+          "default; for them write kafka.group_protocol = \"classic\"",
+          kSetting));
+    } else if (offered->find("consumer") == std::string::npos) {
       findings_.wrong(fmt::format(
           "kafka.group_protocol = \"consumer\": these brokers do not share out partitions "
           "themselves ({} = {}); write kafka.group_protocol = \"classic\"",
-          kSetting, offered.value_or("unknown to them")));
+          kSetting, *offered));
     }
   } catch (const kafka::KafkaError& error) {
     findings_.note(fmt::format(

@@ -77,6 +77,10 @@ constexpr const char* kMissingRights = R"sql(
             ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),
             ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),
             ('retention_state', 'UPDATE'),
+            ('topic_patterns', 'SELECT'), ('topic_patterns', 'INSERT'),
+            ('leases', 'SELECT'), ('leases', 'INSERT'), ('leases', 'UPDATE'),
+            ('leases', 'DELETE'),
+            ('lease_losses', 'SELECT'), ('lease_losses', 'INSERT'), ('lease_losses', 'DELETE'),
             ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),
             ('dead_letter_feed', 'UPDATE'),
             ('outbox_settings', 'SELECT'), ('outbox_settings', 'UPDATE'),
@@ -106,8 +110,8 @@ constexpr const char* kMissingRights = R"sql(
    UNION ALL
   SELECT format('UPDATE (%s) on pawl.%s', needed.attribute, needed.name)
     FROM (VALUES ('idempotency_keys', 'response'), ('idempotency_keys', 'created_at'),
-                 ('scope_sources', 'retention_ms'), ('idempotency_scopes', 'pruned_to'), ('idempotency_scopes', 'swept_to')) AS
-                        needed (name, attribute)
+                 ('scope_sources', 'retention_ms'), ('idempotency_scopes', 'pruned_to'),
+                 ('idempotency_scopes', 'swept_to')) AS needed (name, attribute)
     JOIN pg_class t ON t.relname = needed.name
     JOIN pg_namespace s ON s.oid = t.relnamespace AND s.nspname = $1
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <sstream>
 
+#include "ledger/register_view.hpp"
+#include "postgres/session.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -125,6 +128,33 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   CHECK_THAT(outcome.out,
              ContainsSubstring("handler[0].sql[0]: permission denied for table ledger"));
   CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[1]"));
+}
+
+TEST_CASE("check names each right that migrate grants gives a consumer, but for those of pages") {
+  Site site;
+  const auto role = "revoked_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");
+  site.sql("CREATE ROLE " + role + " LOGIN");
+  site.sql(run_script(scripts_folder() / "migrate", {"grants", "--role", role}));
+  pawl::postgres::SessionSettings settings;
+  settings.url = site.url;
+  settings.url.replace(settings.url.find("postgres@"), 9, role + "@");
+  pawl::postgres::Session session(settings);
+  const pawl::ledger::RoleUse all{true, true, true};
+  CHECK(pawl::ledger::missing_rights(session, "pawl", all) == std::vector<std::string>{});
+  std::istringstream granted(
+      site.sql("SELECT string_agg(privilege_type || ' on pawl.' || table_name, E'\\n' ORDER BY 1)"
+               " FROM information_schema.role_table_grants WHERE grantee = '" +
+               role + "'"));
+  std::vector<std::string> unnamed;
+  std::size_t count = 0;
+  for (std::string right; std::getline(granted, right); ++count) {
+    site.sql("REVOKE " + right + " FROM " + role);
+    if (pawl::ledger::missing_rights(session, "pawl", all) != std::vector{right})
+      unnamed.push_back(right);
+    site.sql("GRANT " + right + " TO " + role);
+  }
+  CHECK(count > 60);
+  CHECK(unnamed == std::vector<std::string>{"SELECT on pawl.offset_history"});
 }
 
 TEST_CASE(
