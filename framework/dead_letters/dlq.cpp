@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "config/invocation.hpp"
 #include "config/units.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
@@ -228,9 +229,9 @@ std::vector<std::string> letter_statuses(const std::string& word) {
   return {word};
 }
 
-bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                       const std::string& wanted) {
+bool explain_unmatched(postgres::Session& session, const InvocationOptions& invocation,
+                       const ledger::DeadLetterView& view, const LetterArguments& arguments,
+                       const std::set<std::int64_t>& matched, const std::string& wanted) {
   ledger::DeadLetterFilter filter;
   filter.statuses = letter_statuses("all");
   std::ranges::copy_if(arguments.ids, std::back_inserter(filter.ids),
@@ -249,7 +250,8 @@ bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView&
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
-        "{}: there is no such dead letter; `dlq list --status all` lists them\n", id);
+        "{}: there is no such dead letter; they are listed by: {} --status all\n", id,
+        command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();
 }

@@ -40,9 +40,9 @@ std::vector<std::string> letter_statuses(const std::string& word);
 
 /// Says on stderr why ids that the command line names are not among those that were `matched`.
 /// Whether one of them is no letter that has the `wanted` status already.
-bool explain_unmatched(postgres::Session& session, const ledger::DeadLetterView& view,
-                       const LetterArguments& arguments, const std::set<std::int64_t>& matched,
-                       const std::string& wanted);
+bool explain_unmatched(postgres::Session& session, const InvocationOptions& invocation,
+                       const ledger::DeadLetterView& view, const LetterArguments& arguments,
+                       const std::set<std::int64_t>& matched, const std::string& wanted);
 
 /// A letter for machines, without what it carried.
 Json describe(const ledger::DeadLetter& letter);

@@ -43,7 +43,8 @@ int discard(const Options& options, const Arguments& arguments) {
   std::cout << fmt::format("{}{} dead letter{}\n",
                            arguments.dry_run ? "would discard " : "discarded ", done,
                            done == 1 ? "" : "s");
-  if (explain_unmatched(*session, view, *arguments.letters, matched, "discarded"))
+  if (explain_unmatched(*session, options.invocation, view, *arguments.letters, matched,
+                        "discarded"))
     return done == 0 ? kBadCall : kFailed;
   return kDone;
 }

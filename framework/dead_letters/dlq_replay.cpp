@@ -49,6 +49,7 @@ class ReplayRun {
  public:
   ReplayRun(const Options& options, const Registry& registry, const Arguments& arguments)
       : arguments_(arguments),
+        invocation_(options.invocation),
         session_(connect_database(options)),
         consumer_(require_consumer(*session_, options)),
         view_(options.postgres.schema, consumer_.id),
@@ -61,7 +62,7 @@ class ReplayRun {
     const auto& letters = *arguments_.letters;
     // A letter that --limit left for another time was not looked for.
     const bool unmatched =
-        !full() && explain_unmatched(*session_, view_, letters, matched_, "replayed");
+        !full() && explain_unmatched(*session_, invocation_, view_, letters, matched_, "replayed");
     report();
     return exit_code(unmatched);
   }
@@ -168,6 +169,7 @@ class ReplayRun {
   }
 
   const Arguments& arguments_;
+  const InvocationOptions& invocation_;
   std::unique_ptr<postgres::Session> session_;
   ledger::KnownConsumer consumer_;
   ledger::DeadLetterView view_;

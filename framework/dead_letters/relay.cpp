@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "config/invocation.hpp"
+#include "engine/halt_texts.hpp"
 #include "ledger/consumers.hpp"
 
 namespace pawl::engine {
@@ -82,11 +82,8 @@ void DeadLetterRelay::warn(const std::string& text) const {
 void DeadLetterRelay::tell(const postgres::Error& error) const {
   if (error.failure() == postgres::FailureClass::kConnection)
     return;
-  warn(fmt::format(
-      "{} (SQLSTATE {}); tried again{}", error.what(), error.sqlstate(),
-      error.failure() == postgres::FailureClass::kProgram
-          ? ", missing rights names: " + command_text(context_.options.invocation, "check")
-          : ""));
+  warn(fmt::format("{} (SQLSTATE {}); tried again{}", error.what(), error.sqlstate(),
+                   rights_hint(context_.options.invocation, error)));
 }
 
 void DeadLetterRelay::run() {

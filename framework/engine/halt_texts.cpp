@@ -22,6 +22,12 @@ std::string place_text(const std::string& group, const TopicPartition& partition
   return fmt::format("{} {} [{}]", group, partition.topic, partition.partition);
 }
 
+std::string rights_hint(const InvocationOptions& invocation, const postgres::Error& error) {
+  return error.failure() == postgres::FailureClass::kProgram
+             ? "; missing rights names: " + command_text(invocation, "check")
+             : "";
+}
+
 Warning warning_of(const Attempt& attempt) {
   switch (attempt.what) {
     case Undertaking::kNote:

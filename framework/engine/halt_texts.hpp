@@ -9,6 +9,7 @@
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
+#include "postgres/error.hpp"
 
 namespace pawl::engine {
 
@@ -19,6 +20,11 @@ namespace pawl::engine {
 [[nodiscard]] Warning warning_of(const Attempt& attempt);
 /// Its text, where the attempt was no message's.
 [[nodiscard]] std::string warning_text(const Attempt& attempt);
+
+/// "; missing rights names: pawl check …" where a task's statement failed for the program or the
+/// database, not for the connection; empty otherwise.
+[[nodiscard]] std::string rights_hint(const InvocationOptions& invocation,
+                                      const postgres::Error& error);
 
 // Why a partition halts, and what to do: as they stand in the register, in `status` and in alerts.
 

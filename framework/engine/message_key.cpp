@@ -28,8 +28,9 @@ std::variant<NoKey, Key> derive_key(const handlers::Binding& binding, const Mess
     return Key{message::make_idempotency_key(std::move(text->text)).value()};
   }
   const auto& missing = std::get<message::Missing>(rendered);
-  return NoKey{fmt::format("nothing at {{{}}}, column {} of {}", missing.source, missing.column,
-                           pattern.text())};
+  return NoKey{fmt::format("nothing at {{{}}}, column {} of {}{}", missing.source, missing.column,
+                           pattern.text(),
+                           message.has_value() ? "" : "; the message is a tombstone")};
 }
 
 const std::string& scope_name(const KafkaOptions& kafka, const std::string& configured,

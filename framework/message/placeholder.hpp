@@ -64,15 +64,15 @@ struct Source {
 ///
 /// What a source gives:
 ///
-///     | source         | missing                              | null              | value
-///     | header:NAME    | no such header                       | its value is null | its bytes,
-///     also none | key            |                                      | null key          | its
-///     bytes, also none | value          |                                      | tombstone | its
-///     bytes, also none | /pointer       | nothing there, or a tombstone        | JSON null | see
-///     below | timestamp      | the record has none                  |                   | digits
-///     | topic_id       | the broker has none                  |                   | base64
-///     | topic, partition, offset |                            |                   | text, digits
-///     | sha256:SOURCE  | SOURCE is                            | SOURCE is         | 64 hex digits
+///     | source         | missing                       | null          | value
+///     | header:NAME    | no such header                | null value    | its bytes, also none
+///     | key            |                               | null key      | its bytes, also none
+///     | value          |                               | tombstone     | its bytes, also none
+///     | /pointer       | nothing there, or a tombstone | JSON null     | see below
+///     | timestamp      | the record has none           |               | digits
+///     | topic_id       | the broker has none           |               | base64
+///     | topic, partition, offset |                     |               | text, digits
+///     | sha256:SOURCE  | SOURCE is                     | SOURCE is     | 64 hex digits
 ///
 /// JSON strings give their characters; numbers their digits exactly as they stand (never through a
 /// double); true and false their name; arrays and objects their JSON text as it stands, white space

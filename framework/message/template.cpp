@@ -23,12 +23,22 @@ bool tells_messages_apart(const Placeholder& placeholder) {
   return std::none_of(placeholder.sources().begin(), placeholder.sources().end(), shared);
 }
 
-[[noreturn]] void throw_missing(const Placeholder& placeholder) {
+/// `absent`: what the use makes of nothing where that is allowed.
+[[noreturn]] void throw_missing(const Placeholder& placeholder, const Message& message,
+                                std::string_view absent) {
+  const auto reads_json = [](const Source& source) { return source.kind == SourceKind::kJson; };
+  const bool tombstone =
+      !message.has_value() && std::ranges::any_of(placeholder.sources(), reads_json);
   throw RenderError(
       placeholder.text(),
-      fmt::format("the message has no {{{0}}}; write {{{0}?}} where it may be absent (SQL NULL), "
-                  "correct the producer, or skip the message",
-                  placeholder.text()));
+      fmt::format(
+          "{1} {{{0}}}; write {{{0}?}} where it may be absent ({2}), {3}", placeholder.text(),
+          tombstone ? "the message is a tombstone (its value is null) and has no"
+                    : "the message has no",
+          absent,
+          tombstone ? "put a handler with when = \"!has({value})\" before this one, or skip "
+                      "the message"
+                    : "correct the producer, or skip the message"));
 }
 
 [[noreturn]] void throw_not_text(const Placeholder& placeholder, std::string_view why) {
@@ -202,11 +212,7 @@ void Template::render_text(const Message& message, JsonView& json, const Escape&
     if (resolved.presence == Presence::kValue) {
       escape(resolved.text, placeholder, out);
     } else if (!placeholder.is_optional()) {
-      throw RenderError(
-          placeholder.text(),
-          fmt::format("the message has no {{{0}}}; write {{{0}?}} where it may be absent, correct "
-                      "the producer, or skip the message",
-                      placeholder.text()));
+      throw_missing(placeholder, message, "empty");
     }
   }
 }
@@ -233,9 +239,8 @@ std::optional<std::string_view> Template::render_parameter(const Message& messag
     throw std::logic_error("an SQL parameter is rendered from a single placeholder");
   const auto& placeholder = std::get<Placeholder>(pieces_.front());
   const Resolved resolved = placeholder.resolve(message, json, scratch);
-  if (resolved.presence == Presence::kMissing && !placeholder.is_optional()) {
-    throw_missing(placeholder);
-  }
+  if (resolved.presence == Presence::kMissing && !placeholder.is_optional())
+    throw_missing(placeholder, message, "SQL NULL");
   if (resolved.presence != Presence::kValue)
     return std::nullopt;
   const std::string_view text = resolved.text;

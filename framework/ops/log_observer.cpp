@@ -167,12 +167,13 @@ void LogObserver::ended(RunResult result) {
   {
     const std::scoped_lock lock(drained_mutex_);
     if (result == RunResult::kHaltedPartitions)
-      left_behind = fmt::format(": {}; why: {}", left_behind_, status_command_);
+      left_behind = fmt::format(": {}", left_behind_);
   }
   say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
-      fmt::format("{}{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{})",
+      fmt::format("{}{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{}){}",
                   meaning(result), left_behind, total.processed, took, total.duplicates,
-                  total.skipped, set_aside_text(total)));
+                  total.skipped, set_aside_text(total),
+                  left_behind.empty() ? "" : "; why: " + status_command_));
 }
 
 void LogObserver::failed(const std::string& reason) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "config/invocation.hpp"
 #include "config/units.hpp"
+#include "engine/halt_texts.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 
@@ -17,9 +17,7 @@ std::string failed_pass(const Options& options, const postgres::Error& error,
                         milliseconds interval) {
   return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); tried again in {}{}",
                      error.what(), error.sqlstate(), config::format_duration(interval),
-                     error.failure() == postgres::FailureClass::kProgram
-                         ? "; missing rights names: " + command_text(options.invocation, "check")
-                         : "");
+                     rights_hint(options.invocation, error));
 }
 
 }  // namespace

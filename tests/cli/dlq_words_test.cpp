@@ -133,7 +133,11 @@ TEST_CASE("ids that match nothing and reasons that there are not are refused") {
     unknown.emplace_back("999999");
     const auto none = site.run(unknown);
     CHECK(none.code == 2);
-    CHECK_THAT(none.err, ContainsSubstring("999999: there is no such dead letter"));
+    CHECK_THAT(
+        none.err,
+        ContainsSubstring(
+            "999999: there is no such dead letter; they are listed by: pawl dlq list --config ") &&
+            ContainsSubstring(" --status all\n"));
     unknown.emplace_back("--dry-run");
     CHECK(site.run(unknown).code == 2);
     auto filtered = command;
