@@ -173,7 +173,8 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
   for (const auto& partition : told.at("partitions")) {
     const int number = partition.at("partition");
     CHECK(partition.at("lag") == (number == 1 ? 8 : 0));
-    CHECK(partition.at("halted") == (number == 1));
+    CHECK(partition.at("state") == (number == 1 ? "halted" : "running"));
+    CHECK(partition.at("reason").is_string() == (number == 1));
     CHECK(partition.at("next") == site.stored(number) + 1);
   }
   stop(*child);

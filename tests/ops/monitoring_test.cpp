@@ -1,5 +1,8 @@
 #include "ops/monitoring.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/listen_address.hpp"
@@ -91,6 +94,11 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
   look.partitions[0].waits_since = at(4000);
   look.partitions[0].halted = true;
+  Event halt{Step::kHalted};
+  halt.topic = "payments";
+  halt.partition = 3;
+  halt.detail = "a table is missing";
+  metrics.on_event(halt);
   const auto status = nlohmann::json::parse(answer("GET", "/status", metrics, look).body);
   CHECK(status.at("group") == "g");
   CHECK(status.at("ready") == true);
@@ -102,9 +110,114 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   CHECK(first.at("partition") == 3);
   CHECK(first.at("lag") == 2);
   CHECK(first.at("oldest_age_ms") == 1000);
-  CHECK(first.at("halted") == true);
+  CHECK(first.at("state") == "halted");
+  CHECK(first.at("reason") == "a table is missing");
+  CHECK(first.at("stored") == 6);
+  CHECK(status.at("partitions").at(1).at("state") == "running");
+  CHECK(status.at("partitions").at(1).at("reason").is_null());
+  CHECK(status.at("partitions").at(1).at("stored").is_null());
   CHECK(status.at("partitions").at(1).at("next").is_null());
   CHECK(status.at("partitions").at(1).at("lag").is_null());
+}
+
+TEST_CASE("each event counts in the metric of its name, for its partition") {
+  struct Case {
+    Step step;
+    std::string line;
+  };
+  const auto of_partition = [](const char* name) {
+    return fmt::format("{}{{topic=\"payments\",partition=\"3\"}} ", name);
+  };
+  const auto count = GENERATE_COPY(
+      values<Case>({{Step::kCommitted, of_partition("pawl_messages_applied_total")},
+                    {Step::kDuplicate, of_partition("pawl_messages_duplicate_total")},
+                    {Step::kSkipped, of_partition("pawl_messages_skipped_total")},
+                    {Step::kDeadLettered, of_partition("pawl_messages_dead_lettered_total")},
+                    {Step::kParked, of_partition("pawl_messages_parked_total")},
+                    {Step::kRetryLater, of_partition("pawl_messages_retry_later_total")},
+                    {Step::kRetried, of_partition("pawl_messages_retried_total")},
+                    {Step::kInDoubt, of_partition("pawl_commits_in_doubt_total")},
+                    {Step::kFenced, of_partition("pawl_partition_fenced_total")},
+                    {Step::kAcquired, of_partition("pawl_partition_reacquired_total")},
+                    {Step::kHalted, of_partition("pawl_partition_halts_total")},
+                    {Step::kDisconnected, "pawl_database_connections_lost_total "}}));
+  INFO(count.line);
+  MetricsObserver metrics;
+  const ProcessLook look;
+  Event event{count.step};
+  event.topic = "payments";
+  event.partition = 3;
+  const auto text = [&] { return answer("GET", "/metrics", metrics, look).body; };
+  metrics.on_event(event);
+  CHECK_THAT(text(), ContainsSubstring("\n" + count.line + "1\n"));
+  // Halted where it is halted already, it has halted once.
+  metrics.on_event(event);
+  CHECK_THAT(text(),
+             ContainsSubstring("\n" + count.line + (count.step == Step::kHalted ? "1\n" : "2\n")));
+}
+
+TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {
+  MetricsObserver metrics;
+  ProcessLook look;
+  look.silent_for = std::chrono::milliseconds(2500);
+  look.unready = "it begins";
+  const auto text = [&] { return answer("GET", "/metrics", metrics, look).body; };
+  CHECK_THAT(text(),
+             ContainsSubstring("pawl_silence_seconds 2.5\n") &&
+                 ContainsSubstring("pawl_ready 0\n") && !ContainsSubstring("pawl_kafka_up") &&
+                 !ContainsSubstring("pawl_redis_up") && !ContainsSubstring("pawl_outbox_late"));
+  for (const auto step : {Step::kKafkaLost, Step::kRedisLost})
+    metrics.on_event(Event{step});
+  CHECK_THAT(text(),
+             ContainsSubstring("pawl_kafka_up 0\n") && ContainsSubstring("pawl_redis_up 0\n"));
+  Event warning{Step::kWarning};
+  warning.warning = pawl::Warning::kLeaseLost;
+  for (const auto& event : {Event{Step::kKafkaBack}, Event{Step::kRedisBack},
+                            Event{Step::kOutboxAcquired}, Event{Step::kOutboxLate}, warning})
+    metrics.on_event(event);
+  CHECK_THAT(text(), ContainsSubstring("pawl_kafka_up 1\n") &&
+                         ContainsSubstring("pawl_redis_up 1\n") &&
+                         ContainsSubstring("pawl_outbox_late 1\n") &&
+                         ContainsSubstring("pawl_leases_lost_total 1\n") &&
+                         ContainsSubstring("pawl_warnings_total{class=\"lease_lost\"} 1\n"));
+  metrics.on_event(Event{Step::kOutboxCaughtUp});
+  CHECK_THAT(text(), ContainsSubstring("pawl_outbox_late 0\n"));
+}
+
+TEST_CASE("a partition's state is a flag for each") {
+  const MetricsObserver metrics;
+  ProcessLook look;
+  look.partitions = {standing_at(7, 9)};
+  look.partitions[0].acquired = true;
+  look.partitions[0].paused = true;
+  const std::string labels = "{topic=\"payments\",partition=\"3\"} ";
+  CHECK_THAT(answer("GET", "/metrics", metrics, look).body,
+             ContainsSubstring("pawl_partition_acquired" + labels + "1\n") &&
+                 ContainsSubstring("pawl_partition_paused" + labels + "1\n") &&
+                 ContainsSubstring("pawl_partition_halted" + labels + "0\n"));
+}
+
+TEST_CASE("what partitions and classes there are bounds the metrics, not what was processed") {
+  MetricsObserver metrics;
+  const ProcessLook look;
+  const auto lines = [&] {
+    return std::ranges::count(answer("GET", "/metrics", metrics, look).body, '\n');
+  };
+  Event event{Step::kCommitted};
+  event.topic = "payments";
+  event.partition = 3;
+  metrics.on_event(event);
+  const auto once = lines();
+  for (int i = 0; i < 1000; ++i) {
+    event.offset = i;
+    const auto key = fmt::format("key-{}", i);
+    event.detail = key;
+    for (const auto step : {Step::kCommitted, Step::kDuplicate, Step::kParked}) {
+      event.step = step;
+      metrics.on_event(event);
+    }
+  }
+  CHECK(lines() == once);
 }
 
 TEST_CASE("metrics have no line for what is not known") {
