@@ -23,17 +23,28 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
               const std::string& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
+  bool changed_meanwhile = false;
   for (const auto& row : choose_rows(*session, options, consumer, partitions)) {
-    if (!set_partition_state(*session, options, consumer, row, state, reason)) {
-      std::cout << fmt::format("{} is {} already\n", name_of(row.partition),
-                               ledger::to_string(state));
-      continue;
+    const auto name = name_of(row.partition);
+    switch (set_partition_state(*session, options, consumer, row, state, reason)) {
+      case StateChange::kDone:
+        std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name,
+                                 ledger::to_string(row.state), ledger::to_string(state),
+                                 row.stored.next());
+        break;
+      case StateChange::kWasSo:
+        std::cout << fmt::format("{} is {} already\n", name, ledger::to_string(state));
+        break;
+      case StateChange::kChangedMeanwhile:
+        changed_meanwhile = true;
+        std::cerr << fmt::format(
+            "{}: it is not {} any more as it was when it was read, nothing was changed there; look "
+            "with: {}\n",
+            name, ledger::to_string(row.state), command_text(options.invocation, "status"));
+        break;
     }
-    std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name_of(row.partition),
-                             ledger::to_string(row.state), ledger::to_string(state),
-                             row.stored.next());
   }
-  return kDone;
+  return changed_meanwhile ? kFailed : kDone;
 }
 
 int skip(const Options& options, const PartitionArguments& partitions, std::int64_t offset,

@@ -13,6 +13,7 @@
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/topics_seen.hpp"
 #include "engine/topic_directory.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
@@ -200,19 +201,23 @@ std::string leases_text(const Status& status) {
     return "";
   const auto& counts = *status.leases;
   std::vector<std::string> parts;
+  std::string commands;
+  const auto listed = [&](const char* which) {
+    commands += fmt::format("{} {}\n", command_text(status.invocation, "leases list"), which);
+  };
   if (counts.in_hand > 0)
     parts.push_back(fmt::format("{} in hand", grouped(counts.in_hand)));
   if (counts.done > 0)
     parts.push_back(fmt::format("{} done and to be recorded", grouped(counts.done)));
   if (counts.unknown > 0) {
-    parts.push_back(fmt::format("{} unknown: nobody knows what they did: {} --unknown",
-                                grouped(counts.unknown),
-                                command_text(status.invocation, "leases list")));
+    parts.push_back(fmt::format("{} unknown: nobody knows what they did", grouped(counts.unknown)));
+    listed("--unknown");
   }
-  if (counts.losses > 0)
-    parts.push_back(fmt::format("{} that lost their lease: {} --lost", grouped(counts.losses),
-                                command_text(status.invocation, "leases list")));
-  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n", fmt::join(parts, "; "));
+  if (counts.losses > 0) {
+    parts.push_back(fmt::format("{} that lost their lease", grouped(counts.losses)));
+    listed("--lost");
+  }
+  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n{}", fmt::join(parts, "; "), commands);
 }
 
 std::string letters_text(const Status& status, bool all) {
@@ -311,21 +316,18 @@ std::string unowned_text(const Status& status) {
       command_text(status.invocation, "run"));
 }
 
-std::string unstored_text(const Status& status) {
+std::string unstored_texts(const Status& status) {
   const auto whole = unstored_topics(status);
-  std::map<std::string, std::vector<std::int32_t>> unstored;
+  std::map<std::string, UnstoredPartitions> unstored;
   for (const auto& partition : status.partitions) {
     if (!partition.row)
-      unstored[partition.partition.topic].push_back(partition.partition.partition);
+      unstored[partition.partition.topic].partitions.push_back(partition.partition.partition);
   }
   std::string text;
-  for (const auto& [topic, partitions] : unstored) {
-    const bool all = std::ranges::find(whole, topic) != whole.end();
-    text += fmt::format(
-        "\nNothing is stored of topic {}{}: no process has begun {}, or one has refused to, and is "
-        "halted there: its log says why; see also: {}\n",
-        topic, all ? "" : fmt::format(", partition {}", fmt::join(partitions, ", ")),
-        all || partitions.size() == 1 ? "it" : "them", command_text(status.invocation, "check"));
+  for (auto& [topic, one] : unstored) {
+    one.topic = topic;
+    one.all = std::ranges::find(whole, topic) != whole.end();
+    text += fmt::format("\n{}\n", unstored_text(one, status.invocation));
   }
   return text;
 }
@@ -393,20 +395,15 @@ std::string status_text(const Status& status, bool all) {
                         status.kafka_problem);
   }
   for (const auto& topic : status.missing_topics)
-    text += fmt::format(
-        "Topic {} does not exist in Kafka: create it, or take it out of the configuration.\n",
-        topic);
+    text += missing_topic_text(topic) + '\n';
   for (const auto& topic : status.gone_topics)
-    text += fmt::format(
-        "Topic {} does not exist in Kafka any more. What is stored of it stays; should it come "
-        "again, it halts.\n",
-        topic);
+    text += gone_topic_text(topic) + '\n';
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
   text += unowned_text(status);
   if (status.postgres_problem.empty())
-    text += unstored_text(status);
+    text += unstored_texts(status);
   for (const auto& topic : status.differing)
     text += differing_text(topic);
   text += first_texts(status, all, "of them",

@@ -1,14 +1,13 @@
 // What `status` asks PostgreSQL and Kafka.
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <set>
 
 #include "cli/status_source.hpp"
 #include "config/redact.hpp"
 #include "console/connections.hpp"
 #include "console/partition_view.hpp"
-#include "handlers/topic_entries.hpp"
+#include "console/topics_seen.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -163,37 +162,16 @@ void StatusSource::ask_kafka(Status& status) {
     stored.insert(partition.partition);
   const auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, true);
   status.kafka_problem = look.problem;
-  status.refused_topics = look.refused;
-  for (const auto& [topic, patterns] : look.ambiguous)
-    status.refused_topics[topic] = message::ambiguous_topic_text(topic, patterns);
+  const auto topics = topics_seen(options_, look, stored);
+  status.refused_topics = topics.refused;
   if (!look.problem.empty())
     return;
-  const auto missing = [&look](const std::string& topic) {
-    return !look.topics.contains(topic) && !look.refused.contains(topic);
-  };
-  std::ranges::copy_if(look.handled, std::back_inserter(status.missing_topics), missing);
-  std::set<std::string> gone;
-  for (const auto& partition : stored) {
-    if (missing(partition.topic))
-      gone.insert(partition.topic);
-  }
-  if (!gone.empty()) {
-    const auto entries = handlers::topic_entries(options_);
-    // A topic that no handler means any more may go unnoticed; one that is named is missing.
-    std::ranges::copy_if(gone, std::back_inserter(status.gone_topics), [&](const auto& topic) {
-      const auto entry = entries.entry_of(topic);
-      return !entry.empty() && entry != topic;
-    });
-  }
+  status.missing_topics = topics.missing;
+  status.gone_topics = topics.gone;
   status.awaits_topics = look.handled.empty() && look.ambiguous.empty();
-  // Those that have no row as well: nobody has met them, or the one who did refused them.
-  for (const auto& topic : look.handled) {
-    const auto found = look.topics.find(topic);
-    for (std::int32_t p = 0; found != look.topics.end() && p < found->second; ++p) {
-      const TopicPartition name{topic, p};
-      if (!stored.contains(name))
-        status.partitions.emplace_back().partition = name;
-    }
+  for (const auto& unstored : topics.unstored) {
+    for (const auto p : unstored.partitions)
+      status.partitions.emplace_back().partition = {unstored.topic, p};
   }
   std::ranges::sort(status.partitions, {}, &StatusPartition::partition);
   for (auto& partition : status.partitions)

@@ -43,9 +43,9 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
   if (!consumer) {
     throw FatalError(fmt::format(
         "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
-        "postgres.url, or run it first: {}. Positions are stated before the first run by: {} "
+        "postgres.url, or run it first. Positions are stated before the first run by: {} "
         "--topic TOPIC --all --to earliest",
-        options.kafka.cluster, options.kafka.group, command_text(options.invocation, "run"),
+        options.kafka.cluster, options.kafka.group,
         command_text(options.invocation, "offsets set")));
   }
   return *consumer;
@@ -54,6 +54,8 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
 std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const Options& options,
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments) {
+  if (arguments.topic.empty())
+    throw BadCall("--topic \"\": name the topic (a variable of the shell may be empty)");
   auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
   if (!arguments.all) {
     std::erase_if(rows,

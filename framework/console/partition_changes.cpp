@@ -28,11 +28,12 @@ kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow
 
 }  // namespace
 
-bool set_partition_state(postgres::Session& session, const Options& options,
-                         const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
-                         ledger::PartitionState state, const std::string& reason) {
+StateChange set_partition_state(postgres::Session& session, const Options& options,
+                                const ledger::KnownConsumer& consumer,
+                                const ledger::RegisterRow& row, ledger::PartitionState state,
+                                const std::string& reason) {
   if (row.state == state)
-    return false;
+    return StateChange::kWasSo;
   const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
   ledger::OperatorChange change;
   change.partition = row.partition;
@@ -40,16 +41,11 @@ bool set_partition_state(postgres::Session& session, const Options& options,
   change.action = state == ledger::PartitionState::kPaused ? "pause" : "resume";
   change.reason = reason;
   change.seen = ledger::SeenState{row.state, row.state_since, row.reason};
+  auto result = StateChange::kDone;
   change_register(options.invocation, row.partition, [&] {
-    if (!commands.change(session, change)) {
-      throw FatalError(fmt::format(
-          "{}: it is not {} any more as it was when it was read, nothing was changed; look with: "
-          "{}",
-          name_of(row.partition), ledger::to_string(row.state),
-          command_text(options.invocation, "status")));
-    }
+    result = commands.change(session, change) ? StateChange::kDone : StateChange::kChangedMeanwhile;
   });
-  return true;
+  return result;
 }
 
 void skip_message(postgres::Session& session, const Options& options,

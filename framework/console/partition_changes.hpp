@@ -13,10 +13,17 @@ namespace pawl::cli {
 /// What operators do to single partitions while they run, by a command or on a page. Each waits for
 /// a locked row (change_register) and throws FatalError with what to do.
 
-/// Pauses or resumes; `row` is what was read of it. False: it is so already, nothing was changed.
-bool set_partition_state(postgres::Session& session, const Options& options,
-                         const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
-                         ledger::PartitionState state, const std::string& reason);
+enum class StateChange {
+  kDone,
+  kWasSo,             ///< nothing was to be changed
+  kChangedMeanwhile,  ///< it is not as it was read any more: nothing was changed
+};
+/// Pauses or resumes; `row` is what was read of it.
+[[nodiscard]] StateChange set_partition_state(postgres::Session& session, const Options& options,
+                                              const ledger::KnownConsumer& consumer,
+                                              const ledger::RegisterRow& row,
+                                              ledger::PartitionState state,
+                                              const std::string& reason);
 
 /// Leaves out the message at `offset`, which must be the one that comes next, and keeps it. Asks
 /// Kafka for it. Throws also BadCall where it is another one: nothing was changed. `place` begins

@@ -35,12 +35,19 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
   }
   if (action == "resume" || action == "pause") {
     const auto state = action == "pause" ? PartitionState::kPaused : PartitionState::kRunning;
-    if (!cli::set_partition_state(session, options, consumer, row, state, reason))
-      return {false, fmt::format("{} is {} already; nothing was changed.", name,
-                                 ledger::to_string(state))};
-    return {true,
-            fmt::format("{} was {} and is {} now; next offset {}.", name,
-                        ledger::to_string(row.state), ledger::to_string(state), row.stored.next())};
+    switch (cli::set_partition_state(session, options, consumer, row, state, reason)) {
+      case cli::StateChange::kDone:
+        return {true, fmt::format("{} was {} and is {} now; next offset {}.", name,
+                                  ledger::to_string(row.state), ledger::to_string(state),
+                                  row.stored.next())};
+      case cli::StateChange::kWasSo:
+        return {false, fmt::format("{} is {} already; nothing was changed.", name,
+                                   ledger::to_string(state))};
+      case cli::StateChange::kChangedMeanwhile:
+        return {false, fmt::format("{} is not {} any more as it was when you looked; nothing was "
+                                   "changed.",
+                                   name, ledger::to_string(row.state))};
+    }
   }
   if (action == "skip") {
     const auto offset = number_field(form, "offset");

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <stdexcept>
+
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "dashboard/assets.hpp"
 #include "dashboard/pages/pages.hpp"
@@ -115,6 +118,11 @@ Dashboard::Dashboard(const Options& options, const Registry& registry)
       sampler_(options, samples_),
       replays_(options, registry) {}
 
+bool Dashboard::finish() {
+  const bool looked = sampler_.finish();
+  return replays_.finish() && looked;
+}
+
 ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
   Asked asked{
       route(request.method, request.path), request, parse_fields(request.query),
@@ -144,14 +152,20 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
       frame.problem = error.what();
       answer = {503, kHtml, message_html(frame, "Not known now")};
     } catch (const postgres::Error& error) {
-      frame.problem = fmt::format("PostgreSQL: {}{}", error.what(),
-                                  error.failure() == postgres::FailureClass::kProgram
-                                      ? "; the role lacks a right, or a table is missing: see "
-                                        "pawl migrate grants"
-                                      : "");
+      frame.problem =
+          fmt::format("PostgreSQL: {}{}", error.what(),
+                      error.failure() == postgres::FailureClass::kProgram
+                          ? "; the role lacks a right, or a table is missing, which this "
+                            "names: " +
+                                command_text(options_.invocation, "check")
+                          : "");
       answer = {503, kHtml, message_html(frame, "Not known now")};
     } catch (const postgres::InDoubt& error) {
       frame.problem = fmt::format("PostgreSQL: {}", error.what());
+      answer = {503, kHtml, message_html(frame, "Not known now")};
+    } catch (const std::logic_error& error) {  // rows of a later schema
+      frame.problem =
+          fmt::format("What stands in the database is not known here: {}", error.what());
       answer = {503, kHtml, message_html(frame, "Not known now")};
     }
   }
@@ -273,6 +287,10 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
     return conflict(asked, error.what());
   } catch (const kafka::KafkaError& error) {
     return conflict(asked, fmt::format("Kafka: {}; nothing was done", error.what()));
+  } catch (const postgres::InDoubt& error) {
+    return conflict(asked, fmt::format("PostgreSQL: {}; whether it was done is unknown: look again "
+                                       "before you repeat it",
+                                       error.what()));
   }
   asked.needs_force = outcome.needs_force;
   if (!outcome.done)
@@ -284,8 +302,14 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
 
 ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
   asked.frame.problem = sentence;
-  const auto session = connections_.get();
-  auto text = page(asked, *session);
+  std::string text;
+  try {
+    const auto session = connections_.get();
+    text = page(asked, *session);
+  } catch (const FatalError&) {  // the sentence counts more than what the page would tell
+  } catch (const postgres::Error&) {
+  } catch (const postgres::InDoubt&) {
+  }
   if (text.empty())
     text = message_html(asked.frame, "Not done");
   return {409, kHtml, std::move(text)};

@@ -52,8 +52,8 @@ class Dashboard {
   [[nodiscard]] ops::HttpAnswer answer(const ops::HttpRequest& request);
   /// Looks at rates and lags from now on, instead of from the first page on.
   void look() { sampler_.wanted(); }
-  /// False: a replay goes on, and the destructor would wait for it.
-  bool finish() { return replays_.finish(); }
+  /// False: a replay goes on, or a look at the servers, and the destructor would wait for it.
+  [[nodiscard]] bool finish();
 
  private:
   struct Asked {

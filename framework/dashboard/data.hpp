@@ -48,8 +48,8 @@ struct PartitionsPage {
   cli::ConcernCounts counts;  ///< of all, whatever the filters
   std::size_t partitions = 0;
   Samples::Course total;
-  std::string kafka_problem;
-  std::int64_t letters = 0;  ///< unresolved, no more than were counted
+  std::vector<std::string> problems;  ///< of what was last seen in PostgreSQL and Kafka
+  std::int64_t letters = 0;           ///< unresolved, no more than were counted
   std::int64_t letters_most = 0;
   std::optional<std::int64_t> lag;  ///< of all; nullopt: unknown of one
 };

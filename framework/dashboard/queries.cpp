@@ -38,7 +38,7 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.topic = field(filters, "topic");
   page.state = field(filters, "state");
   page.letters_most = kMostCounted;
-  page.kafka_problem = samples.kafka_problem();
+  page.problems = samples.problems();
   page.total = samples.total();
   const auto consumer = ledger::find_consumer(session, options.postgres.schema,
                                               options.kafka.cluster, options.kafka.group);
@@ -54,7 +54,7 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
     line.row = std::move(row);
   }
   page.partitions = lines.size();
-  page.lag = lines.empty() ? std::nullopt : std::optional<std::int64_t>(0);
+  page.lag = lines.empty() || !samples.whole() ? std::nullopt : std::optional<std::int64_t>(0);
   for (const auto& line : lines) {
     const auto lag = line.lag();
     page.counts.add(&line.row, lag);

@@ -3,6 +3,8 @@
 #include "console/connections.hpp"
 #include "console/kafka_look.hpp"
 #include "console/partition_view.hpp"
+#include "console/topics_seen.hpp"
+#include "engine/topic_directory.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 
@@ -10,6 +12,9 @@ namespace pawl::dashboard {
 namespace {
 
 using std::chrono::duration;
+
+/// How long an end waits for a look.
+constexpr std::chrono::milliseconds kFarewell{1000};
 
 /// Nullopt: the counters began anew in between.
 std::optional<double> rate_between(const Sample& before, const Sample& after,
@@ -29,10 +34,19 @@ void Samples::add(Look look) {
     looks_.pop_front();
 }
 
+void Samples::clear() {
+  const std::scoped_lock lock(mutex_);
+  looks_.clear();
+}
+
+bool Samples::fresh() const {
+  return !looks_.empty() && std::chrono::steady_clock::now() - looks_.back().at < kFresh;
+}
+
 std::map<TopicPartition, Samples::Course> Samples::courses() const {
   const std::scoped_lock lock(mutex_);
   std::map<TopicPartition, Course> courses;
-  if (looks_.empty())
+  if (!fresh())
     return courses;
   for (const auto& [partition, last] : looks_.back().partitions)
     courses[partition] = course_of(partition);
@@ -41,8 +55,7 @@ std::map<TopicPartition, Samples::Course> Samples::courses() const {
 
 Samples::Course Samples::course(const TopicPartition& partition) const {
   const std::scoped_lock lock(mutex_);
-  return looks_.empty() || !looks_.back().partitions.contains(partition) ? Course{}
-                                                                         : course_of(partition);
+  return fresh() && looks_.back().partitions.contains(partition) ? course_of(partition) : Course{};
 }
 
 Samples::Course Samples::course_of(const TopicPartition& partition) const {
@@ -78,9 +91,12 @@ Samples::Course Samples::course_of(const TopicPartition& partition) const {
 Samples::Course Samples::total() const {
   const std::scoped_lock lock(mutex_);
   Course total;
+  if (!fresh())
+    return total;
   const Look* before = nullptr;
   for (const auto& look : looks_) {
-    std::optional<std::int64_t> lag = look.partitions.empty() ? std::nullopt : std::optional{0L};
+    std::optional<std::int64_t> lag =
+        look.partitions.empty() || !look.whole ? std::nullopt : std::optional{0L};
     std::optional<double> rate;
     for (const auto& [partition, sample] : look.partitions) {
       lag = lag && sample.lag ? std::optional(*lag + *sample.lag) : std::nullopt;
@@ -104,9 +120,20 @@ Samples::Course Samples::total() const {
   return total;
 }
 
-std::string Samples::kafka_problem() const {
+bool Samples::whole() const {
   const std::scoped_lock lock(mutex_);
-  return looks_.empty() ? std::string{} : looks_.back().kafka_problem;
+  return fresh() && looks_.back().whole;
+}
+
+std::vector<std::string> Samples::problems() const {
+  const std::scoped_lock lock(mutex_);
+  if (looks_.empty())
+    return {};
+  if (!fresh())
+    return {
+        "For more than a minute no look at PostgreSQL and Kafka has come to its end, so no lag "
+        "and no rate is known."};
+  return looks_.back().problems;
 }
 
 Sampler::Sampler(const Options& options, Samples& samples)
@@ -119,6 +146,13 @@ Sampler::~Sampler() {
     changed_.notify_all();
   }
   thread_.join();
+}
+
+bool Sampler::finish() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  changed_.notify_all();
+  return changed_.wait_for(lock, kFarewell, [this] { return ended_; });
 }
 
 void Sampler::wanted() {
@@ -135,6 +169,7 @@ void Sampler::run() {
       lock.unlock();
       session_.reset();
       client_.reset();
+      samples_.clear();
       lock.lock();
       changed_.wait(lock, [this] { return ending_ || wanted_at_; });
       continue;
@@ -144,40 +179,49 @@ void Sampler::run() {
     lock.lock();
     changed_.wait_for(lock, Samples::kInterval, [this] { return ending_; });
   }
+  ended_ = true;
+  changed_.notify_all();
 }
 
 void Sampler::look() {
-  std::vector<ledger::RegisterRow> rows;
-  Samples::Look look;
   try {
-    if (!session_)
-      session_ = cli::connect_database(options_);
-    const auto consumer = ledger::find_consumer(*session_, options_.postgres.schema,
-                                                options_.kafka.cluster, options_.kafka.group);
-    if (!consumer)
-      return;
-    rows = ledger::read_register(*session_, options_.postgres.schema, consumer->id, "");
-    // What Kafka says is younger than this, so a lag is rather too large than too small.
-    look.at = std::chrono::steady_clock::now();
-  } catch (const FatalError&) {  // pages tell it
-    session_.reset();
+    samples_.add(seen());
     return;
-  } catch (const postgres::Error&) {
-    session_.reset();
-    return;
-  } catch (const postgres::InDoubt&) {
-    session_.reset();
-    return;
-  } catch (const std::logic_error&) {  // rows of a later schema: pages tell it
-    session_.reset();
-    return;
+  } catch (const FatalError& error) {
+    tell(error.what());
+  } catch (const postgres::Error& error) {
+    tell(error.what());
+  } catch (const postgres::InDoubt& error) {
+    tell(error.what());
+  } catch (const std::logic_error& error) {  // rows of a later schema
+    tell(error.what());
   }
+  session_.reset();
+}
+
+void Sampler::tell(const std::string& problem) {
+  Samples::Look look;
+  look.whole = false;
+  look.problems = {"PostgreSQL could not be looked at, so no lag and no rate is known: " + problem};
+  samples_.add(std::move(look));
+}
+
+Samples::Look Sampler::seen() {
+  Samples::Look look;
+  if (!session_)
+    session_ = cli::connect_database(options_);
+  const auto consumer = ledger::find_consumer(*session_, options_.postgres.schema,
+                                              options_.kafka.cluster, options_.kafka.group);
+  if (!consumer)
+    return look;
+  const auto rows = ledger::read_register(*session_, options_.postgres.schema, consumer->id, "");
+  // What Kafka says is younger than this, so a lag is rather too large than too small.
+  look.at = std::chrono::steady_clock::now();
   std::vector<TopicPartition> partitions;
   partitions.reserve(rows.size());
   for (const auto& row : rows)
     partitions.push_back(row.partition);
-  const auto kafka = cli::look_at_kafka(options_, client_, partitions);
-  look.kafka_problem = kafka.problem;
+  const auto kafka = cli::look_at_kafka(options_, client_, partitions, true);
   for (const auto& row : rows) {
     Sample sample{row.processed(), row.base_offset, std::nullopt};
     if (const auto end = kafka.end_of(row.partition)) {
@@ -186,7 +230,21 @@ void Sampler::look() {
     }
     look.partitions[row.partition] = sample;
   }
-  samples_.add(std::move(look));
+  if (!kafka.problem.empty()) {
+    look.problems = {"Kafka does not say where its logs end, so no lag is known: " + kafka.problem};
+    return look;
+  }
+  const auto topics = cli::topics_seen(options_, kafka, {partitions.begin(), partitions.end()});
+  look.whole = topics.refused.empty() && topics.unstored.empty();
+  for (const auto& topic : topics.missing)
+    look.problems.push_back(cli::missing_topic_text(topic));
+  for (const auto& topic : topics.gone)
+    look.problems.push_back(cli::gone_topic_text(topic));
+  for (const auto& unstored : topics.unstored)
+    look.problems.push_back(cli::unstored_text(unstored, options_.invocation));
+  for (const auto& [topic, why] : topics.refused)
+    look.problems.push_back(engine::topic_refused_text(topic, why) + ".");
+  return look;
 }
 
 }  // namespace pawl::dashboard

@@ -31,17 +31,21 @@ class Samples {
  public:
   static constexpr std::chrono::seconds kInterval{10};
   static constexpr std::size_t kMost = 90;  ///< a quarter of an hour
+  /// A look that is older says nothing of now.
+  static constexpr std::chrono::seconds kFresh{60};
 
   struct Look {
-    std::chrono::steady_clock::time_point at;
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
     std::map<TopicPartition, Sample> partitions;
     std::map<TopicPartition, std::int64_t> ends;
-    std::string kafka_problem;
+    bool whole = true;                  ///< no partition is left out: the lag is that of all
+    std::vector<std::string> problems;  ///< sentences: what could not be seen, or is not there
   };
 
   void add(Look look);
+  void clear();
 
-  /// What they say of a partition, or of all.
+  /// What they say of a partition, or of all: nothing where the last one is too old.
   struct Course {
     std::optional<std::int64_t> end;                ///< of the log, as last seen
     std::optional<double> rate;                     ///< messages a second over all of `period`
@@ -53,9 +57,12 @@ class Samples {
   /// Of one that the last look did not see: nothing.
   [[nodiscard]] Course course(const TopicPartition& partition) const;
   [[nodiscard]] Course total() const;
-  [[nodiscard]] std::string kafka_problem() const;
+  /// Whether the last look saw all partitions that there should be.
+  [[nodiscard]] bool whole() const;
+  [[nodiscard]] std::vector<std::string> problems() const;
 
  private:
+  [[nodiscard]] bool fresh() const;
   [[nodiscard]] Course course_of(const TopicPartition& partition) const;
 
   mutable std::mutex mutex_;
@@ -73,12 +80,16 @@ class Sampler {
 
   /// Somebody looks at pages.
   void wanted();
+  /// Ends. False: a look waits for a server still, and the destructor would wait for it.
+  [[nodiscard]] bool finish();
 
   static constexpr std::chrono::hours kUnwantedAfter{1};
 
  private:
   void run();
   void look();
+  [[nodiscard]] Samples::Look seen();
+  void tell(const std::string& problem);
 
   const Options& options_;
   Samples& samples_;
@@ -87,6 +98,7 @@ class Sampler {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;                                             // guarded by mutex_
+  bool ended_ = false;                                              // guarded by mutex_
   std::optional<std::chrono::steady_clock::time_point> wanted_at_;  // guarded by mutex_
   std::thread thread_;
 };

@@ -1,4 +1,5 @@
-// All works without it: it keeps pages that change fresh, sends a form once, and knows "/".
+// All works without it: it keeps pages that change fresh and says when it cannot, sends a form once, and
+// knows "/".
 "use strict";
 (() => {
   document.addEventListener("keydown", (event) => {
@@ -18,6 +19,17 @@
   });
   const main = document.querySelector("main[data-refresh]");
   if (!main) return;
+  let made = new Date();
+  const notFresh = () => {
+    if (main.querySelector("[data-not-fresh]")) return;
+    const words = document.createElement("p");
+    words.className = "message problem";
+    words.dataset.notFresh = "";
+    words.setAttribute("role", "alert");
+    words.textContent = `Not fresh: what stands here is of ${made.toLocaleTimeString()}. ` +
+      "Since then the server gives no page.";
+    main.prepend(words);
+  };
   const refresh = async () => {
     // Whoever types, or goes through the page by keyboard, is not disturbed.
     const busy = document.hidden || (main.contains(document.activeElement) && document.activeElement !== main) ||
@@ -30,8 +42,13 @@
           const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
           main.replaceChildren(...fresh.childNodes);
           main.querySelectorAll(".scroll").forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
+          made = new Date();
+        } else {
+          notFresh();
         }
-      } catch { /* the next time may do better; what is shown says its times */ }
+      } catch {
+        notFresh();
+      }
     }
     setTimeout(refresh, Number(main.dataset.refresh) * 1000);
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <pqxx/pqxx>
 #include <random>
 
 #include "prelude.hpp"
@@ -63,7 +64,84 @@ std::string fields_of(const std::string& page) {
   return form;
 }
 
+/// `pawl dashboard`, which serves the site's consumer from the database that `url` leads to.
+class Page {
+ public:
+  explicit Page(Site& site, const std::string& url) {
+    std::random_device random;
+    const auto address = fmt::format("127.0.0.1:{}", 12000 + random() % 20000);
+    base = "http://" + address;
+    site.more += fmt::format(
+        "\n[monitoring]\ntrusted_proxy = \"127.0.0.1\"\nactions_token = \"{}\"\n", kToken);
+    child = std::make_unique<ChildProcess>(
+        PAWL_PROGRAM,
+        std::vector<std::string>{"dashboard", "--listen", address, "--config",
+                                 site.config().string(), "--set", "postgres.url=" + url},
+        ChildOptions{.output = folder_.path() / "page"});
+    child->wait_for_output("The dashboard of", kDeadline);
+  }
+
+  std::string base;
+  std::unique_ptr<ChildProcess> child;
+
+ private:
+  const TempDir folder_{"page"};
+};
+
 }  // namespace
+
+TEST_CASE("an action whose outcome nobody knows says so, though PostgreSQL has gone away") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  PostgresProxy proxy(site.url);
+  const Page page(site, proxy.url());
+  const auto path =
+      fmt::format("{}/partition?topic={}&partition=0&do=pause", page.base, site.topic);
+  const auto form = fields_of(ask(path, "anna").body);
+  const auto cut = proxy.cut(Moment::kAfter);
+  proxy.refuse_connections(true);
+  const auto reply = ask(page.base + "/partition", "anna", form + "&reason=x");
+  CHECK(cut.fired());
+  CHECK(reply.status == 409);
+  CHECK_THAT(reply.body, ContainsSubstring("whether it was stored is unknown"));
+  CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");
+}
+
+TEST_CASE("partitions that nothing is stored of stand on the page, and leave the lag unknown") {
+  Site site(2);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("DELETE FROM pawl.processed_kafka_offsets WHERE partition = 1");
+  const Page page(site, site.url);
+  std::string body;
+  wait_until(
+      [&] {
+        body = ask(page.base + "/", "").body;
+        return body.find("Nothing is stored of topic") != std::string::npos;
+      },
+      kDeadline, "the page to tell of the other partition");
+  INFO(body);
+  CHECK_THAT(body, ContainsSubstring("Nothing is stored of topic " + site.topic + ", partition 1"));
+  CHECK_THAT(body.substr(body.find(">Lag<"), 200), ContainsSubstring("unknown"));
+}
+
+TEST_CASE("the page ends at once, though it looks at a database that does not answer") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  pqxx::connection connection(site.url);
+  pqxx::work holding(connection);
+  holding.exec("LOCK TABLE pawl.processed_kafka_offsets");
+  const Page page(site, site.url);
+  const std::string waiting =
+      " FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  site.wait_for_sql("SELECT count(*)" + waiting, "1");
+  const pid_t backend = std::stoi(site.sql("SELECT min(pid)" + waiting));
+  REQUIRE(::kill(backend, SIGSTOP) == 0);
+  page.child->kill(SIGTERM);
+  // Its session would wait for three quarters of a minute.
+  const auto ended = page.child->wait(30s);
+  ::kill(backend, SIGCONT);
+  CHECK(ended == ExitStatus{.code = 0, .signal = {}});
+}
 
 TEST_CASE("a halted message is skipped on the page of the process that has it, and once only") {
   Site site;

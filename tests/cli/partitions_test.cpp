@@ -75,6 +75,47 @@ TEST_CASE("a pause does not overwrite a halt that came after the partition was r
         "halted poison");
 }
 
+TEST_CASE("resume --all goes on behind a partition that has changed meanwhile, and says so") {
+  Site site(3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  site.sql("UPDATE pawl.processed_kafka_offsets SET state = 'halted', state_reason = 'a table'");
+  const TempDir folder("resume");
+  pqxx::connection connection(site.url);
+  pqxx::work recovering(connection);
+  recovering.exec(
+      "UPDATE pawl.processed_kafka_offsets SET state = 'running', state_reason = NULL,"
+      " state_since = clock_timestamp() WHERE partition = 0");
+  ChildProcess resume(
+      PAWL_PROGRAM,
+      {"partitions", "resume", "--topic", site.topic, "--all", "--config", site.config().string()},
+      {.output = folder.path() / "resume"});
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+      " AND wait_event_type = 'Lock'",
+      "1");
+  recovering.commit();
+  CHECK(resume.wait(kDeadline).code == 1);
+  CHECK_THAT(resume.output(), ContainsSubstring(" [0]: it is not halted any more") &&
+                                  ContainsSubstring(" [1] was halted, is running") &&
+                                  ContainsSubstring(" [2] was halted, is running"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==
+        "3");
+}
+
+TEST_CASE("a topic without a name is no topic, and not all of them") {
+  Site site(2);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  for (const auto* which : {"pause", "resume"}) {
+    const auto outcome = site.run({"partitions", which, "--topic", "", "--all"});
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, ContainsSubstring("--topic"));
+  }
+  CHECK(site.run({"partitions", "skip", "--topic", "", "--partition", "0", "--offset", "0"}).code ==
+        2);
+  CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'paused'") ==
+        "0");
+}
+
 TEST_CASE("resume lets the running process try a halted message again, once its cause is gone") {
   Site site;
   site.pay(0, "e0", "stranger", "1");

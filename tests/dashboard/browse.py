@@ -6,6 +6,7 @@ browse.py BASE_URL DATABASE_URL FOLDER_FOR_SCREENSHOTS
 import http.client
 import subprocess
 import sys
+import time
 import urllib.parse
 
 from selenium import webdriver
@@ -135,6 +136,14 @@ def actions(browser):
           == "by anna (dashboard): the account is there")
     picture(browser, "partition")
 
+    browser.find_element(By.LINK_TEXT, "Pause…").click()
+    expect(browser, "Pause orders [0]?")
+    give_reason(browser, "maintenance")
+    expect(browser, "orders [0] was running and is paused now")
+    check("paused", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "paused")
+    check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'pause'")
+          == "by anna (dashboard): maintenance")
+
     # A form that was opened before: the conflict is a sentence.
     browser.get(BASE + "/partition?topic=orders&partition=1&do=resume")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 1")
@@ -217,6 +226,33 @@ def other_screens():
             browser.quit()
 
 
+def not_fresh():
+    """A page that cannot be kept fresh says so, and stops saying so."""
+    browser = begin()
+    try:
+        browser.get(BASE + "/")
+        expect(browser, "orders [0]")
+        check("fresh", "Not fresh" not in text(browser))
+        browser.execute_cdp_cmd("Network.enable", {})
+        network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **network})
+        expect(browser, "Not fresh: what stands here is of ")
+        picture(browser, "not-fresh")
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **network})
+        WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
+            lambda b: "Not fresh" not in text(b))
+        # What a later version may have written: a page with the cause, and a page that is not fresh.
+        sql("UPDATE pawl.processed_kafka_offsets SET state = 'dreaming' WHERE partition = 0")
+        expect(browser, "Not fresh: what stands here is of ")
+        browser.get(BASE + "/")
+        expect(browser, "What stands in the database is not known here")
+        sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 0")
+        browser.get(BASE + "/")
+        expect(browser, "orders [0]")
+    finally:
+        browser.quit()
+
+
 def check_console(browser):
     """What the Content-Security-Policy refuses stands there; answers that are no 200 do as well."""
     said = [line["message"] for line in browser.get_log("browser") if "status of 4" not in line["message"]]
@@ -234,6 +270,24 @@ def cookie_behind_tls():
         cookie = connection.getresponse().headers.get("Set-Cookie") or ""
         connection.close()
         check(f"the cookie is {cookie}", "HttpOnly" in cookie and ("Secure" in cookie) == secure)
+
+
+def times():
+    """How long the server takes for a page, median of five: printed for docs/dashboard.md, never judged."""
+    where = urllib.parse.urlsplit(BASE)
+    for page in ("/", "/letters", "/letters?status=all", "/letter?id=5", "/keys?key=event-1", "/outbox", "/leases",
+                 "/history", "/partition?topic=orders&partition=0"):
+        taken = []
+        for _ in range(5):
+            begun = time.monotonic()
+            connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE)
+            connection.request("GET", page)
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            check(f"{page} is answered by {answer.status}", answer.status == 200)
+            taken.append(time.monotonic() - begun)
+        print(f"{page}  {sorted(taken)[2]:.3f} s")
 
 
 def main():
@@ -254,7 +308,9 @@ def main():
     finally:
         without.quit()
     other_screens()
+    not_fresh()
     cookie_behind_tls()
+    times()
 
 
 main()

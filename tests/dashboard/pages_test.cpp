@@ -108,11 +108,67 @@ TEST_CASE("a line of many values keeps the last, and has not many points") {
   CHECK_THAT(line, ContainsSubstring(" 120.0,1.0\""));
 }
 
+namespace {
+
+pawl::ledger::SetApart apart() {
+  pawl::ledger::SetApart message;
+  message.id = 7;
+  message.topic = kEvil;
+  message.key = std::string("RECORD-KEY") + kEvil;
+  message.reason = kEvil;
+  return message;
+}
+
+LeasesPage leases() {
+  LeasesPage page;
+  page.counts.unknown = 1;
+  page.counts.losses = 1;
+  auto& lease = page.leases.emplace_back();
+  lease.scope = kEvil;
+  lease.key = std::string("LEASE-KEY") + kEvil;
+  lease.state = pawl::ledger::LeaseState::kUnknown;
+  lease.attempts = 2;
+  lease.owner = kEvil;
+  lease.topic = kEvil;
+  lease.dead_letter = 12;
+  auto& loss = page.losses.emplace_back();
+  loss.id = 3;
+  loss.key = std::string("LOST-KEY") + kEvil;
+  loss.topic = kEvil;
+  page.most = 100;
+  return page;
+}
+
+}  // namespace
+
+TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on their pages") {
+  OutboxPage outbox;
+  outbox.status.lanes.resize(2);
+  outbox.status.lanes[1].lane = 1;
+  outbox.status.lanes[1].waiting = 1234;
+  outbox.status.lanes[1].owner = "host:1";
+  outbox.status.lanes[1].owner_late = true;
+  outbox.status.set_apart = 2;
+  outbox.status.relays = {{"host:1", true, "Kafka is away"}};
+  outbox.set_apart = {apart()};
+  const auto text = outbox_html(frame(true), outbox);
+  CHECK_THAT(text, ContainsSubstring("1\u202f234") && ContainsSubstring("host:1") &&
+                       ContainsSubstring("late</span>") && ContainsSubstring("Kafka is away") &&
+                       ContainsSubstring("RECORD-KEY") && ContainsSubstring("The first 1 of 2."));
+  const auto calls = leases_html(frame(true), leases());
+  CHECK_THAT(calls, ContainsSubstring("LEASE-KEY") && ContainsSubstring("LOST-KEY") &&
+                        ContainsSubstring("unknown</span>") &&
+                        ContainsSubstring("href=\"/letter?id=12\""));
+  CHECK_THAT(outbox_html(frame(false), outbox), !ContainsSubstring("RECORD-KEY"));
+  CHECK_THAT(leases_html(frame(false), leases()),
+             !ContainsSubstring("LEASE-KEY") && !ContainsSubstring("LOST-KEY"));
+}
+
 TEST_CASE("what comes from elsewhere is text on every page") {
   for (const bool acts : {false, true}) {
     PartitionsPage partitions;
     partitions.topic = kEvil;
-    partitions.kafka_problem = kEvil;
+    partitions.problems = {kEvil};
     partitions.lines = {line(PartitionState::kHalted, kEvil)};
     check_escaped(partitions_html(frame(acts), partitions));
     PartitionPage partition;
@@ -136,6 +192,13 @@ TEST_CASE("what comes from elsewhere is text on every page") {
     keys.scopes = {{kEvil, kEvil}};
     keys.keys = {{kEvil, kEvil, kEvil, 0, 1, kEvil, 2, kEvil, 20}};
     check_escaped(keys_html(frame(acts), keys));
+    OutboxPage outbox;
+    outbox.status.lanes.resize(1);
+    outbox.status.lanes[0].owner = kEvil;
+    outbox.status.relays = {{kEvil, true, kEvil}};
+    outbox.set_apart = {apart()};
+    check_escaped(outbox_html(frame(acts), outbox));
+    check_escaped(leases_html(frame(acts), leases()));
     check_escaped(history_html(frame(acts), {partition.history, true}));
     check_escaped(sign_in_html(frame(acts), kEvil));
     check_escaped(message_html(frame(acts), kEvil));

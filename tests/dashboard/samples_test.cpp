@@ -47,6 +47,39 @@ TEST_CASE("a rate is of the time that was looked at, and begins anew with the co
   CHECK(samples.total().rates == std::vector<std::optional<double>>{6.0, 10.0});
 }
 
+TEST_CASE("what was seen a minute ago is not known now, and a look that failed says why") {
+  Samples samples;
+  samples.add(look(-61, {{kOne, {5, 0, 0}}}));
+  CHECK(samples.courses().empty());
+  CHECK(samples.course(kOne).lags.empty());
+  CHECK(samples.total().lags.empty());
+  CHECK_FALSE(samples.whole());
+  CHECK_THAT(samples.problems().at(0), ContainsSubstring("no lag and no rate is known"));
+  auto failed = look(0, {});
+  failed.whole = false;
+  failed.problems = {"PostgreSQL is away"};
+  samples.add(failed);
+  CHECK(samples.problems() == std::vector<std::string>{"PostgreSQL is away"});
+  CHECK(samples.courses().empty());
+  CHECK_FALSE(samples.total().lags.back());
+  samples.add(look(10, {{kOne, {5, 0, 0}}}));
+  CHECK(samples.whole());
+  CHECK(samples.problems().empty());
+  CHECK(samples.total().lags.back() == 0);
+  samples.clear();
+  CHECK(samples.courses().empty());
+  CHECK(samples.problems().empty());
+}
+
+TEST_CASE("without all partitions that there should be, the lag of all is unknown") {
+  Samples samples;
+  auto part = look(0, {{kOne, {5, 0, 7}}});
+  part.whole = false;
+  samples.add(part);
+  CHECK_FALSE(samples.total().lags.back());
+  CHECK(samples.courses().at(kOne).lags.back() == 7);
+}
+
 TEST_CASE("looks are bounded: the oldest goes") {
   Samples samples;
   for (int i = 0; i < static_cast<int>(Samples::kMost) + 5; ++i)

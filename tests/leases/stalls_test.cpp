@@ -248,7 +248,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
                        ContainsSubstring(fmt::format(
                            "Calls: 1 in hand; 1 done and to be recorded; 1 unknown: nobody knows "
-                           "what they did: pawl leases list --config {} --unknown.",
+                           "what they did.\npawl leases list --config {} --unknown\n",
                            config.string())));
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }

@@ -203,12 +203,8 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
       link("/letters", {}, (more ? "over " : "") + grouped(more ? page.letters - 1 : page.letters)),
       bad_if(static_cast<std::size_t>(page.letters), "bad"));
   content += "</div>\n";
-  if (!page.kafka_problem.empty()) {
-    content += fmt::format(
-        "<p class=\"message problem\">Kafka does not say where its logs end, so no lag is known: "
-        "{}</p>",
-        escape(page.kafka_problem));
-  }
+  for (const auto& problem : page.problems)
+    content += fmt::format("<p class=\"message problem\">{}</p>", escape(problem));
   content += halts_html(frame, page);
   content += fmt::format(
       "<section><h2>All partitions</h2><form class=\"filter\" method=\"get\" action=\"/\" "

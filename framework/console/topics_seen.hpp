@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "console/kafka_look.hpp"
+#include "pawl/options.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::cli {
+
+/// Partitions of one topic that Kafka has and the register has not.
+struct UnstoredPartitions {
+  std::string topic;
+  std::vector<std::int32_t> partitions;
+  bool all = false;  ///< of the topic
+};
+
+/// What Kafka has of a consumer's topics, beside what is stored of them.
+struct TopicsSeen {
+  std::vector<std::string> missing;  ///< named in the configuration, and do not exist
+  /// That a pattern means, offsets are stored of, and do not exist any more.
+  std::vector<std::string> gone;
+  /// That Kafka refuses to tell of, or that several patterns mean; and why.
+  std::map<std::string, std::string> refused;
+  /// Nobody has met them, or the one who did refused them.
+  std::vector<UnstoredPartitions> unstored;
+};
+
+/// Of a look that asked for the handlers' topics. Where Kafka could not be asked (look.problem)
+/// only `refused` is known.
+[[nodiscard]] TopicsSeen topics_seen(const Options& options, const KafkaLook& look,
+                                     const std::set<TopicPartition>& stored);
+
+// Sentences for people.
+[[nodiscard]] std::string missing_topic_text(const std::string& topic);
+[[nodiscard]] std::string gone_topic_text(const std::string& topic);
+/// Ends with a command.
+[[nodiscard]] std::string unstored_text(const UnstoredPartitions& unstored,
+                                        const InvocationOptions& invocation);
+
+}  // namespace pawl::cli
