@@ -74,6 +74,13 @@ void add_command(const CommandTree& command, const std::string& before, std::str
     add_command(subcommand, path, text);
 }
 
+/// Texts name pages and options as a checkout has them.
+constexpr std::string_view kFiles =
+    ".SH FILES\n"
+    ".TP\n\\fI/usr/share/doc/pawl/docs\\fR\nThe pages that texts call docs/NAME.md\n"
+    ".TP\n\\fI/usr/share/pawl/conf/reference.toml\\fR\nAll options: conf/reference.toml\n"
+    ".TP\n\\fI/usr/share/pawl/migrations\\fR\nWhat migrate applies\n";
+
 }  // namespace
 
 std::string manual_page(const CommandTree& program, const std::string& version) {
@@ -87,9 +94,9 @@ std::string manual_page(const CommandTree& program, const std::string& version) 
       ".SH NAME\n{} \\- {}\n"
       ".SH SYNOPSIS\n{}\n"
       ".SH DESCRIPTION\n{}"
-      ".SH COMMANDS\n{}",
+      ".SH COMMANDS\n{}{}",
       plain(upper), plain(version), plain(program.name), plain(program.description),
-      usage(program, program.name), as_it_is(program.footer), commands);
+      usage(program, program.name), as_it_is(program.footer), commands, kFiles);
 }
 
 }  // namespace pawl::cli

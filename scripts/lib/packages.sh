@@ -47,6 +47,8 @@ missing_packages() {
         command -v chromium >/dev/null || echo chromium
         command -v chromedriver >/dev/null || echo chromium-driver
         package_installed python3-selenium || echo python3-selenium
+        # The Kubernetes manifest's test, with the same Python.
+        package_installed python3-yaml || echo python3-yaml
         command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
         command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"
     fi

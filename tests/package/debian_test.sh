@@ -19,6 +19,7 @@ suite=${1:-$system_codename}
 
 ((EUID == 0)) || fail "needs root, for a system of its own"
 command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
+command -v readelf >/dev/null || fail "needs readelf: apt-get install binutils"
 command -v systemd-nspawn >/dev/null || fail "needs systemd-nspawn: apt-get install systemd-container"
 [[ $system_id == debian ]] || fail "is for Debian, this is $system_name"
 mirror=$(archive_mirror)
@@ -60,6 +61,29 @@ package_file() { # now|next NAME
     local files=("$work/$1/$2"_*.deb)
     echo "/srv/$1/${files[0]##*/}"
 }
+needed_libraries() { # FILE
+    LC_ALL=C readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'
+}
+soname() { # FILE
+    LC_ALL=C readelf --dynamic "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]$/\1/p'
+}
+sections() { # FILE
+    LC_ALL=C readelf --section-headers --wide "$1"
+}
+build_id() { # FILE
+    LC_ALL=C readelf --notes "$1" 2>/dev/null | sed -n 's/.*Build ID: //p'
+}
+# Stripped, and its symbols are in that package under its build id.
+check_symbols() { # FILE FOLDER_OF_THE_DBGSYM_PACKAGE
+    local id symbols
+    [[ ! $(sections "$1") =~ \.(symtab|debug_info) ]] || fail "$1 is not stripped"
+    id=$(build_id "$1")
+    [[ $id ]] || fail "$1 has no build id"
+    symbols=$2/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+    [[ -f $symbols ]] || fail "there is no ${symbols#"$work/"}: $(find "$2" -name '*.debug')"
+    require "the build id of ${symbols#"$work/"}" "$id" "$(build_id "$symbols")"
+    [[ $(sections "$symbols") == *.debug_info* ]] || fail "$symbols has no debug symbols"
+}
 inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 
 # ---- the packages, and those of a version behind -------------------------------------------------
@@ -85,6 +109,30 @@ else
 fi
 ls -- "$work/now" >&2
 
+# ---- what they hold ------------------------------------------------------------------------------
+
+mkdir "$work/files"
+for name in pawl pawl-dbgsym libpawl-dev libpawl-dev-dbgsym; do
+    # Debug symbols' may be named .ddeb.
+    files=("$work/now/${name}_"*.*deb)
+    [[ ${#files[@]} == 1 && -f ${files[0]} ]] || fail "no package $name, or more than one: ${files[*]}"
+    quietly dpkg-deb --extract "${files[0]}" "$work/files/$name"
+    require "the package in ${files[0]##*/}" "$name" "$(dpkg-deb --field "${files[0]}" Package)"
+done
+for file in man/man1/pawl.1 man/man1/pawl-migrate.1 doc/pawl/docs/failures.md pawl/conf/reference.toml; do
+    compgen -G "$work/files/pawl/usr/share/$file*" >/dev/null || fail "the package pawl has no $file"
+done
+check_symbols "$work/files/pawl/usr/bin/pawl" "$work/files/pawl-dbgsym"
+# libpawl.so, libpawl.so.0.1 and libpawl.so.0.1.0: what is linked to, what programs then name, and the file.
+link=$(find "$work/files/libpawl-dev" -name libpawl.so)
+[[ -L $link ]] || fail "libpawl-dev has no link libpawl.so: $(find "$work/files/libpawl-dev" -name 'libpawl*')"
+library=$(realpath -e -- "$link") || fail "libpawl.so leads to no file"
+name=$(soname "$library")
+[[ $name =~ ^libpawl\.so\.[0-9]+\.[0-9]+$ ]] || fail "the SONAME of ${library##*/} is '$name'"
+[[ -L ${link%/*}/$name ]] || fail "libpawl-dev has no link $name"
+require "where $name leads" "$library" "$(realpath -- "${link%/*}/$name")"
+check_symbols "$library" "$work/files/libpawl-dev-dbgsym"
+
 # ---- installed -----------------------------------------------------------------------------------
 
 new_system "$work/system" systemd,systemd-sysv,dbus
@@ -103,12 +151,22 @@ inside systemd-analyze security --offline=true --threshold=20 /usr/lib/systemd/s
 say "exposure of the unit:$(sed -n 's/.*Overall exposure level for [^:]*://p' "$work/log")"
 missing=$(inside ldd /usr/bin/pawl | grep 'not found' || true)
 require "libraries that are not there" '' "$missing"
-# Each library is of a package that this one depends on.
+# Each library that the program names is of a package that this one names; those of libraries are of what follows from it.
 depends=$(inside dpkg-query -W -f='${Depends}' pawl)
-while read -r library; do
-    package=$(inside dpkg -S "$(inside readlink -f "$library")" "$library" 2>/dev/null | head -n 1 || true)
+direct=$(tr '|' ',' <<<"$depends" | tr ',' '\n' | awk '{ sub(/:.*/, "", $1); print $1 }')
+follows=$(inside apt-cache depends --recurse --important pawl |
+    awk '/^[^ |]/ { gsub(/[<>]|:.*/, "", $1); print $1 }')
+needed=$(needed_libraries "$work/system/usr/bin/pawl")
+[[ $needed == *libc.so* ]] || fail "readelf says of no library that pawl needs it"
+while read -r name library; do
+    package=$(inside dpkg -S "$(inside readlink -f "$library")" "$library" 2>/dev/null | head -n 1 | cut -d : -f 1 || true)
     [[ $package ]] || fail "$library is of no package"
-done < <(inside ldd /usr/bin/pawl | awk '$3 ~ /^\// { print $3 }')
+    # A package may be named as what it provides: libspdlog1.10-fmt9.
+    names=$package$(inside dpkg-query -W -f='${Provides}' "$package" | tr ',' '\n' | awk '{ printf "\n%s", $1 }')
+    among=$follows
+    ! grep -qxF -- "$name" <<<"$needed" || among=$direct
+    grep -qxF -- "$names" <<<"$among" || fail "$library is of $package, and pawl does not depend on it: $depends"
+done < <(inside ldd /usr/bin/pawl | awk '$3 ~ /^\// { print $1, $3 }')
 say "depends on: $depends"
 require "the version" "pawl (pawl $(sed -n 's/^project(pawl VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt"))" \
     "$(inside pawl version | head -n 1)"

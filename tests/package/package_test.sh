@@ -55,10 +55,6 @@ if command -v systemd-analyze >/dev/null; then
         >"$work/unit/pawl@payments.service"
     quietly systemd-analyze verify --man=no "$work/unit/pawl@payments.service"
 fi
-# The configuration in the Kubernetes manifest is one.
-awk '/^  pawl.toml: \|/ { on = 1; next } /^---/ { on = 0 } on { sub(/^    /, ""); print }' \
-    "$root/packaging/kubernetes/pawl.yaml" >"$work/kubernetes.toml"
-POD_NAME=pawl-payments-0 quietly "$prefix/bin/pawl" config show --config "$work/kubernetes.toml"
 
 mkdir -- "$work/outside"
 block main.cpp >"$work/outside/main.cpp"
