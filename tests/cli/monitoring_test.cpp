@@ -187,7 +187,7 @@ TEST_CASE("what is counted is what the register has counted") {
 missing_key = "process"
 sql = "UPDATE accounts SET balance = balance + {/amount}::bigint WHERE id = {/account}"
 )toml";
-  site.more += "[consumer]\nunmatched = \"skip\"\n";
+  site.more += "[failures]\nunmatched = \"skip\"\n";
   for (const int partition : {0, 1}) {
     site.pay_many(partition, fmt::format("fine-{}-", partition), 10 + partition);
     site.pay_many(partition, fmt::format("fine-{}-", partition), 3);

@@ -1,5 +1,4 @@
-// Options that were renamed. The program's table has none yet: these are read by a table of the
-// test's own.
+// Options that were renamed: by a table of the test's own, and those of the program's.
 #include <array>
 
 #include "config/documents.hpp"

@@ -268,7 +268,7 @@ types() {
 {"event-id": "e5", "type": "OrderCancelled"}	o2	{"order": "o2"}
 MESSAGES
     # By default a type that nobody handles halts.
-    pawl run --drain --config types.toml --set consumer.unmatched=fail >"$work/output" 2>&1 </dev/null || code=$?
+    pawl run --drain --config types.toml --set failures.unmatched=fail >"$work/output" 2>&1 </dev/null || code=$?
     require "exit code at a type that nobody handles" 4 "$code"
     require "the order before that type" placed "$(query "SELECT status FROM orders WHERE id = 'o1'")"
     settle types order-events "$rows" $'o1|shipped|x7\no2|cancelled|'
