@@ -28,9 +28,10 @@ std::variant<NoKey, Key> derive_key(const handlers::Binding& binding, const Mess
     return Key{message::make_idempotency_key(std::move(text->text)).value()};
   }
   const auto& missing = std::get<message::Missing>(rendered);
-  return NoKey{fmt::format("nothing at {{{}}}, column {} of {}{}", missing.source, missing.column,
-                           pattern.text(),
-                           message.has_value() ? "" : "; the message is a tombstone")};
+  return NoKey{fmt::format(
+      "nothing at {{{}}}, column {} of {}{}", missing.source, missing.column, pattern.text(),
+      missing.of_value && !message.has_value() ? "; the message is a tombstone (its value is null)"
+                                               : "")};
 }
 
 const std::string& scope_name(const KafkaOptions& kafka, const std::string& configured,

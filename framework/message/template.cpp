@@ -23,12 +23,17 @@ bool tells_messages_apart(const Placeholder& placeholder) {
   return std::none_of(placeholder.sources().begin(), placeholder.sources().end(), shared);
 }
 
+/// Of a tombstone nothing is there.
+bool reads_value(const Placeholder& placeholder) {
+  return std::ranges::any_of(placeholder.sources(), [](const Source& source) {
+    return source.kind == SourceKind::kJson || source.kind == SourceKind::kValue;
+  });
+}
+
 /// `absent`: what the use makes of nothing where that is allowed.
 [[noreturn]] void throw_missing(const Placeholder& placeholder, const Message& message,
                                 std::string_view absent) {
-  const auto reads_json = [](const Source& source) { return source.kind == SourceKind::kJson; };
-  const bool tombstone =
-      !message.has_value() && std::ranges::any_of(placeholder.sources(), reads_json);
+  const bool tombstone = !message.has_value() && reads_value(placeholder);
   throw RenderError(
       placeholder.text(),
       fmt::format(
@@ -159,7 +164,8 @@ void Template::append_escaped(std::string_view value, std::string& key) const {
 }
 
 Missing Template::missing(const Placeholder& placeholder) const {
-  return {placeholder.text(), position_of(text_, placeholder.begin()).column};
+  return {placeholder.text(), position_of(text_, placeholder.begin()).column,
+          reads_value(placeholder)};
 }
 
 std::vector<const Placeholder*> Template::placeholders() const {
@@ -195,7 +201,7 @@ std::variant<KeyText, Missing> Template::render_key(const Message& message, Json
   if (identifies)
     return KeyText{std::move(key)};
   if (left_out == nullptr)
-    return Missing{text_, 1};
+    return Missing{text_, 1, false};
   return missing(*left_out);
 }
 

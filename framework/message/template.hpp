@@ -24,6 +24,7 @@ struct KeyText {
 struct Missing {
   std::string source;      ///< the placeholder that has nothing, without its braces
   std::size_t column = 1;  ///< of that placeholder in the template
+  bool of_value = false;   ///< a tombstone has no such thing
 };
 
 /// Text with `{...}` placeholders that are filled from a message: idempotency keys and SQL

@@ -94,6 +94,22 @@ TEST_CASE("an optional part is left out, but not all that tells messages apart")
   CHECK(key_of("{/b?}", valued("{}")) == "missing: /b");
 }
 
+TEST_CASE("a missing part tells whether a tombstone could have it") {
+  for (const auto& [text, of_value] :
+       {std::pair{"{/a}", true}, std::pair{"{sha256:value}", true},
+        std::pair{"{header:event-id}", false}, std::pair{"{header:event-id|/a}", true}}) {
+    INFO(text);
+    const Template key = Template::parse_key(text);
+    with(MessageBuilder{}.value(std::nullopt),
+         [&, of = of_value](const pawl::Message& message, JsonView& json) {
+           const auto result = key.render_key(message, json);
+           REQUIRE(std::holds_alternative<Missing>(result));
+           CHECK(std::get<Missing>(result).of_value == of);
+           return 0;
+         });
+  }
+}
+
 TEST_CASE("a missing part tells its column") {
   const Template key = Template::parse_key("order:{/a}:{/b}");
   with(valued(R"({"a": 1})"), [&](const pawl::Message& message, JsonView& json) {
