@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/commands.hpp"
+#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "pawl/errors.hpp"
@@ -105,6 +106,7 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
       throw BadCall("--set changes a configuration: give --config FILE as well");
   } else {
     const auto options = config.load_to_relay();
+    ::setenv("PAWL_MIGRATE_UP", command_text(options.invocation, "migrate up").c_str(), 1);
     if (database.empty()) {
       database = options.postgres.url;
       if (const auto password = postgres::password_of(options.postgres.password_command))

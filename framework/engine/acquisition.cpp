@@ -136,7 +136,7 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
   const bool once_more = halted && !of_program && acquired.halt_kind != ledger::halt_kind::kCrash &&
                          !context_.tried_halts.contains(partition.name(), acquired.stored);
   if (paused || (halted && !of_program && !once_more)) {
-    partition.stop(halted, paused);
+    partition.stop(halted, paused, acquired.reason);
     partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), acquired.reason,
                    acquired.halt_offset);
     return;
@@ -153,7 +153,7 @@ void Acquisition::refuse(Partition& partition, const Refused& refused) {
     return;
   }
   // There is no row to store the halt in; it is asked again, for an operator may have made one.
-  if (!partition.status().halted.exchange(true))
+  if (!partition.status().halt(refused.reason))
     partition.tell(Step::kHalted, -1, refused.reason);
 }
 

@@ -215,7 +215,7 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
     context_.tried_halts.add(partition.name(), partition.held().stored);
   // What was fetched goes with the halt.
   const auto traceparent = partition.traceparent_of(halt.message_offset);
-  if (partition.halted(retry_after)) {
+  if (partition.halted(halt.reason, retry_after)) {
     partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset,
                    traceparent);
   }

@@ -24,7 +24,7 @@ std::string place_text(const std::string& group, const TopicPartition& partition
 
 std::string rights_hint(const InvocationOptions& invocation, const postgres::Error& error) {
   return error.failure() == postgres::FailureClass::kProgram
-             ? "; missing rights names: " + command_text(invocation, "check")
+             ? "; this names missing rights: " + command_text(invocation, "check")
              : "";
 }
 

@@ -21,8 +21,8 @@ namespace pawl::engine {
 /// Its text, where the attempt was no message's.
 [[nodiscard]] std::string warning_text(const Attempt& attempt);
 
-/// "; missing rights names: pawl check …" where a task's statement failed for the program or the
-/// database, not for the connection; empty otherwise.
+/// "; this names missing rights: pawl check …" where a task's statement failed for the program or
+/// the database, not for the connection; empty otherwise.
 [[nodiscard]] std::string rights_hint(const InvocationOptions& invocation,
                                       const postgres::Error& error);
 

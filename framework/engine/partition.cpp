@@ -143,11 +143,15 @@ void Partition::go(bool once_more, bool row_halted) {
   happens(Happening::kGranted);
 }
 
-void Partition::stop(bool halted, bool paused) {
+void Partition::stop(bool halted, bool paused, std::string_view reason) {
   head_.one_try_only = false;
   head_.row_halted = halted;
   status_->paused = paused;
-  status_->halted = halted;
+  if (halted) {
+    status_->halt(reason);
+  } else {
+    status_->halted = false;
+  }
   happens(Happening::kStop);
 }
 
@@ -343,9 +347,9 @@ void Partition::position_refused(const std::string& why, Clock::duration pause) 
   wait(pause);
 }
 
-bool Partition::halted(std::optional<milliseconds> retry_after) {
+bool Partition::halted(std::string_view reason, std::optional<milliseconds> retry_after) {
   head_.row_halted = true;
-  const bool was = status_->halted.exchange(true);
+  const bool was = status_->halt(reason);
   if (retry_after) {
     rest(*retry_after);
     return !was;

@@ -98,7 +98,7 @@ class Partition {
   void granted(const Positioned& positioned);
   /// It may run, or must not.
   void go(bool once_more, bool row_halted);
-  void stop(bool halted, bool paused);
+  void stop(bool halted, bool paused, std::string_view reason);
   /// The register has not given it to us, or only to be halted. `again`: when it is asked again
   /// where there is no row to store a halt in.
   void refused(const Refused& refused, std::chrono::milliseconds again);
@@ -137,7 +137,7 @@ class Partition {
   void position_refused(const std::string& why, Clock::duration pause);
   /// The register has its halt. `retry_after`: it is tried again by itself, without losing its
   /// place. Returns whether that is news.
-  bool halted(std::optional<std::chrono::milliseconds> retry_after);
+  bool halted(std::string_view reason, std::optional<std::chrono::milliseconds> retry_after);
 
   /// It is revoked: what was fetched goes.
   void let_go();

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/consumer.hpp"
@@ -48,7 +49,20 @@ struct PartitionStatus {
                                paused,    known(position), known(log_end)};
     if (const auto since = known(waits_since))
       snapshot.waits_since = Timestamp(std::chrono::milliseconds(*since));
+    if (snapshot.halted) {
+      const std::scoped_lock lock(mutex_);
+      snapshot.halt_reason = halt_reason_;
+    }
     return snapshot;
+  }
+
+  /// It is halted, which has this reason now. Whether it was before.
+  bool halt(std::string_view reason) {
+    {
+      const std::scoped_lock lock(mutex_);
+      halt_reason_ = reason;
+    }
+    return halted.exchange(true);
   }
 
   /// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was
@@ -90,6 +104,7 @@ struct PartitionStatus {
 
  private:
   mutable std::mutex mutex_;
+  std::string halt_reason_;                // guarded by mutex_
   std::string topic_id_;                   // guarded by mutex_
   std::uint64_t acquired_ = 0;             // guarded by mutex_
   std::optional<std::int64_t> looked_at_;  // guarded by mutex_

@@ -60,12 +60,13 @@ std::vector<std::string> there_from_the_first(const std::vector<std::string>& to
 
 FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           ConsumerId consumer,
-                          const std::map<std::string, std::vector<std::string>>& meant) {
+                          const std::map<std::string, std::vector<std::string>>& meant,
+                          const std::string& migrate) {
   if (schema_version(session, schema) < kSchemaOfPatterns) {
     throw FatalError(
         fmt::format("a handler's topics have a pattern, which schema version {} of pawl is needed "
-                    "for; run: pawl migrate up --config FILE",
-                    kSchemaOfPatterns));
+                    "for; run: {}",
+                    kSchemaOfPatterns, migrate));
   }
   const postgres::Statement meet{"", in_schema(kMeet, schema)};
   const auto met = met_patterns(session, schema, consumer);

@@ -30,10 +30,11 @@ using FirstTopics = std::map<std::string, std::set<std::string>>;
 inline constexpr int kSchemaOfPatterns = 13;
 
 /// Stores of each pattern that is new what it means now; returns what is stored. Throws FatalError
-/// where the schema is older than that.
+/// where the schema is older than that; `migrate` is the command that renews it.
 FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           ConsumerId consumer,
-                          const std::map<std::string, std::vector<std::string>>& meant);
+                          const std::map<std::string, std::vector<std::string>>& meant,
+                          const std::string& migrate);
 
 /// What is stored. Empty where the schema is older.
 FirstTopics met_patterns(postgres::Session& session, const std::string& schema,

@@ -139,12 +139,6 @@ std::optional<std::chrono::milliseconds> MetricsObserver::outbox_waits(
   return outbox_seen_->waits;
 }
 
-std::string MetricsObserver::halt_reason(const TopicPartition& partition) const {
-  const std::scoped_lock lock(halts_mutex_);
-  const auto found = halts_.find(partition);
-  return found == halts_.end() ? std::string() : found->second;
-}
-
 void MetricsObserver::note_partition(const Event& event) {
   if (event.topic.empty() || event.partition < 0)
     return;
@@ -186,8 +180,6 @@ void MetricsObserver::note_partition(const Event& event) {
       // It is found halted anew whenever the connection was lost.
       if (!partition.standing.exchange(true))
         partition.count(Tally::kHalts);
-      const std::scoped_lock lock(halts_mutex_);
-      halts_[{std::string(event.topic), event.partition}] = event.detail;
       return;
     }
     case Step::kPaused: {

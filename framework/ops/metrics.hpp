@@ -5,18 +5,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "ops/histogram.hpp"
 #include "ops/progress.hpp"
 #include "ops/series.hpp"
 #include "pawl/observer.hpp"
-#include "pawl/topic_partition.hpp"
 
 namespace pawl::ops {
 
@@ -94,8 +91,6 @@ class MetricsObserver final : public Observer {
   [[nodiscard]] std::optional<std::chrono::milliseconds> outbox_waits(
       std::chrono::steady_clock::time_point now) const;
   [[nodiscard]] Relayed relayed() const { return outbox_.read(); }
-  /// Why a partition has halted last; empty: it has not, since this process began.
-  [[nodiscard]] std::string halt_reason(const TopicPartition& partition) const;
 
  private:
   void note(const Event& event);
@@ -125,8 +120,6 @@ class MetricsObserver final : public Observer {
   };
   mutable std::mutex outbox_seen_mutex_;
   std::optional<Seen> outbox_seen_;  // guarded by outbox_seen_mutex_
-  mutable std::mutex halts_mutex_;
-  std::map<TopicPartition, std::string> halts_;  // guarded by halts_mutex_
 };
 
 }  // namespace pawl::ops

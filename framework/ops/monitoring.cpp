@@ -46,18 +46,23 @@ Json reached(MetricsObserver::Reached reached) {
   return reached == MetricsObserver::Reached::kYes;
 }
 
+/// As this process has it: running also while it tries once more where the register is halted.
+Json state_of(const PartitionSnapshot& partition) {
+  if (partition.halted)
+    return "halted";
+  if (partition.paused)
+    return "paused";
+  return partition.acquired ? Json("running") : Json(nullptr);
+}
+
 /// What `pawl status --json` says as well has the same name here.
-Json partition_json(const PartitionSnapshot& partition, const MetricsObserver& metrics,
-                    Timestamp now) {
+Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
   const auto age = oldest_age(partition, now);
-  const auto reason = partition.halted ? metrics.halt_reason(partition.partition) : std::string();
   return {{"topic", partition.partition.topic},
           {"partition", partition.partition.partition},
           {"acquired", partition.acquired},
-          {"state", partition.halted   ? "halted"
-                    : partition.paused ? "paused"
-                                       : "running"},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
+          {"state", state_of(partition)},
+          {"reason", partition.halt_reason.empty() ? Json(nullptr) : Json(partition.halt_reason)},
           {"stored", partition.next.value_or(0) > 0 ? Json(*partition.next - 1) : Json(nullptr)},
           {"next", or_null(partition.next)},
           {"end", or_null(partition.log_end)},
@@ -81,7 +86,7 @@ HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   root["leases_held"] = or_null(look.leases_held);
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : look.partitions)
-    partitions.push_back(partition_json(partition, metrics, look.now));
+    partitions.push_back(partition_json(partition, look.now));
   return {200, kJson, root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
 }
 

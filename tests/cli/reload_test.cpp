@@ -153,7 +153,8 @@ TEST_CASE("a relay begins anew as well") {
 TEST_CASE("migrate takes the database and the schema from the configuration") {
   Site site;
   site.postgres_lines = "schema = \"books\"\n";
-  CHECK_THAT(site.run({"migrate", "status"}).out, ContainsSubstring("apply with pawl migrate up"));
+  CHECK_THAT(site.run({"migrate", "status"}).out,
+             ContainsSubstring("apply with pawl migrate up --config " + site.config().string()));
   const auto up = site.run({"migrate", "up"});
   CHECK(up.code == 0);
   CHECK(site.sql("SELECT count(*) > 5 FROM books.schema_migrations") == "t");

@@ -38,3 +38,16 @@ TEST_CASE("a look that an acquire overtook says nothing") {
   status.named(look);
   CHECK(status.looked_at() == 50);
 }
+
+TEST_CASE("a halted partition has the reason that it has now, and another one has none") {
+  PartitionStatus status({"t", 0});
+  CHECK(status.snapshot().halt_reason.empty());
+  CHECK_FALSE(status.halt("a table is missing"));
+  CHECK(status.snapshot().halt_reason == "a table is missing");
+  // Tried again by itself, and halted by something else: that is told to nobody.
+  CHECK(status.halt("a right is missing"));
+  CHECK(status.snapshot().halted);
+  CHECK(status.snapshot().halt_reason == "a right is missing");
+  status.halted = false;
+  CHECK(status.snapshot().halt_reason.empty());
+}

@@ -32,13 +32,14 @@ enum class RunResult {
 struct PartitionSnapshot {
   TopicPartition partition;
   bool acquired = false;                            ///< the register has given it to this process
-  bool halted = false;                              ///< `pawl status` tells why
+  bool halted = false;                              ///< why says `halt_reason`
   bool paused = false;                              ///< by an operator
   std::optional<std::int64_t> next = std::nullopt;  ///< offset of the next message to process
   std::optional<std::int64_t> log_end = std::nullopt;  ///< of Kafka's log, as it was told last
   /// When the next message to process was produced, by its record, once it is fetched. Only where
   /// an observer wants times (Observer::watches_times).
   std::optional<Timestamp> waits_since = std::nullopt;
+  std::string halt_reason = {};  ///< as the log has it; empty unless it is halted
 
   /// Messages between the two: at least 0.
   [[nodiscard]] std::optional<std::int64_t> lag() const {
