@@ -68,7 +68,8 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto reason = std::make_shared<std::string>();
-  command->add_option("--because,--reason", *reason, "Why; kept in the history")->type_name("TEXT");
+  command->add_option("--because", *reason, "Why; kept in the history")->type_name("TEXT");
+  command->add_old_name("--reason", *reason);
   commands.set_action(command, [config, partitions, reason, state] {
     partitions->require_choice();
     return set_state(config->load(), *partitions, state, *reason);
@@ -95,8 +96,8 @@ void add_partitions(Command& parser, Commands& commands) {
       ->required()
       ->not_negative()
       ->type_name("N");
-  command->add_option("--because,--reason", *reason, "Why; kept beside the message")
-      ->type_name("TEXT");
+  command->add_old_name("--reason", *reason);
+  command->add_option("--because", *reason, "Why; kept beside the message")->type_name("TEXT");
   commands.set_action(command, [config, chosen, offset, reason] {
     return skip(config->load(), *chosen, *offset, *reason);
   });

@@ -126,6 +126,17 @@ template Argument* Command::add_option(const std::string&, std::int64_t&, const 
 template Argument* Command::add_option(const std::string&, std::size_t&, const std::string&);
 template Argument* Command::add_option(const std::string&, double&, const std::string&);
 
+template Argument* Command::add_option(const std::string&, std::optional<std::string>&,
+                                       const std::string&);
+
+template <typename T>
+void Command::add_old_name(const std::string& name, T& value) {
+  parser_.add_option(name, value)->group("");
+}
+
+template void Command::add_old_name(const std::string&, std::string&);
+template void Command::add_old_name(const std::string&, std::optional<std::string>&);
+
 void Command::add_flag(const std::string& name, bool& value, const std::string& description) {
   parser_.add_flag(name, value, description);
 }

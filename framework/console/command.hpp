@@ -64,6 +64,9 @@ class Command {
   /// in `value`, which must outlive the parsing. Its types are those of command.cpp.
   template <typename T>
   Argument* add_option(const std::string& names, T& value, const std::string& description);
+  /// A name that an option has had: it is read as before, and shown nowhere.
+  template <typename T>
+  void add_old_name(const std::string& name, T& value);
   void add_flag(const std::string& name, bool& value, const std::string& description);
   /// What --help ends with.
   void footer(const std::string& text);

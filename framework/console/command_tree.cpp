@@ -28,8 +28,11 @@ CommandTree tree_of(const CLI::App& parser) {
   tree.name = parser.get_name();
   tree.description = parser.get_description();
   tree.footer = parser.get_footer();
-  for (const auto* option : parser.get_options())
-    tree.options.push_back(described(*option));
+  for (const auto* option : parser.get_options()) {
+    // Old names are in no group.
+    if (!option->get_group().empty())
+      tree.options.push_back(described(*option));
+  }
   for (const auto* subcommand : parser.get_subcommands([](const CLI::App*) { return true; }))
     tree.subcommands.push_back(tree_of(*subcommand));
   return tree;

@@ -138,3 +138,35 @@ TEST_CASE("version names the program, its libraries and the schema that it serve
                               ContainsSubstring("libpq ") && ContainsSubstring("schema"));
   CHECK_THAT(invoke({"--version"}).out, ContainsSubstring("pawl"));
 }
+
+TEST_CASE("old names of options are read, and shown nowhere") {
+  struct Case {
+    std::vector<std::string> command;
+    std::string name;
+    std::string old_name;
+  };
+  const auto renamed = GENERATE(values<Case>({{{"offsets", "set"}, "--because", "--reason"},
+                                              {{"partitions", "pause"}, "--because", "--reason"},
+                                              {{"partitions", "resume"}, "--because", "--reason"},
+                                              {{"partitions", "skip"}, "--because", "--reason"},
+                                              {{"dlq", "erase"}, "--record-key", "--key"}}));
+  auto help = renamed.command;
+  help.emplace_back("--help");
+  const auto shown = invoke(help).out;
+  INFO(shown);
+  CHECK_THAT(shown, ContainsSubstring(renamed.name) && !ContainsSubstring(renamed.old_name));
+  // Known, so that something else is missing.
+  auto used = renamed.command;
+  used.insert(used.end(), {renamed.old_name, "x"});
+  CHECK_THAT(invoke(used).err, !ContainsSubstring(renamed.old_name));
+}
+
+TEST_CASE("old names are in neither the manual page nor the completion") {
+  for (const auto& arguments : {std::vector<std::string>{"manual"}, {"completion", "bash"}}) {
+    const auto text = invoke(arguments).out;
+    CHECK_THAT(text, ContainsSubstring("--because") || ContainsSubstring("\\-\\-because"));
+  }
+  CHECK_THAT(
+      invoke({"completion", "bash"}).out,
+      ContainsSubstring("'pawl dlq erase') words='--help --config --set --record-key --dry-run'"));
+}

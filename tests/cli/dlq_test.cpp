@@ -287,10 +287,10 @@ TEST_CASE("erase removes what a record key's messages carried") {
   site.pay_strangers(2);
   site.pay(0, "bad", "a", "\"much\"");
   site.drain();
-  CHECK_THAT(site.run({"dlq", "erase", "--key", "stranger", "--dry-run"}).out,
+  CHECK_THAT(site.run({"dlq", "erase", "--record-key", "stranger", "--dry-run"}).out,
              ContainsSubstring("would erase the payload of 2 dead letters"));
   CHECK(site.count("payload = 'complete'") == "3");
-  const auto erase = site.run({"dlq", "erase", "--key", "stranger"});
+  const auto erase = site.run({"dlq", "erase", "--record-key", "stranger"});
   INFO(erase.out << erase.err);
   CHECK(erase.code == 0);
   CHECK(site.count("payload = 'erased' AND status = 'discarded' AND record_value IS NULL AND "

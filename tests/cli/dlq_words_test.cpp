@@ -186,8 +186,9 @@ TEST_CASE("erase waits for a message of its record key that is being parked") {
       "value_bytes, headers, payload) SELECT consumer_id, topic, topic_id, partition, 1, "
       "timestamp_ms, 'parked', 'parked', handler, 'waits', record_key, record_key_hash, "
       "record_value, value_bytes, headers, payload FROM pawl.dead_letters");
-  ChildProcess erase(PAWL_PROGRAM,
-                     {"dlq", "erase", "--key", "stranger", "--config", site.config().string()}, {});
+  ChildProcess erase(
+      PAWL_PROGRAM,
+      {"dlq", "erase", "--record-key", "stranger", "--config", site.config().string()}, {});
   bool waits = false;
   wait_until(
       [&] {

@@ -20,7 +20,7 @@ const std::vector<std::vector<std::string>> kCommands{
     {"dlq", "export"},
     {"dlq", "import", "/dev/null"},
     {"dlq", "parked"},
-    {"dlq", "erase", "--key", "customer"},
+    {"dlq", "erase", "--record-key", "customer"},
     {"skipped", "list"},
     {"offsets", "show"},
     {"offsets", "set", "--topic", "t", "--partition", "0", "--to", "1"},
