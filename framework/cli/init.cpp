@@ -16,6 +16,7 @@
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
 #include "kafka/client.hpp"
+#include "kafka/error.hpp"
 #include "kafka/fetch_one.hpp"
 #include "pawl/errors.hpp"
 
@@ -71,8 +72,7 @@ int init(const std::string& program, const Arguments& arguments) {
   facts.topic = arguments.topic;
   facts.group = arguments.group.empty() ? arguments.topic : arguments.group;
   facts.url = arguments.url.empty() ? "postgresql://localhost/" + facts.group : arguments.url;
-  for (const auto& one : arguments.set)
-    facts.set.push_back(one.substr(0, one.find('=')));
+  facts.settings = settings_of(arguments.set);
   const auto options = options_of(facts, arguments.set);
   const auto client = make_client(options);
   const auto described = client->describe({arguments.topic}, kKafkaTimeout);
@@ -82,14 +82,25 @@ int init(const std::string& program, const Arguments& arguments) {
                               options.kafka.bootstrap_servers));
   }
   facts.partitions = found->second.partitions;
-  const auto record = newest(*client, arguments.topic, facts.partitions);
+  std::optional<kafka::Record> record;
+  std::string unread;
+  try {
+    record = newest(*client, arguments.topic, facts.partitions);
+  } catch (const kafka::KafkaError& error) {
+    unread = error.what();
+  }
   std::optional<Message> sample;
   if (record) {
     sample = record->view(arguments.topic, "");
     std::cerr << fmt::format("{} [{}] offset {}\n{}", sample->topic(), sample->partition(),
                              sample->offset(), parts_text(*sample, kShown));
-  } else {
+  } else if (unread.empty()) {
     std::cerr << fmt::format("{} has no message yet\n", arguments.topic);
+  } else {
+    std::cerr << fmt::format(
+        "No message of {} could be read, so nothing is guessed from one: {}. Where Kafka lets only "
+        "some groups read, name one: --group NAME\n",
+        arguments.topic, unread);
   }
   const auto text = init_text(facts, sample);
   if (arguments.output.empty()) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "config/values.hpp"
@@ -151,7 +153,55 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
                           fmt::join(values, ", "))));
 }
 
-std::string key_text(const std::optional<Message>& sample) {
+/// A name as TOML has it before "=".
+std::string key_in_toml(const std::string& name) {
+  const bool bare = std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
+  return bare ? name : in_toml(name);
+}
+
+/// "[kafka]" with its lines: `first`, unless they were set to something else, and what was set.
+std::string section_text(const InitSettings& settings, const std::string& section,
+                         const std::vector<std::pair<std::string, std::string>>& first) {
+  const auto found = settings.sections.find(section);
+  auto set =
+      found == settings.sections.end() ? std::map<std::string, std::string>() : found->second;
+  auto text = fmt::format("[{}]\n", section);
+  for (const auto& [name, value] : first) {
+    const auto instead = set.extract(name);
+    text += fmt::format("{} = {}\n", name, instead ? instead.mapped() : value);
+  }
+  for (const auto& [name, value] : set)
+    text += fmt::format("{} = {}\n", key_in_toml(name), value);
+  return text + "\n";
+}
+
+std::string servers_text(const InitFacts& facts) {
+  const auto& settings = facts.settings;
+  std::string text;
+  if (!settings.variables.empty()) {
+    text += fmt::format(
+        "# Of the environment, as it may be secret: {}. As \"${{file:PATH}}\" it is safer in a "
+        "file.\n",
+        fmt::join(settings.variables, ", "));
+  }
+  text += section_text(
+      settings, "kafka",
+      {{"bootstrap_servers", in_toml(facts.bootstrap_servers)}, {"group", in_toml(facts.group)}});
+  if (settings.sections.contains("kafka.librdkafka"))
+    text += section_text(settings, "kafka.librdkafka", {});
+  text += section_text(settings, "postgres", {{"url", in_toml(facts.url)}});
+  for (const auto& [section, lines] : settings.sections) {
+    if (section != "kafka" && section != "kafka.librdkafka" && section != "postgres" &&
+        section != "idempotency")
+      text += section_text(settings, section, {});
+  }
+  return text;
+}
+
+std::string key_text(const std::optional<Message>& sample, const InitSettings& settings) {
+  if (settings.sections.contains("idempotency"))
+    return section_text(settings, "idempotency", {});
   const auto candidates = sample ? key_candidates(*sample) : std::vector<std::string>();
   std::string text =
       "# What tells one event from another, also when its producer sends it twice. Not the id of a "
@@ -202,19 +252,15 @@ std::vector<std::string> key_candidates(const Message& sample) {
 }
 
 std::string init_text(const InitFacts& facts, const std::optional<Message>& sample) {
-  std::string set;
-  for (const auto& name : facts.set)
-    set += fmt::format("# Set on the command line, and to be written here: {}\n", name);
   return fmt::format(
       "# A beginning for topic {}, which has {} partitions. Every other option stands in "
       "reference.toml.\n"
       "# Next, with this file as FILE: make the database (createdb) and the table below in it; "
       "pawl migrate up\n# --config FILE; pawl check --config FILE; pawl try --config FILE --topic "
       "{} --partition 0 --offset 0; pawl run --config FILE\n\n"
-      "[kafka]\nbootstrap_servers = {}\ngroup = {}\n{}\n"
-      "[postgres]\nurl = {}\n\n{}\n{}",
-      facts.topic, facts.partitions, facts.topic, in_toml(facts.bootstrap_servers),
-      in_toml(facts.group), set, in_toml(facts.url), key_text(sample), handler_text(facts, sample));
+      "{}{}\n{}",
+      facts.topic, facts.partitions, facts.topic, servers_text(facts),
+      key_text(sample, facts.settings), handler_text(facts, sample));
 }
 
 }  // namespace pawl::cli

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/init_settings.hpp"
 #include "pawl/message.hpp"
 
 namespace pawl::cli {
@@ -16,8 +17,7 @@ struct InitFacts {
   std::string url;
   std::string topic;
   std::int32_t partitions = 0;
-  /// Names of options that were set beside these: their values may be secret.
-  std::vector<std::string> set = {};
+  InitSettings settings = {};  ///< what was set beside these, or in their place
 };
 
 /// A configuration to begin with, commented; `sample`: a message of the topic, nullopt where it has

@@ -8,6 +8,7 @@ using pawl::MessageFields;
 using pawl::cli::init_text;
 using pawl::cli::InitFacts;
 using pawl::cli::key_candidates;
+using pawl::cli::settings_of;
 
 namespace {
 
@@ -33,8 +34,7 @@ TEST_CASE("an event's id is looked for in headers and in the value, the surest f
 }
 
 TEST_CASE("a configuration is guessed from a message") {
-  const InitFacts facts{"b:9092",       "books", "postgresql://db/books",
-                        "order events", 3,       {"kafka.librdkafka"}};
+  const InitFacts facts{"b:9092", "books", "postgresql://db/books", "order events", 3, {}};
   const auto text = init_text(
       facts, message(R"({"eventId": "e", "totalAmount": 1.5, "paid": true, "lines": [], "n": 3,
                         "a/b": "x", "odd{": 1})"));
@@ -45,11 +45,34 @@ TEST_CASE("a configuration is guessed from a message") {
                                "{/paid}::boolean, {/lines}::jsonb, {/n}::bigint, {/a~1b})"));
   CHECK_THAT(text, ContainsSubstring("CREATE TABLE order_events (event_id text, total_amount "
                                      "numeric, paid boolean, lines jsonb, n bigint, a_b text);"));
-  CHECK_THAT(text, ContainsSubstring("to be written here: kafka.librdkafka\n"));
-
   const auto empty = init_text(facts, std::nullopt);
   CHECK_THAT(empty, ContainsSubstring("The topic has no message to look at"));
   CHECK_THAT(empty, ContainsSubstring("Nothing in the message looks like one"));
+}
+
+TEST_CASE("what --set said stands in the file, and what may be secret as a variable") {
+  InitFacts facts{"b:9092", "books", "postgresql://db/books", "orders", 3, {}};
+  facts.settings = settings_of(
+      {R"(kafka.librdkafka={ "security.protocol" = "SASL_SSL", "sasl.password" = "hunter2" })",
+       "kafka.librdkafka.sasl.username=hunter3", "kafka.librdkafka.socket.timeout.ms=7000",
+       "kafka.group=other", "kafka.librdkafka.ssl.key.password=${KEY_PASSWORD}",
+       "postgres.url=postgresql://u:hunter4@db/books", "idempotency.key={/id}",
+       "consumer.workers=2"});
+  const auto text = init_text(facts, std::nullopt);
+  INFO(text);
+  CHECK_THAT(text, ContainsSubstring("[kafka]\nbootstrap_servers = \"b:9092\"\n"
+                                     "group = \"other\"\n\n[kafka.librdkafka]\n"
+                                     "\"sasl.password\" = \"${KAFKA_SASL_PASSWORD}\"\n"
+                                     "\"sasl.username\" = \"${KAFKA_SASL_USERNAME}\"\n"
+                                     "\"security.protocol\" = \"SASL_SSL\"\n"
+                                     "\"socket.timeout.ms\" = 7000\n"
+                                     "\"ssl.key.password\" = \"${KEY_PASSWORD}\"\n\n"
+                                     "[postgres]\nurl = \"${POSTGRES_URL}\"\n\n"
+                                     "[consumer]\nworkers = 2\n\n"));
+  CHECK_THAT(text, ContainsSubstring("[idempotency]\nkey = \"{/id}\"\n"));
+  CHECK_THAT(text, ContainsSubstring("# Of the environment, as it may be secret: "
+                                     "KAFKA_SASL_PASSWORD, KAFKA_SASL_USERNAME, POSTGRES_URL."));
+  CHECK_THAT(text, !ContainsSubstring("hunter"));
 }
 
 TEST_CASE("texts are TOML's") {

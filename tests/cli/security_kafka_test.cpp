@@ -112,6 +112,34 @@ printf '{{"access_token": "%s.%s.", "expires_in": {}}}' "$header" "$claims")sh",
 
 }  // namespace
 
+TEST_CASE("init reaches a broker that demands TLS and a password, and writes what that needs") {
+  KafkaSite site;
+  auto& kafka = KafkaSite::servers().kafka;
+  kafka.set_password("payments", "kafka-secret");
+  site.permit("acls");
+  site.pay(0, "e-1", "a", "7");
+  const TempDir folder("init");
+  const auto file = (folder.path() / "new.toml").string();
+  const Environment environment{{"KAFKA_SASL_USERNAME", "payments"},
+                                {"KAFKA_SASL_PASSWORD", "kafka-secret"}};
+  const auto made = site.run_bare(
+      {"init", "--topic", site.topic, "--group", site.group, "--bootstrap-servers",
+       kafka.bootstrap("SCRAM"), "--url", site.url, "-o", file, "--set",
+       fmt::format(
+           R"(kafka.librdkafka={{ "security.protocol" = "sasl_ssl", "ssl.ca.location" = "{}", )"
+           R"("sasl.mechanism" = "SCRAM-SHA-512", "sasl.username" = "payments" }})",
+           KafkaSite::servers().file("kafka-ca.pem").string()),
+       "--set", "kafka.librdkafka.sasl.password=${KAFKA_SASL_PASSWORD}"},
+      environment);
+  INFO(made.out << made.err);
+  CHECK(made.code == 0);
+  CHECK_THAT(read_file(file), ContainsSubstring("\"sasl.password\" = \"${KAFKA_SASL_PASSWORD}\"") &&
+                                  !ContainsSubstring("kafka-secret"));
+  const auto check = site.run_bare({"check", "--config", file}, environment);
+  INFO(check.out << check.err);
+  CHECK_THAT(check.out, ContainsSubstring("ok      Kafka"));
+}
+
 TEST_CASE("SCRAM over TLS, with the rights of the document and no others") {
   KafkaSite site;
   auto& kafka = KafkaSite::servers().kafka;
