@@ -21,7 +21,7 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
   cli::PartitionArguments arguments;
   arguments.topic = field(form, "topic");
   arguments.partition = partition_field(form, "partition");
-  if (!arguments.partition)
+  if (!arguments.partition || arguments.topic.empty())
     return {false, "The form names no partition; nothing was changed."};
   const auto consumer = cli::require_consumer(session, options);
   const auto row = cli::choose_rows(session, options, consumer, arguments).front();

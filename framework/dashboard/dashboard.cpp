@@ -5,11 +5,11 @@
 
 #include <stdexcept>
 
-#include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "dashboard/assets.hpp"
 #include "dashboard/pages/pages.hpp"
 #include "dashboard/queries.hpp"
+#include "engine/halt_texts.hpp"
 #include "kafka/error.hpp"
 #include "message/digest.hpp"
 #include "pawl/errors.hpp"
@@ -152,13 +152,8 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
       frame.problem = error.what();
       answer = {503, kHtml, message_html(frame, "Not known now")};
     } catch (const postgres::Error& error) {
-      frame.problem =
-          fmt::format("PostgreSQL: {}{}", error.what(),
-                      error.failure() == postgres::FailureClass::kProgram
-                          ? "; the role lacks a right, or a table is missing, which this "
-                            "names: " +
-                                command_text(options_.invocation, "check")
-                          : "");
+      frame.problem = fmt::format("PostgreSQL: {}{}", error.what(),
+                                  engine::rights_hint(options_.invocation, error));
       answer = {503, kHtml, message_html(frame, "Not known now")};
     } catch (const postgres::InDoubt& error) {
       frame.problem = fmt::format("PostgreSQL: {}", error.what());
@@ -291,6 +286,9 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
     return conflict(asked, fmt::format("PostgreSQL: {}; whether it was done is unknown: look again "
                                        "before you repeat it",
                                        error.what()));
+  } catch (const postgres::Error& error) {
+    return conflict(asked, fmt::format("PostgreSQL: {}; nothing was done{}", error.what(),
+                                       engine::rights_hint(options_.invocation, error)));
   }
   asked.needs_force = outcome.needs_force;
   if (!outcome.done)
@@ -302,17 +300,15 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
 
 ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
   asked.frame.problem = sentence;
-  std::string text;
+  const auto sentence_alone = [&] { return message_html(asked.frame, "What became of it"); };
   try {
     const auto session = connections_.get();
-    text = page(asked, *session);
-  } catch (const FatalError&) {  // the sentence counts more than what the page would tell
-  } catch (const postgres::Error&) {
-  } catch (const postgres::InDoubt&) {
+    auto text = page(asked, *session);
+    return {409, kHtml, text.empty() ? sentence_alone() : std::move(text)};
+  } catch (const std::exception&) {
+    // It counts more than what the page would tell.
+    return {409, kHtml, sentence_alone()};
   }
-  if (text.empty())
-    text = message_html(asked.frame, "Not done");
-  return {409, kHtml, std::move(text)};
 }
 
 ops::HttpAnswer Dashboard::sign_in(Asked& asked) {

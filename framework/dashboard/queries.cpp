@@ -38,23 +38,23 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.topic = field(filters, "topic");
   page.state = field(filters, "state");
   page.letters_most = kMostCounted;
-  page.problems = samples.problems();
-  page.total = samples.total();
+  auto seen = samples.view();
+  page.problems = std::move(seen.problems);
+  page.total = std::move(seen.total);
   const auto consumer = ledger::find_consumer(session, options.postgres.schema,
                                               options.kafka.cluster, options.kafka.group);
   page.known = consumer.has_value();
   if (!consumer)
     return page;
-  auto courses = samples.courses();
   std::vector<PartitionLine> lines;
   for (auto& row : ledger::read_register(session, options.postgres.schema, consumer->id, "")) {
     auto& line = lines.emplace_back();
-    if (const auto course = courses.find(row.partition); course != courses.end())
+    if (const auto course = seen.courses.find(row.partition); course != seen.courses.end())
       line.course = std::move(course->second);
     line.row = std::move(row);
   }
   page.partitions = lines.size();
-  page.lag = lines.empty() || !samples.whole() ? std::nullopt : std::optional<std::int64_t>(0);
+  page.lag = lines.empty() || !seen.whole ? std::nullopt : std::optional<std::int64_t>(0);
   for (const auto& line : lines) {
     const auto lag = line.lag();
     page.counts.add(&line.row, lag);

@@ -1,12 +1,12 @@
 #include "dashboard/samples.hpp"
 
+#include <fmt/format.h>
+
 #include "console/connections.hpp"
 #include "console/kafka_look.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
 #include "engine/topic_directory.hpp"
-#include "pawl/errors.hpp"
-#include "postgres/error.hpp"
 
 namespace pawl::dashboard {
 namespace {
@@ -43,14 +43,23 @@ bool Samples::fresh() const {
   return !looks_.empty() && std::chrono::steady_clock::now() - looks_.back().at < kFresh;
 }
 
-std::map<TopicPartition, Samples::Course> Samples::courses() const {
+Samples::View Samples::view() const {
   const std::scoped_lock lock(mutex_);
-  std::map<TopicPartition, Course> courses;
-  if (!fresh())
-    return courses;
+  View view;
+  if (looks_.empty())
+    return view;
+  if (!fresh()) {
+    view.problems = {
+        "For more than a minute no look at PostgreSQL and Kafka has come to its end, so no lag and "
+        "no rate is known."};
+    return view;
+  }
   for (const auto& [partition, last] : looks_.back().partitions)
-    courses[partition] = course_of(partition);
-  return courses;
+    view.courses[partition] = course_of(partition);
+  view.total = total();
+  view.whole = looks_.back().whole;
+  view.problems = looks_.back().problems;
+  return view;
 }
 
 Samples::Course Samples::course(const TopicPartition& partition) const {
@@ -89,10 +98,7 @@ Samples::Course Samples::course_of(const TopicPartition& partition) const {
 }
 
 Samples::Course Samples::total() const {
-  const std::scoped_lock lock(mutex_);
   Course total;
-  if (!fresh())
-    return total;
   const Look* before = nullptr;
   for (const auto& look : looks_) {
     std::optional<std::int64_t> lag =
@@ -118,22 +124,6 @@ Samples::Course Samples::total() const {
     total.rate = total.rates.back();
   }
   return total;
-}
-
-bool Samples::whole() const {
-  const std::scoped_lock lock(mutex_);
-  return fresh() && looks_.back().whole;
-}
-
-std::vector<std::string> Samples::problems() const {
-  const std::scoped_lock lock(mutex_);
-  if (looks_.empty())
-    return {};
-  if (!fresh())
-    return {
-        "For more than a minute no look at PostgreSQL and Kafka has come to its end, so no lag "
-        "and no rate is known."};
-  return looks_.back().problems;
 }
 
 Sampler::Sampler(const Options& options, Samples& samples)
@@ -186,24 +176,15 @@ void Sampler::run() {
 void Sampler::look() {
   try {
     samples_.add(seen());
-    return;
-  } catch (const FatalError& error) {
-    tell(error.what());
-  } catch (const postgres::Error& error) {
-    tell(error.what());
-  } catch (const postgres::InDoubt& error) {
-    tell(error.what());
-  } catch (const std::logic_error& error) {  // rows of a later schema
-    tell(error.what());
+  } catch (const std::exception& error) {
+    session_.reset();
+    Samples::Look failed;
+    failed.whole = false;
+    failed.problems = {fmt::format(
+        "PostgreSQL and Kafka could not be looked at, so no lag and no rate is known: {}",
+        error.what())};
+    samples_.add(std::move(failed));
   }
-  session_.reset();
-}
-
-void Sampler::tell(const std::string& problem) {
-  Samples::Look look;
-  look.whole = false;
-  look.problems = {"PostgreSQL could not be looked at, so no lag and no rate is known: " + problem};
-  samples_.add(std::move(look));
 }
 
 Samples::Look Sampler::seen() {

@@ -53,17 +53,20 @@ class Samples {
     std::vector<std::optional<std::int64_t>> lags;  ///< at each look
     std::chrono::seconds period{0};                 ///< between the first look and the last
   };
-  [[nodiscard]] std::map<TopicPartition, Course> courses() const;
+  struct View {
+    std::map<TopicPartition, Course> courses;
+    Course total;
+    bool whole = false;  ///< the last look saw all partitions that there should be
+    std::vector<std::string> problems;
+  };
+  [[nodiscard]] View view() const;
   /// Of one that the last look did not see: nothing.
   [[nodiscard]] Course course(const TopicPartition& partition) const;
-  [[nodiscard]] Course total() const;
-  /// Whether the last look saw all partitions that there should be.
-  [[nodiscard]] bool whole() const;
-  [[nodiscard]] std::vector<std::string> problems() const;
 
  private:
   [[nodiscard]] bool fresh() const;
   [[nodiscard]] Course course_of(const TopicPartition& partition) const;
+  [[nodiscard]] Course total() const;
 
   mutable std::mutex mutex_;
   std::deque<Look> looks_;  // guarded by mutex_
@@ -89,7 +92,6 @@ class Sampler {
   void run();
   void look();
   [[nodiscard]] Samples::Look seen();
-  void tell(const std::string& problem);
 
   const Options& options_;
   Samples& samples_;

@@ -26,8 +26,8 @@
     words.className = "message problem";
     words.dataset.notFresh = "";
     words.setAttribute("role", "alert");
-    words.textContent = `Not fresh: what stands here is of ${made.toLocaleTimeString()}. ` +
-      "Since then the server gives no page.";
+    words.textContent = `Not fresh: what stands here is of ${made.toLocaleTimeString()}, and could not be ` +
+      "brought up to date since. Load the page again to see why.";
     main.prepend(words);
   };
   const refresh = async () => {
@@ -36,7 +36,8 @@
       String(window.getSelection()) !== "";
     if (!busy) {
       try {
-        const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store" });
+        const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store",
+          signal: AbortSignal.timeout(10000) });
         if (answer.ok) {
           const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
           const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);

@@ -1,9 +1,11 @@
 """What a person does on the dashboard, in headless Chromium.
 
-browse.py BASE_URL DATABASE_URL FOLDER_FOR_SCREENSHOTS
+browse.py BASE_URL DATABASE_URL FOLDER_FOR_SCREENSHOTS PROCESS_ID_OF_THE_SERVER
 """
 
 import http.client
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ from selenium.webdriver.support import expected_conditions as expected
 from selenium.webdriver.support.ui import WebDriverWait
 
 BASE, DATABASE, PICTURES = sys.argv[1:4]
+SERVER = int(sys.argv[4])
 PATIENCE = 60
 
 
@@ -233,12 +236,12 @@ def not_fresh():
         browser.get(BASE + "/")
         expect(browser, "orders [0]")
         check("fresh", "Not fresh" not in text(browser))
-        browser.execute_cdp_cmd("Network.enable", {})
-        network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **network})
-        expect(browser, "Not fresh: what stands here is of ")
+        os.kill(SERVER, signal.SIGSTOP)
+        try:
+            expect(browser, "Not fresh: what stands here is of ")
+        finally:
+            os.kill(SERVER, signal.SIGCONT)
         picture(browser, "not-fresh")
-        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **network})
         WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
             lambda b: "Not fresh" not in text(b))
         # What a later version may have written: a page with the cause, and a page that is not fresh.

@@ -72,7 +72,7 @@ done
 [[ -n $served ]] || { cat "$work/err" >&2; fail "it does not begin"; }
 
 # Debian's python3-selenium is for Debian's Python.
-/usr/bin/python3 "$root/tests/dashboard/browse.py" "http://127.0.0.1:$port" "$url" "$pictures" ||
+/usr/bin/python3 "$root/tests/dashboard/browse.py" "http://127.0.0.1:$port" "$url" "$pictures" "$served" ||
     { cat "$work/err" >&2; fail "the browser's part failed; the reason stands above"; }
 
 kill -s TERM "$served"

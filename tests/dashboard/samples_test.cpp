@@ -21,12 +21,12 @@ Samples::Look look(int seconds, std::map<pawl::TopicPartition, Sample> partition
 
 TEST_CASE("without looks nothing is known, and one look knows no rate") {
   Samples samples;
-  CHECK(samples.courses().empty());
-  CHECK_FALSE(samples.total().rate);
+  CHECK(samples.view().courses.empty());
+  CHECK_FALSE(samples.view().total.rate);
   samples.add(look(0, {{kOne, {5, 0, std::nullopt}}}));
-  CHECK_FALSE(samples.courses().at(kOne).rate);
-  CHECK(samples.courses().at(kOne).period == std::chrono::seconds(0));
-  CHECK_FALSE(samples.total().lags.back());
+  CHECK_FALSE(samples.view().courses.at(kOne).rate);
+  CHECK(samples.view().courses.at(kOne).period == std::chrono::seconds(0));
+  CHECK_FALSE(samples.view().total.lags.back());
 }
 
 TEST_CASE("a rate is of the time that was looked at, and begins anew with the counters") {
@@ -34,7 +34,7 @@ TEST_CASE("a rate is of the time that was looked at, and begins anew with the co
   samples.add(look(0, {{kOne, {0, 0, 100}}, {kOther, {0, 0, 10}}}));
   samples.add(look(10, {{kOne, {50, 0, 50}}, {kOther, {10, 0, std::nullopt}}}));
   samples.add(look(20, {{kOne, {150, 0, 0}}, {kOther, {2, 7, 3}}}));
-  const auto courses = samples.courses();
+  const auto courses = samples.view().courses;
   CHECK(courses.at(kOne).rate == 7.5);
   CHECK(courses.at(kOne).period == std::chrono::seconds(20));
   CHECK(courses.at(kOne).rates == std::vector<std::optional<double>>{5.0, 10.0});
@@ -43,32 +43,33 @@ TEST_CASE("a rate is of the time that was looked at, and begins anew with the co
   CHECK(samples.course({"never seen", 0}).lags.empty());
   CHECK(courses.at(kOther).rates == std::vector<std::optional<double>>{1.0, std::nullopt});
   // A lag that is unknown of one is unknown of all.
-  CHECK(samples.total().lags == std::vector<std::optional<std::int64_t>>{110, std::nullopt, 3});
-  CHECK(samples.total().rates == std::vector<std::optional<double>>{6.0, 10.0});
+  CHECK(samples.view().total.lags ==
+        std::vector<std::optional<std::int64_t>>{110, std::nullopt, 3});
+  CHECK(samples.view().total.rates == std::vector<std::optional<double>>{6.0, 10.0});
 }
 
 TEST_CASE("what was seen a minute ago is not known now, and a look that failed says why") {
   Samples samples;
   samples.add(look(-61, {{kOne, {5, 0, 0}}}));
-  CHECK(samples.courses().empty());
+  CHECK(samples.view().courses.empty());
   CHECK(samples.course(kOne).lags.empty());
-  CHECK(samples.total().lags.empty());
-  CHECK_FALSE(samples.whole());
-  CHECK_THAT(samples.problems().at(0), ContainsSubstring("no lag and no rate is known"));
+  CHECK(samples.view().total.lags.empty());
+  CHECK_FALSE(samples.view().whole);
+  CHECK_THAT(samples.view().problems.at(0), ContainsSubstring("no lag and no rate is known"));
   auto failed = look(0, {});
   failed.whole = false;
   failed.problems = {"PostgreSQL is away"};
   samples.add(failed);
-  CHECK(samples.problems() == std::vector<std::string>{"PostgreSQL is away"});
-  CHECK(samples.courses().empty());
-  CHECK_FALSE(samples.total().lags.back());
+  CHECK(samples.view().problems == std::vector<std::string>{"PostgreSQL is away"});
+  CHECK(samples.view().courses.empty());
+  CHECK_FALSE(samples.view().total.lags.back());
   samples.add(look(10, {{kOne, {5, 0, 0}}}));
-  CHECK(samples.whole());
-  CHECK(samples.problems().empty());
-  CHECK(samples.total().lags.back() == 0);
+  CHECK(samples.view().whole);
+  CHECK(samples.view().problems.empty());
+  CHECK(samples.view().total.lags.back() == 0);
   samples.clear();
-  CHECK(samples.courses().empty());
-  CHECK(samples.problems().empty());
+  CHECK(samples.view().courses.empty());
+  CHECK(samples.view().problems.empty());
 }
 
 TEST_CASE("without all partitions that there should be, the lag of all is unknown") {
@@ -76,15 +77,15 @@ TEST_CASE("without all partitions that there should be, the lag of all is unknow
   auto part = look(0, {{kOne, {5, 0, 7}}});
   part.whole = false;
   samples.add(part);
-  CHECK_FALSE(samples.total().lags.back());
-  CHECK(samples.courses().at(kOne).lags.back() == 7);
+  CHECK_FALSE(samples.view().total.lags.back());
+  CHECK(samples.view().courses.at(kOne).lags.back() == 7);
 }
 
 TEST_CASE("looks are bounded: the oldest goes") {
   Samples samples;
   for (int i = 0; i < static_cast<int>(Samples::kMost) + 5; ++i)
     samples.add(look(10 * i, {{kOne, {i, 0, i}}}));
-  const auto course = samples.courses().at(kOne);
+  const auto course = samples.view().courses.at(kOne);
   CHECK(course.lags.size() == Samples::kMost);
   CHECK(course.lags.front() == 5);
 }

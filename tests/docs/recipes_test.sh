@@ -368,6 +368,24 @@ MESSAGES
     drain moving
     require "invoices behind the sink's table" 'i5|5' "$(query "$rows")"
 }
+spring() {
+    topic charges 1
+    tables spring
+    config spring
+    send charges <<'MESSAGES'
+{"__TypeId__": "com.example.Opened"}	a	{"id": "c1", "account": "a"}
+{"__TypeId__": "com.example.Charged"}	a	{"id": "c2", "account": "a", "amount": 10}
+{"__TypeId__": "com.example.Charged"}	a	{"id": "c3", "account": "a", "amount": 5}
+{"__TypeId__": "com.example.Charged"}	a	{"id": "c4", "account": "a", "amount": 1}
+MESSAGES
+    query "INSERT INTO billed VALUES ('a', 15)" # the third was done, and its offset not committed
+    commit_as_the_old_consumer billing charges 2
+    check spring
+    require_said 'would begin at 2: committed by the group'
+    run_block spring
+    require_said '"c3"'
+    require "balances after the move" 'a|16' "$(query 'SELECT * FROM billed')"
+}
 commit_as_the_old_consumer() { # GROUP TOPIC OFFSET
     local kafka=("$root"/.deps/kafka-*/)
     said java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "${kafka[-1]}libs/*" \
@@ -414,7 +432,7 @@ MESSAGES
 }
 live_goes_on() { [[ $(query "SELECT points FROM points WHERE account = 'a2'") == 70 ]]; }
 
-for recipe in upsert tombstone debezium wide types money late moving backfill; do
+for recipe in upsert tombstone debezium wide types money late moving spring backfill; do
     begun=$SECONDS
     "$recipe"
     echo "$recipe: $((SECONDS - begun)) s"
