@@ -1,6 +1,7 @@
 // `migrate`: hands over to the script that applies the SQL files, with the configuration's
 // database.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,9 +10,10 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.hpp"
-#include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "pawl/errors.hpp"
@@ -77,13 +79,32 @@ std::vector<std::string> words_of(const std::string& command, const Arguments& a
   return words;
 }
 
+/// What leads to the same database and files again, for texts of the script that say a command.
+std::string given_words(const InvocationOptions& invocation, const Arguments& arguments) {
+  std::vector<std::string> words;
+  const auto option = [&](const char* name, const std::string& value) {
+    if (!value.empty())
+      words.push_back(fmt::format("{} {}", name, shell_word(value)));
+  };
+  option("--config", invocation.config_file);
+  for (const auto& text : invocation.overrides)
+    option("--set", text);
+  if (!arguments.database.empty())
+    words.emplace_back("--database URL");  // it may hold a password
+  option("--dir", arguments.dir);
+  option("--name", arguments.name);
+  option("--schema", arguments.schema);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 /// Becomes the script, whose exit code is this command's. The database's URL may hold a password,
 /// so that it stands in the environment, where only this user sees it.
 [[noreturn]] void become(const Program& program, std::vector<std::string> words,
-                         const std::string& database) {
+                         const std::string& database, const std::string& again) {
   if (!database.empty())
     ::setenv("DATABASE_URL", database.c_str(), 1);
-  ::setenv("PAWL_MIGRATE_AS", fmt::format("{} migrate", program.name).c_str(), 1);
+  ::setenv("PAWL_MIGRATE_AS", fmt::format("{} migrate", shell_word(program.name)).c_str(), 1);
+  ::setenv("PAWL_MIGRATE_GIVEN", again.c_str(), 1);
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (auto& word : words)
@@ -101,12 +122,14 @@ std::vector<std::string> words_of(const std::string& command, const Arguments& a
 int migrate(const Program& program, const std::string& command, const ConfigArguments& config,
             Arguments arguments) {
   auto database = arguments.database;
+  const auto said = arguments;
+  InvocationOptions invocation;
   if (config.file.empty()) {
     if (!config.overrides.empty())
       throw BadCall("--set changes a configuration: give --config FILE as well");
   } else {
     const auto options = config.load_to_relay();
-    ::setenv("PAWL_MIGRATE_UP", command_text(options.invocation, "migrate up").c_str(), 1);
+    invocation = options.invocation;
     if (database.empty()) {
       database = options.postgres.url;
       if (const auto password = postgres::password_of(options.postgres.password_command))
@@ -115,7 +138,7 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
     if (arguments.schema.empty())
       arguments.schema = options.postgres.schema;
   }
-  become(program, words_of(command, arguments), database);
+  become(program, words_of(command, arguments), database, given_words(invocation, said));
 }
 
 }  // namespace
