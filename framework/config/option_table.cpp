@@ -392,7 +392,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
 
     {.section = "failures",
      .name = "unmatched",
-     .field = choice<&Options::consumer, &EngineOptions::unmatched>(kUnmatched),
+     .field = choice<&Options::failures, &FailureOptions::unmatched>(kUnmatched),
      .meaning =
          "What becomes of a message whose topic has handlers, none of which takes it (`when`).",
      .deprecated = kUnmatchedOld},

@@ -104,7 +104,7 @@ std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
   }
   std::map<std::string, ledger::Fingerprint> result;
   for (auto& [topic, of] : collected) {
-    of.conditions.add(options.consumer.unmatched);
+    of.conditions.add(options.failures.unmatched);
     result[topic] = {of.handlers.digest(), of.conditions.digest(), of.keys.digest(),
                      of.policies.digest()};
   }

@@ -97,7 +97,7 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
     emit_step(Step::kFetched, hand);
   find_handler(hand, subject);
   if (subject.binding == nullptr) {
-    if (context_.options.consumer.unmatched == Unmatched::kSkip && step.last.may_leave_out())
+    if (context_.options.failures.unmatched == Unmatched::kSkip && step.last.may_leave_out())
       return skip(session, hand, "no handler's condition matches", false);
     throw Unfit(
         ledger::dead_reason::kUnmatched,

@@ -83,7 +83,7 @@ TEST_CASE("names that options have had in earlier versions are read") {
   CHECK(loaded.errors.empty());
   CHECK(loaded.options.failures.on_failure == FailurePolicy::kDeadLetter);
   CHECK(loaded.options.handlers.at(0).failures->on_failure == FailurePolicy::kPark);
-  CHECK(loaded.options.consumer.unmatched == Unmatched::kSkip);
+  CHECK(loaded.options.failures.unmatched == Unmatched::kSkip);
   CHECK(loaded.warnings.size() == 3);
 }
 

@@ -217,10 +217,11 @@ sql = "SELECT 1"
   expected.postgres.stalled_owner_after = 9s;
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
-  expected.failures = {FailurePolicy::kPark, 11min, 11, 17, 12ms, 13s, {1min, 2h}, 14s, 18};
+  expected.failures = {
+      FailurePolicy::kPark, Unmatched::kSkip, 11min, 11, 17, 12ms, 13s, {1min, 2h}, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
   expected.audit = {{{"", "SELECT 1"}, {"sums", "SELECT 2"}}, 17s};
-  expected.consumer = {15, 20, 22, Durability::kReplayable, 21ms, 16s, Unmatched::kSkip, false};
+  expected.consumer = {15, 20, 22, Durability::kReplayable, 21ms, 16s, false};
   expected.log = {LogFormat::kJson, "debug", 0ms};
   expected.handlers = options.handlers;
   CHECK(options == expected);
@@ -253,8 +254,8 @@ TEST_CASE("every name of a choice stands for its value") {
   CHECK(with("failures={ on_failure = \"retry-later\", max_attempts = 1 }").failures.on_failure ==
         FailurePolicy::kRetryLater);
   CHECK(then("skip") == FailurePolicy::kSkip);
-  CHECK(with("failures.unmatched=fail").consumer.unmatched == Unmatched::kFail);
-  CHECK(with("failures.unmatched=skip").consumer.unmatched == Unmatched::kSkip);
+  CHECK(with("failures.unmatched=fail").failures.unmatched == Unmatched::kFail);
+  CHECK(with("failures.unmatched=skip").failures.unmatched == Unmatched::kSkip);
   const auto durability = [&](const std::string& name) {
     return with("consumer.durability=" + name).consumer.durability;
   };

@@ -47,7 +47,7 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   CHECK(change("u", [](auto& o) { std::swap(o.handlers[0], o.handlers[1]); }) ==
         "handlers, conditions");
   CHECK(change("t", [](auto& o) { o.handlers[0].when = "{key} == \"a\""; }) == "conditions");
-  CHECK(change("t", [](auto& o) { o.consumer.unmatched = pawl::Unmatched::kSkip; }) ==
+  CHECK(change("t", [](auto& o) { o.failures.unmatched = pawl::Unmatched::kSkip; }) ==
         "conditions");
   CHECK(change("t", [](auto& o) { o.idempotency.key = "{key}"; }) == "keys");
   CHECK(change("t", [](auto& o) { o.handlers[0].scope = "shared"; }) == "keys");

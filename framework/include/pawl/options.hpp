@@ -135,8 +135,13 @@ enum class FailurePolicy {
   kSkip,        ///< left out, and recorded whole in pawl.skipped_messages
 };
 
+/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
+enum class Unmatched { kFail, kSkip };
+
 struct FailureOptions {
   FailurePolicy on_failure = FailurePolicy::kHalt;
+  /// That of Options::failures counts, since such a message has no handler.
+  Unmatched unmatched = Unmatched::kFail;
   /// How long a message that fails is tried before the policy applies: its waits between attempts,
   /// added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, and the time
   /// in which no process ran does not count.
@@ -431,9 +436,6 @@ enum class Durability {
   kReplayable,   ///< the last commits, with key, effects and offset; Kafka still has their messages
 };
 
-/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
-enum class Unmatched { kFail, kSkip };
-
 struct EngineOptions {
   /// Worker threads, each with one PostgreSQL connection, 1..256.
   std::uint32_t workers = 8;
@@ -446,7 +448,6 @@ struct EngineOptions {
   /// With kReplayable: how long a commit may wait for the disk, 10 ms..1 min.
   milliseconds durability_interval{1000};
   milliseconds shutdown_timeout{30000};
-  Unmatched unmatched = Unmatched::kFail;
   /// End once every partition has reached the end it had at start.
   bool drain = false;
 
