@@ -40,6 +40,8 @@ missing_packages() {
         command -v redis-server >/dev/null || echo redis-server
         command -v redis-sentinel >/dev/null || echo redis-sentinel
         command -v openssl >/dev/null || echo openssl
+        # A token command's, as docs/security.md has it.
+        command -v curl >/dev/null || echo curl
         # For promtool; the server itself is not started.
         command -v promtool >/dev/null || echo prometheus
         command -v python3 >/dev/null || echo python3

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 
 #include "prelude.hpp"
 #include "secure_site.hpp"
@@ -97,18 +98,43 @@ struct TokenTimes {
   }
 };
 
-/// A program that prints a token which ends in time, and says that it is to be renewed before: as
-/// an unsecured JWS (RFC 7515, "none"), which this broker takes.
-std::string token_script(const std::string& runs) {
-  const TokenTimes times;
-  return fmt::format(R"sh(text() {{ base64 -w0 | tr '+/' '-_' | tr -d '='; }}
-now=$(date +%s)
-header=$(printf '{{"alg":"none"}}' | text)
-claims=$(printf '{{"sub":"payments","iat":%s,"exp":%s}}' $now $((now + {})) | text)
-echo run >>{}
-printf '{{"access_token": "%s.%s.", "expires_in": {}}}' "$header" "$claims")sh",
-                     times.seconds, runs, times.renewed_after);
-}
+/// A token endpoint that knows the client "payments".
+class TokenEndpoint {
+ public:
+  TokenEndpoint()
+      : process_("python3",
+                 {PAWL_TOKEN_ENDPOINT, "payments", kSecret, std::to_string(TokenTimes().seconds),
+                  std::to_string(TokenTimes().renewed_after)},
+                 {.output = folder_.path() / "log"}) {
+    process_.wait_for_output("PORT ", kDeadline);
+    std::istringstream(process_.output().substr(process_.output().find("PORT ") + 5)) >> port_;
+  }
+  ~TokenEndpoint() { process_.kill(SIGKILL); }
+  TokenEndpoint(const TokenEndpoint&) = delete;
+  TokenEndpoint& operator=(const TokenEndpoint&) = delete;
+
+  static constexpr const char* kSecret = "endpoint-secret";
+
+  [[nodiscard]] std::string url() const {
+    return fmt::format("http://127.0.0.1:{}/oauth2/token", port_);
+  }
+  [[nodiscard]] int granted() const { return occurrences(process_.output(), "GRANTED"); }
+  [[nodiscard]] int refused() const { return occurrences(process_.output(), "REFUSED"); }
+
+  /// A token command as docs/security.md has it, with the endpoint's secret in a file of curl's.
+  [[nodiscard]] std::string command() const {
+    const auto request = folder_.path() / "request";
+    write_file(
+        request,
+        fmt::format("user = \"payments:{}\"\ndata = \"grant_type=client_credentials\"\n", kSecret));
+    return fmt::format("exec curl -sS --fail -m 5 -K {} {}", request.string(), url());
+  }
+
+ private:
+  const TempDir folder_{"tokens"};
+  ChildProcess process_;
+  int port_ = 0;
+};
 
 }  // namespace
 
@@ -232,10 +258,10 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   KafkaSite site;
   auto& kafka = KafkaSite::servers().kafka;
   const auto command = KafkaSite::servers().file("kafka-token");
-  const auto runs = KafkaSite::servers().file("token-runs").string();
-  write_command(command, token_script(runs));
+  const TokenEndpoint endpoint;
+  write_command(command, endpoint.command());
   // How each of its tokens begins.
-  site.secrets = {"eyJhbGciOiJub25lIn0"};
+  site.secrets = {"eyJhbGciOiJub25lIn0", TokenEndpoint::kSecret};
   site.permit("acls");
   site.permit("outbox-acls");
   kafka.create_topic("booked", 1);
@@ -243,8 +269,6 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
                         {{"/usr/local/bin/kafka-token", command.string()}});
   site.handler = "sql = [\"SELECT pawl.publish('booked', {/account}, {value})\"]\n";
   site.more = "[outbox]\nrelay = \"off\"\n";
-  const auto run_count = [&] { return occurrences(read_file(runs), "run"); };
-
   const auto check = site.run_secured({"check"});
   INFO(check.out << check.err);
   CHECK(check.code == 0);
@@ -252,19 +276,19 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   const auto child = site.start_secured();
   site.wait_for_stored(0, 2);
   // By then the first token has ended long ago.
-  const auto before = run_count();
+  const auto before = endpoint.granted();
   const TokenTimes times;
-  wait_until([&] { return run_count() >= before + times.renewals; }, times.deadline(times.renewals),
-             "renewals");
+  wait_until([&] { return endpoint.granted() >= before + times.renewals; },
+             times.deadline(times.renewals), "renewals");
   site.pay_many(0, "renewed", 3);
   site.wait_for_stored(0, 5);
 
   write_command(command, "echo eyJhbGciOiJub25lIn0; echo eyJhbGciOiJub25lIn0 >&2; exit 7");
   child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7",
                          times.deadline(1));
-  write_command(command, token_script(runs));
-  const auto failed = run_count();
-  wait_until([&] { return run_count() > failed; }, times.deadline(1), "another try");
+  write_command(command, endpoint.command());
+  const auto failed = endpoint.granted();
+  wait_until([&] { return endpoint.granted() > failed; }, times.deadline(1), "another try");
   site.pay_many(0, "again", 3);
   site.wait_for_stored(0, 8);
   INFO(child->output());
@@ -280,6 +304,30 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   const auto status = site.run_secured({"status"});
   INFO(status.out << status.err);
   CHECK(status.code == 0);
+}
+
+TEST_CASE(
+    "librdkafka asks a token endpoint by itself, and is told by its option where it refuses") {
+  KafkaSite site;
+  const TokenEndpoint endpoint;
+  site.secrets = {"eyJhbGciOiJub25lIn0", TokenEndpoint::kSecret, "wrong-secret"};
+  site.permit("acls");
+  const auto with = [&](const std::string& secret) {
+    write_file(KafkaSite::servers().file("client-secret"), secret);
+    return replaced(
+        site.block("kafka-oidc.toml", "OAUTH"),
+        {{"https://login.example/oauth2/token", endpoint.url()},
+         {"/run/secrets/kafka-client", KafkaSite::servers().file("client-secret").string()}});
+  };
+  site.kafka = with(TokenEndpoint::kSecret);
+  site.check_consumes();
+  CHECK(endpoint.granted() > 0);
+  site.kafka = with("wrong-secret");
+  const auto check = site.run_secured({"check"});
+  INFO(check.out << check.err);
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out, ContainsSubstring("401"));
+  CHECK(endpoint.refused() > 0);
 }
 
 TEST_CASE("a token command that fails, or a token that the broker refuses, is told by its option") {
