@@ -153,13 +153,6 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
                           fmt::join(values, ", "))));
 }
 
-/// A name as TOML has it before "=".
-std::string key_in_toml(const std::string& name) {
-  const bool bare = std::ranges::all_of(
-      name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
-  return bare ? name : in_toml(name);
-}
-
 /// "[kafka]" with its lines: `first`, unless they were set to something else, and what was set.
 std::string section_text(const InitSettings& settings, const std::string& section,
                          const std::vector<std::pair<std::string, std::string>>& first) {
@@ -172,7 +165,7 @@ std::string section_text(const InitSettings& settings, const std::string& sectio
     text += fmt::format("{} = {}\n", name, instead ? instead.mapped() : value);
   }
   for (const auto& [name, value] : set)
-    text += fmt::format("{} = {}\n", key_in_toml(name), value);
+    text += fmt::format("{} = {}\n", config::toml_key(name), value);
   return text + "\n";
 }
 

@@ -33,15 +33,6 @@ std::string string_text(std::string_view text) {
   return out + '"';
 }
 
-/// Bare where TOML allows it.
-std::string key_text(const std::string& name) {
-  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  return bare ? name : string_text(name);
-}
-
 }  // namespace
 
 Node text_value(std::string text) {
@@ -82,6 +73,14 @@ Node time_value(std::int64_t milliseconds) {
   return node;
 }
 
+std::string toml_key(const std::string& name) {
+  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+  return bare ? name : string_text(name);
+}
+
 std::string toml_text(const Node& value) {
   switch (value.kind) {
     case Node::Kind::kString:
@@ -97,7 +96,7 @@ std::string toml_text(const Node& value) {
     case Node::Kind::kTable: {
       std::vector<std::string> members;
       for (const auto& [name, member] : value.members)
-        members.push_back(fmt::format("{} = {}", key_text(name), toml_text(member)));
+        members.push_back(fmt::format("{} = {}", toml_key(name), toml_text(member)));
       return members.empty() ? "{}" : fmt::format("{{ {} }}", fmt::join(members, ", "));
     }
     case Node::Kind::kInteger:

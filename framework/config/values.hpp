@@ -17,6 +17,8 @@ namespace pawl::config {
 /// Milliseconds since 1970.
 [[nodiscard]] Node time_value(std::int64_t milliseconds);
 
+/// A name as TOML 1.0 has it before "=": bare where that is allowed.
+[[nodiscard]] std::string toml_key(const std::string& name);
 /// The value as TOML 1.0 has it, on one line; a table inline.
 [[nodiscard]] std::string toml_text(const Node& value);
 

@@ -125,7 +125,6 @@ template Argument* Command::add_option(const std::string&, std::optional<std::in
 template Argument* Command::add_option(const std::string&, std::int64_t&, const std::string&);
 template Argument* Command::add_option(const std::string&, std::size_t&, const std::string&);
 template Argument* Command::add_option(const std::string&, double&, const std::string&);
-
 template Argument* Command::add_option(const std::string&, std::optional<std::string>&,
                                        const std::string&);
 

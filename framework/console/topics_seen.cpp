@@ -54,8 +54,7 @@ std::string missing_topic_text(const std::string& topic) {
 std::string gone_topic_text(const std::string& topic) {
   return fmt::format(
       "Topic {} does not exist in Kafka any more. What is stored of it stays; should it come "
-      "again, "
-      "it halts.",
+      "again, it halts.",
       topic);
 }
 
