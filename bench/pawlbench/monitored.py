@@ -19,6 +19,7 @@ from .site import Site
 from .tables import Table, cell, ratio
 
 EVERY = 1.0  # seconds
+UNTIL_FIRST = 0.01  # seconds; a short measurement may be over within one EVERY
 
 
 def free_address() -> str:
@@ -46,7 +47,7 @@ def scraped(address: str) -> Iterator[Asked]:
     asked, ended = Asked(), threading.Event()
 
     def ask() -> None:
-        while not ended.wait(EVERY):
+        while not ended.wait(EVERY if asked.answers else UNTIL_FIRST):
             try:
                 with urllib.request.urlopen(f"http://{address}/metrics", timeout=EVERY) as answer:
                     answer.read()
