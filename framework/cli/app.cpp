@@ -89,16 +89,18 @@ int parse_and_run(CLI::App& root, const cli::Commands& commands, int argc, char*
 void add_texts(CLI::App& root, cli::Command& program, cli::Commands& commands) {
   auto* completion =
       program.add_subcommand("completion", "Print what completes commands in a shell");
-  const auto add = [&](const char* shell, const char* description, auto text_of) {
+  const auto add = [&](const char* shell, const std::string& description, auto text_of) {
     auto* command = completion->add_subcommand(shell, description);
     commands.set_action(command, [&root, text_of] {
       std::cout << text_of(cli::tree_of(root));
       return cli::kDone;
     });
   };
-  add("bash", "For bash: source <(pawl completion bash)", cli::bash_completion);
-  add("zsh", "For zsh: source <(pawl completion zsh)", cli::zsh_completion);
-  auto* manual = program.add_subcommand("manual", "Print the manual page: pawl manual | man -l -");
+  const auto name = root.get_name();
+  add("bash", fmt::format("For bash: source <({} completion bash)", name), cli::bash_completion);
+  add("zsh", fmt::format("For zsh: source <({} completion zsh)", name), cli::zsh_completion);
+  auto* manual = program.add_subcommand(
+      "manual", fmt::format("Print the manual page: {} manual | man -l -", name));
   commands.set_action(manual, [&root] {
     std::cout << cli::manual_page(cli::tree_of(root), fmt::format("pawl {}", cli::pawl_version()));
     return cli::kDone;

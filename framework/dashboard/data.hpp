@@ -92,7 +92,7 @@ struct OutboxPage {
 };
 
 struct LeasesPage {
-  bool in_redis = false;
+  std::string elsewhere;  ///< the command that looks where they are; empty: they are here
   ledger::LeaseCounts counts;
   std::vector<ledger::LeaseRow> leases;
   std::vector<ledger::LeaseLoss> losses;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "config/invocation.hpp"
 #include "console/operator_change.hpp"
 #include "dead_letters/dlq.hpp"
 #include "message/digest.hpp"
@@ -200,9 +201,10 @@ OutboxPage read_outbox(postgres::Session& session, const Options& options) {
 
 LeasesPage read_leases(postgres::Session& session, const Options& options) {
   LeasesPage page;
-  page.in_redis = options.leases.store != LeaseStore::kPostgres;
-  if (page.in_redis)
+  if (options.leases.store != LeaseStore::kPostgres) {
+    page.elsewhere = command_text(options.invocation, "leases list");
     return page;
+  }
   const auto consumer = cli::require_consumer(session, options);
   const ledger::LeaseView view(options.postgres.schema, consumer.id);
   page.counts = view.count(session);

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <regex>
-#include <sstream>
 
 #include "prelude.hpp"
+#include "script_server.hpp"
 #include "secure_site.hpp"
 
 namespace {
@@ -101,25 +100,13 @@ struct TokenTimes {
 /// A token endpoint that knows the client "payments".
 class TokenEndpoint {
  public:
-  TokenEndpoint()
-      : process_("python3",
-                 {PAWL_TOKEN_ENDPOINT, "payments", kSecret, std::to_string(TokenTimes().seconds),
-                  std::to_string(TokenTimes().renewed_after)},
-                 {.output = folder_.path() / "log"}) {
-    process_.wait_for_output("PORT ", kDeadline);
-    std::istringstream(process_.output().substr(process_.output().find("PORT ") + 5)) >> port_;
-  }
-  ~TokenEndpoint() { process_.kill(SIGKILL); }
-  TokenEndpoint(const TokenEndpoint&) = delete;
-  TokenEndpoint& operator=(const TokenEndpoint&) = delete;
-
   static constexpr const char* kSecret = "endpoint-secret";
 
   [[nodiscard]] std::string url() const {
-    return fmt::format("http://127.0.0.1:{}/oauth2/token", port_);
+    return fmt::format("http://127.0.0.1:{}/oauth2/token", server_.port());
   }
-  [[nodiscard]] int granted() const { return occurrences(process_.output(), "GRANTED"); }
-  [[nodiscard]] int refused() const { return occurrences(process_.output(), "REFUSED"); }
+  [[nodiscard]] int granted() const { return occurrences(server_.log(), "GRANTED"); }
+  [[nodiscard]] int refused() const { return occurrences(server_.log(), "REFUSED"); }
 
   /// A token command as docs/security.md has it, with the endpoint's secret in a file of curl's.
   [[nodiscard]] std::string command() const {
@@ -132,8 +119,9 @@ class TokenEndpoint {
 
  private:
   const TempDir folder_{"tokens"};
-  ChildProcess process_;
-  int port_ = 0;
+  const ScriptServer server_{PAWL_TOKEN_ENDPOINT,
+                             {"payments", kSecret, std::to_string(TokenTimes().seconds),
+                              std::to_string(TokenTimes().renewed_after)}};
 };
 
 }  // namespace

@@ -164,6 +164,13 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
              !ContainsSubstring("LEASE-KEY") && !ContainsSubstring("LOST-KEY"));
 }
 
+TEST_CASE("leases that Redis has are shown by a command that can be pasted") {
+  LeasesPage page;
+  page.elsewhere = "payments leases list --config '/etc/pawl/a <b>.toml'";
+  CHECK_THAT(leases_html(frame(true), page),
+             ContainsSubstring("<code>payments leases list --config &#39;/etc/pawl/a &lt;b&gt;"));
+}
+
 TEST_CASE("what comes from elsewhere is text on every page") {
   for (const bool acts : {false, true}) {
     PartitionsPage partitions;

@@ -7,10 +7,11 @@
 namespace pawl::dashboard {
 
 std::string leases_html(const Frame& frame, const LeasesPage& page) {
-  if (page.in_redis) {
+  if (!page.elsewhere.empty()) {
     return in_frame(frame, "Leases",
-                    "<p class=\"nothing\">leases.store is Redis, and this page asks PostgreSQL "
-                    "alone: <code>pawl leases list</code> looks there.</p>");
+                    fmt::format("<p class=\"nothing\">leases.store is Redis, and this page asks "
+                                "PostgreSQL alone. This looks there: <code>{}</code></p>",
+                                escape(page.elsewhere)));
   }
   std::string content = "<div class=\"tiles\">";
   content += tile("In hand", grouped(page.counts.in_hand));
