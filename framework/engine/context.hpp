@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -59,6 +60,10 @@ struct Context {
   /// reached.
   std::chrono::milliseconds longest_batch{1000};
   Requests requests = {};
+  /// Kafka has said at least once what is this process's, if only that nothing is.
+  std::atomic<bool> assigned_once = false;
+  /// Coverage::settled() of the last look.
+  std::atomic<bool> covered = false;
   Breaker breaker = {};
   TriedHalts tried_halts = {};
   RunGate gate = {};

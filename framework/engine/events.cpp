@@ -88,6 +88,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kKafkaAwaited, "kafka_awaited"},
     {Warning::kKafkaClient, "kafka_client"},
     {Warning::kKafkaError, "kafka_error"},
+    {Warning::kLeftOut, "left_out"},
     {Warning::kKeyDoubtful, "key_doubtful"},
     {Warning::kAcquireFailed, "acquire_failed"},
     {Warning::kPositionFailed, "position_failed"},

@@ -1,6 +1,7 @@
 #include "engine/monitor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <set>
@@ -15,10 +16,28 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{250};
 constexpr milliseconds kLogEndInterval{2000};
+/// Until the assignment of the beginning is found to leave out nothing. Later the looks are as far
+/// apart as librdkafka's at the topics, which is to find new partitions by itself first.
+constexpr milliseconds kCoverageLook{1000};
 /// A call that waits for longer may be blocked by a stopped process.
 constexpr milliseconds kStalledLook{1000};
+/// Partitions named in one text.
+constexpr std::size_t kMostNames = 10;
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
+
+/// "orders [0], orders [1] and 40 more"
+std::string names_of(const std::vector<TopicPartition>& partitions) {
+  std::vector<std::string> names;
+  for (const auto& one : partitions) {
+    if (names.size() < kMostNames)
+      names.push_back(fmt::format("{} [{}]", one.topic, one.partition));
+  }
+  auto text = fmt::format("{}", fmt::join(names, ", "));
+  if (partitions.size() > names.size())
+    text += fmt::format(" and {} more", partitions.size() - names.size());
+  return text;
+}
 
 }  // namespace
 
@@ -39,6 +58,7 @@ void Monitor::run() {
   const Pulse::Beating beating(pulse_);
   Clock::time_point next_topics{};
   Clock::time_point next_ends{};
+  Clock::time_point next_coverage{};
   while (true) {
     const bool in_doubt = context_.requests.wait_for_doubt(kTick);
     if (stopping_)
@@ -49,6 +69,13 @@ void Monitor::run() {
       if (in_doubt || now >= next_topics) {
         next_topics = now + context_.options.kafka.topic_check_interval;
         check_topics();
+        pulse_.beat();
+      }
+      if (may_be_left_out(context_.options.kafka) && context_.assigned_once &&
+          now >= next_coverage) {
+        look_at_coverage();
+        next_coverage =
+            now + (covered_once_ ? context_.options.kafka.topic_check_interval : kCoverageLook);
         pulse_.beat();
       }
       if (now >= next_ends) {
@@ -155,6 +182,38 @@ void Monitor::ask_log_ends() {
     event.offset = found->second.end;
     context_.observers.emit(event);
   }
+}
+
+void Monitor::look_at_coverage() {
+  const auto found = context_.kafka.group_assignment(kafka::kAnswerTimeout);
+  context_.kafka_reachable.answered();
+  if (!found) {
+    // Nothing can be known, and nothing is to wait for it.
+    covered_once_ = true;
+    context_.covered = true;
+    return;
+  }
+  std::set<TopicPartition> wanted;
+  for (const auto& topic : context_.directory.followed().value_or(std::vector<std::string>{})) {
+    if (context_.directory.refusal(topic))
+      continue;
+    const auto known = context_.directory.find(topic, milliseconds(60000));
+    for (std::int32_t p = 0; known && p < known->partitions; ++p)
+      wanted.insert({topic, p});
+  }
+  const auto missing =
+      coverage_.look(wanted, found->settled ? std::optional(found->partitions) : std::nullopt);
+  covered_once_ = covered_once_ || coverage_.settled();
+  context_.covered = coverage_.settled();
+  if (missing.empty())
+    return;
+  warn(Warning::kLeftOut,
+       fmt::format("Kafka assigns {} to nobody: a static member (kafka.group_instance_id) that "
+                   "comes back gets the assignment of before, whatever topics or partitions there "
+                   "are to consume now; leaving the group and joining it again",
+                   names_of(missing)),
+       missing.front());
+  context_.requests.rejoin();
 }
 
 void Monitor::warn(Warning warning, const std::string& text,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/coverage.hpp"
 #include "engine/hands.hpp"
 #include "engine/pulse.hpp"
 #include "engine/worker.hpp"
@@ -37,6 +38,7 @@ class Monitor {
   void tell_refusal(const std::string& topic);
   void tell_ambiguous();
   void ask_log_ends();
+  void look_at_coverage();
   void check_calls();
   void check_call(const void* whose, const WorkerCall& call,
                   const std::function<void()>& interrupt);
@@ -48,6 +50,8 @@ class Monitor {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   const Hands& hands_;
   Pulse& pulse_;
+  Coverage coverage_;
+  bool covered_once_ = false;
   std::set<std::string> refused_;    ///< topics, as told
   std::set<std::string> ambiguous_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;

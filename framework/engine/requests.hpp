@@ -23,6 +23,16 @@ class Requests {
     return std::exchange(restarts_, {});
   }
 
+  /// Of the group thread: to leave the group and join it again.
+  void rejoin() {
+    const std::scoped_lock lock(mutex_);
+    rejoin_ = true;
+  }
+  [[nodiscard]] bool take_rejoin() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(rejoin_, false);
+  }
+
   /// Of the monitor: to look at the topics' ids soon.
   void doubt_topics() {
     {
@@ -42,6 +52,7 @@ class Requests {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<TopicPartition> restarts_;  // guarded by mutex_
+  bool rejoin_ = false;                // guarded by mutex_
   bool doubted_ = false;               // guarded by mutex_
 };
 

@@ -315,7 +315,8 @@ void Supervisor::loop() {
     say_what_is_awaited();
     if (draining_ && subscribed_.empty() && nothing_to_drain())
       return;
-    if (draining_ && assigned_once_ && !revocation_ && draining_->is_done(owners_.size()))
+    if (draining_ && assigned_once_ && !revocation_ && covered() &&
+        draining_->is_done(owners_.size()))
       return;
   }
 }
@@ -331,6 +332,7 @@ std::function<void()> Supervisor::readable_callback(const TopicPartition& partit
 
 void Supervisor::on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) {
   assigned_once_ = true;
+  context_->assigned_once = true;
   for (auto& stream : streams) {
     if (draining_)
       draining_->assigned(stream->partition());
@@ -385,6 +387,8 @@ void Supervisor::finish_revocation() {
 }
 
 void Supervisor::serve_requests() {
+  if (!revocation_ && context_->requests.take_rejoin())
+    membership_->rejoin(subscribed_);
   for (const auto& partition : context_->requests.take_restarts()) {
     if (!owners_.contains(partition) || revocation_)
       continue;

@@ -126,7 +126,8 @@ std::string property_problem(const std::string& name, const std::string& value) 
 Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partitions)
     : log_(std::move(log)),
       plan_(BufferPlan::of(options.buffer, partitions)),
-      bootstrap_(options.bootstrap_servers) {
+      bootstrap_(options.bootstrap_servers),
+      group_(options.group) {
   auto conf = make_conf(options, plan_);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);

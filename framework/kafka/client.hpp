@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,12 @@ struct LogPosition {
   std::int64_t offset = 0;
   /// KIP-320: of the record in front of it, as it was read; nullopt: unknown, and not compared.
   std::optional<std::int32_t> leader_epoch = {};
+};
+
+/// Of all members together.
+struct GroupAssignment {
+  bool settled = false;  ///< false: the group is empty, or between two assignments
+  std::set<TopicPartition> partitions;
 };
 
 struct CommittedOffset {
@@ -118,6 +125,9 @@ class Client {
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
                                                     Timestamp time,
                                                     std::chrono::milliseconds timeout) const;
+  /// Who has what in the group. Nullopt: this user may not describe it.
+  [[nodiscard]] std::optional<GroupAssignment> group_assignment(
+      std::chrono::milliseconds timeout) const;
   /// What the group committed to Kafka.
   std::map<TopicPartition, CommittedOffset> committed(const std::vector<TopicPartition>& partitions,
                                                       std::chrono::milliseconds timeout) const;
@@ -158,6 +168,7 @@ class Client {
   std::string trouble_;  // guarded by trouble_mutex_
   BufferPlan plan_;
   mutable Bootstrap bootstrap_;
+  std::string group_;
   rd_kafka_t* client_ = nullptr;
   std::unique_ptr<TokenRefresh> tokens_;
 };

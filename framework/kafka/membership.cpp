@@ -119,6 +119,11 @@ void Membership::subscribe(const std::vector<std::string>& topics) {
   check(rd_kafka_subscribe(client_.raw(), list.get()), "subscribing");
 }
 
+void Membership::rejoin(const std::vector<std::string>& topics) {
+  rd_kafka_unsubscribe(client_.raw());
+  subscribe(topics);
+}
+
 void Membership::poll(std::chrono::milliseconds timeout) {
   const EventHandle event(rd_kafka_queue_poll(queue_.get(), to_int(timeout)));
   if (event)

@@ -52,6 +52,10 @@ class Membership {
   /// of them goes on meanwhile. Not with manual assignment.
   void subscribe(const std::vector<std::string>& topics);
 
+  /// Leaves the group, also as a static member, and joins it again, so that it assigns anew. Not
+  /// with manual assignment.
+  void rejoin(const std::vector<std::string>& topics);
+
   /// Serves one event, waiting for it up to `timeout`.
   void poll(std::chrono::milliseconds timeout);
 

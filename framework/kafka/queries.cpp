@@ -360,6 +360,40 @@ std::optional<std::string> Client::broker_setting(const std::string& name,
   return std::nullopt;
 }
 
+std::optional<GroupAssignment> Client::group_assignment(std::chrono::milliseconds timeout) const {
+  require_broker(timeout);
+  const char* groups[] = {group_.c_str()};
+  const auto options = admin_options(client_, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, timeout);
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  rd_kafka_DescribeConsumerGroups(client_, groups, 1, options.get(), queue.get());
+  const auto event = wait_for(queue.get(), timeout, "describing the group");
+  std::size_t count = 0;
+  const auto** answers = rd_kafka_DescribeConsumerGroups_result_groups(
+      rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
+  if (count != 1)
+    throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "describing the group: no answer");
+  const auto* group = answers[0];
+  if (const auto* error = rd_kafka_ConsumerGroupDescription_error(group)) {
+    const auto code = rd_kafka_error_code(error);
+    if (code == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
+      return std::nullopt;
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+      throw KafkaError(code, fmt::format("describing the group: {}", rd_kafka_error_string(error)));
+  }
+  GroupAssignment found;
+  found.settled =
+      rd_kafka_ConsumerGroupDescription_state(group) == RD_KAFKA_CONSUMER_GROUP_STATE_STABLE;
+  const auto members = rd_kafka_ConsumerGroupDescription_member_count(group);
+  for (std::size_t i = 0; i < members; ++i) {
+    const auto* assignment =
+        rd_kafka_MemberDescription_assignment(rd_kafka_ConsumerGroupDescription_member(group, i));
+    const auto* partitions = rd_kafka_MemberAssignment_partitions(assignment);
+    for (int k = 0; partitions != nullptr && k < partitions->cnt; ++k)
+      found.partitions.insert({partitions->elems[k].topic, partitions->elems[k].partition});
+  }
+  return found;
+}
+
 void Client::create_topic(const std::string& topic, std::int32_t partitions,
                           std::chrono::milliseconds timeout) const {
   require_broker(timeout);

@@ -78,6 +78,7 @@ enum class Warning {
   kKafkaAwaited,        ///< Kafka does not answer yet, at the start
   kKafkaClient,         ///< a line of librdkafka's own log
   kKafkaError,          ///< Kafka reports an error of the group or of a partition's log
+  kLeftOut,             ///< Kafka assigned partitions to nobody; it is asked to assign anew
   kKeyDoubtful,         ///< an idempotency key looks like the id of a thing, not of an event
   kAcquireFailed,       ///< a partition cannot be taken from the register yet
   kPositionFailed,      ///< Kafka does not take or tell a partition's position yet
