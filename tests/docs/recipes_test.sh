@@ -12,12 +12,12 @@ programs=$(realpath -- "$1")
 page=$root/docs/recipes.md
 work=$(mktemp -d "${PAWL_TEST_DIR:-${TMPDIR:-/tmp}}/pawl-recipes.XXXXXX")
 chmod 711 "$work"
-producer='' consumer=''
+producer='' consumer='' courier=''
 
 clean_up() {
     local process
     trap - EXIT
-    for process in $producer $consumer; do
+    for process in $producer $consumer $courier; do
         kill -s KILL "$process" 2>/dev/null || true
         { wait "$process"; } 2>/dev/null || true
     done
@@ -344,6 +344,59 @@ purchases_followed() {
     [[ $(query "SELECT count(*) FROM pawl.dead_letters WHERE topic = 'purchases' AND status = 'replayed'") == 3 ]]
 }
 
+call() {
+    local answers="SELECT convert_from(response, 'UTF8') FROM pawl.idempotency_keys
+                     JOIN pawl.consumer_topics USING (source_id) WHERE topic = 'deliveries' ORDER BY 1"
+    topic orders-paid 2
+    topic deliveries 2
+    tables call
+    config call
+    python3 - "$work/calls" >"$work/courier.port" 2>"$work/courier.log" <<'PYTHON' &
+import http.server
+import sys
+
+
+class Courier(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        with open(sys.argv[1], "a", encoding="utf-8") as calls:
+            print(self.path, body, self.headers["Idempotency-Key"], file=calls)
+        answer = f"coming to {self.path}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Courier)
+print(server.server_port, flush=True)
+server.serve_forever()
+PYTHON
+    courier=$!
+    wait_until 60 test -s "$work/courier.port" || { cat "$work/courier.log" >&2; fail "call: the courier did not start"; }
+    sed -i "s|https://courier.example|http://127.0.0.1:$(<"$work/courier.port")|" call.toml
+    check call
+    send orders-paid <<'MESSAGES'
+{"event-id": "e1"}	o1	{"order": "o1", "address": "Elm 1"}
+{"event-id": "e2"}	o2	{"order": "o2", "address": "Oak 2"}
+{"event-id": "e1"}	o1	{"order": "o1", "address": "Elm 1"}
+MESSAGES
+    drain call # publishes
+    require "deliveries" $'o1|Elm 1\no2|Oak 2' "$(query 'SELECT * FROM deliveries ORDER BY 1')"
+    settle call orders-paid "$answers" $'coming to /deliveries/o1\ncoming to /deliveries/o2'
+    drain call
+    from_the_start call deliveries
+    require "calls of the courier" $'/deliveries/o1 {"address":"Elm 1"}\n/deliveries/o2 {"address":"Oak 2"}' \
+        "$(cut -d' ' -f1-3 "$work/calls" | sort)"
+    require "keys of the calls" 2 "$(grep -oE ' [0-9a-f]{64}$' "$work/calls" | sort -u | wc -l)"
+    kill -s TERM "$courier"
+    wait "$courier" || true
+    courier=''
+}
+
 # What a sink connector has written, and committed in Kafka: the first three invoices; of the fourth only
 # the row.
 moving() {
@@ -456,7 +509,7 @@ MESSAGES
 }
 live_goes_on() { [[ $(query "SELECT points FROM points WHERE account = 'a2'") == 70 ]]; }
 
-for recipe in upsert tombstone debezium wide types money late moving spring backfill; do
+for recipe in upsert tombstone debezium wide types money late call moving spring backfill; do
     begun=$SECONDS
     "$recipe"
     echo "$recipe: $((SECONDS - begun)) s"
