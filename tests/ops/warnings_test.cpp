@@ -2,15 +2,20 @@
 #include <spdlog/spdlog.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string>
 
 #include "ops/log_line.hpp"
+#include "ops/step_lines.hpp"
 #include "pawl/observer.hpp"
 
+using pawl::Event;
+using pawl::Step;
 using pawl::Warning;
 
 namespace {
@@ -22,25 +27,60 @@ std::set<std::string> all_codes() {
   return codes;
 }
 
-/// The first column of the table of warnings.
-std::set<std::string> documented_codes() {
+/// The names in the first column of a section's table; `head` is that column's.
+std::set<std::string> documented(const std::string& section, const std::string& head) {
   std::ifstream page(PAWL_SOURCE_DIR "/docs/runbook.md");
-  std::set<std::string> codes;
+  std::set<std::string> names;
+  bool in_section = false;
   bool here = false;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("## "))
-      here = line == "## Warnings";
-    if (here && line.starts_with("| `"))
-      codes.insert(line.substr(3, line.find('`', 3) - 3));
+      in_section = line == "## " + section;
+    here = line.starts_with("|") && (here || (in_section && line.starts_with("| " + head + " |")));
+    if (!here || !line.starts_with("| `"))
+      continue;
+    const auto column = line.substr(0, line.find(" | "));
+    for (auto at = column.find('`'); at != std::string::npos; at = column.find('`', at)) {
+      const auto end = column.find('`', at + 1);
+      names.insert(column.substr(at + 1, end - at - 1));
+      at = end + 1;
+    }
   }
-  return codes;
+  return names;
 }
+
+/// Steps that the log says at level warning or error by the name of their event.
+std::set<std::string> loud_steps() {
+  // What line_of() leaves to the log, which speaks of outages as a whole.
+  std::set<std::string> names{"connected", "disconnected"};
+  for (int i = 0; pawl::to_string(static_cast<Step>(i)) != "unknown"; ++i) {
+    const auto step = static_cast<Step>(i);
+    const auto line = pawl::ops::line_of(Event{step});
+    if (step != Step::kWarning && line && line->level >= spdlog::level::warn)
+      names.emplace(pawl::to_string(step));
+  }
+  return names;
+}
+
+/// What the log says of itself at those levels.
+const std::set<std::string> kOfTheLog{"ended", "fatal", "not_reloaded", "repeated"};
 
 }  // namespace
 
 TEST_CASE("docs/runbook.md says of each warning what to do") {
   CHECK(all_codes().size() == static_cast<std::size_t>(Warning::kKeysHeld) + 1);
-  CHECK(documented_codes() == all_codes());
+  CHECK(documented("Warnings", "code") == all_codes());
+}
+
+TEST_CASE("docs/runbook.md says of each loud event what to do, and names no other") {
+  auto events = loud_steps();
+  CHECK(events.contains("outbox_refused"));
+  events.insert(kOfTheLog.begin(), kOfTheLog.end());
+  CHECK(documented("Warnings", "event") == events);
+  std::ifstream file(PAWL_SOURCE_DIR "/framework/ops/log_observer.cpp");
+  const std::string source{std::istreambuf_iterator<char>(file), {}};
+  for (const auto& name : kOfTheLog)
+    CHECK_THAT(source, Catch::Matchers::ContainsSubstring('"' + name + '"'));
 }
 
 TEST_CASE("a warning's code stands in the log's JSON, and before its text") {
