@@ -13,11 +13,19 @@ namespace {
 struct Advice {
   std::string_view words;
   std::string_view look;
+  std::string_view also = {};  ///< words that must be there as well
 };
 
 // The first whose words are found counts.
 constexpr std::array kAdvice{
     Advice{"kafka.oauth_token_command failed", ""},
+    Advice{"Subscribed topic not available",
+           "; it does not exist in Kafka: create it, or correct the handlers' topics",
+           "Unknown topic or partition"},
+    Advice{
+        "FENCED_INSTANCE_ID",
+        "; another process has joined with the same kafka.group_instance_id: give each process one "
+        "of its own, or take it out of the configuration, and start this one again"},
     Advice{"Group authorization failed",
            "; grant this user READ on the group that kafka.group names"},
     Advice{"ConsumerGroupHeartbeat fatal error: Broker: API version not supported",
@@ -70,7 +78,8 @@ int explain(rd_kafka_t* /*client*/, const char* /*broker*/, std::int32_t /*id*/,
 
 std::string advice_for(std::string_view text) {
   const auto found = std::find_if(kAdvice.begin(), kAdvice.end(), [text](const Advice& advice) {
-    return text.find(advice.words) != std::string_view::npos;
+    return text.find(advice.words) != std::string_view::npos &&
+           text.find(advice.also) != std::string_view::npos;
   });
   return found == kAdvice.end() ? "" : std::string(found->look);
 }

@@ -27,6 +27,12 @@ TEST_CASE("librdkafka's words of a refusal are completed by the property to look
       {"SSL routines::tlsv13 alert certificate required", "\"ssl.certificate.location\""},
       {"SSL routines::sslv3 alert certificate expired", "\"ssl.certificate.location\""},
       {"SSL routines::tlsv1 alert unknown ca", "truststore"},
+      {"Subscribed topic not available: shipment: Broker: Unknown topic or partition",
+       "create it, or correct the handlers' topics"},
+      {"Subscribed topic not available: shipment: Broker: Topic authorization failed", ""},
+      {"Static consumer fenced by other consumer with same group.instance.id "
+       "(FENCED_INSTANCE_ID)",
+       "kafka.group_instance_id"},
       {"Connect to ipv4#127.0.0.1:9 failed: Connection refused", ""},
   }));
   INFO(row.text);
