@@ -158,7 +158,8 @@ void Client::on_log(const rd_kafka_t* client, int level, const char* facility, c
   // Syslog's error and worse: a refused connection, a failed handshake or login.
   if (level <= 3)
     self->note_trouble(fmt::format("librdkafka says: {}", shown));
-  if (self->log_)
+  // "FAIL" comes as an RD_KAFKA_EVENT_ERROR as well, with the same words.
+  if (self->log_ && facility != std::string_view("FAIL"))
     self->log_(level, facility, shown);
 }
 

@@ -260,7 +260,7 @@ void LogObserver::limited(level_enum level, const Event& event, const std::strin
     return;
   const auto where =
       event.topic.empty() ? std::string{} : fmt::format("{} [{}]: ", event.topic, event.partition);
-  if (repeats_.admit(where + text, Clock::now()))
+  if (repeats_.admit(where + without_counts(text), Clock::now()))
     line(level, event, text);
 }
 

@@ -5,9 +5,16 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pawl::ops {
+
+/// The text of an error of Kafka's client without what differs each time: how long its state
+/// lasted, how many like it were left out, and under which of its names the broker is known
+/// ("Kafka: GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)"). Others as they
+/// are.
+[[nodiscard]] std::string without_counts(std::string_view text);
 
 /// Lets the same text through once a minute, and counts what it held back. Thread-safe.
 class RepeatLimiter {

@@ -33,3 +33,31 @@ TEST_CASE("what is held back at the end is told then") {
   REQUIRE(held.size() == 1);
   CHECK(held[0].times == 1);
 }
+
+TEST_CASE("what Kafka's client counts and measures makes no new text") {
+  struct Row {
+    std::string text;
+    std::string without;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"Kafka: kafka:9092/1: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms "
+       "in "
+       "state CONNECT)",
+       "Kafka: kafka:9092: Connect to ipv4#10.0.0.1:9092 failed: Connection refused"},
+      {"Kafka: kafka:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: Connection refused "
+       "(after "
+       "3ms in state CONNECT, 1 identical error(s) suppressed)",
+       "Kafka: kafka:9092: Connect to ipv4#10.0.0.1:9092 failed: Connection refused"},
+      {"Kafka: GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)",
+       "Kafka: kafka:9092: Disconnected"},
+      {"Kafka: GroupCoordinator: kafka:9092: Disconnected (after 7ms in state UP); look at it",
+       "Kafka: kafka:9092: Disconnected; look at it"},
+      {"Kafka: sasl_ssl://kafka:9092/12: SSL handshake failed (after 2ms in state SSL_HANDSHAKE",
+       "Kafka: sasl_ssl://kafka:9092: SSL handshake failed (after 2ms in state SSL_HANDSHAKE"},
+      {"Kafka: Subscribed topic not available: a/b: Broker: Unknown topic or partition",
+       "Kafka: Subscribed topic not available: a/b: Broker: Unknown topic or partition"},
+      {"Kafka: ", "Kafka: "},
+      {"one try failed: x (after 7ms in state UP)", "one try failed: x (after 7ms in state UP)"},
+  }));
+  CHECK(without_counts(row.text) == row.without);
+}
