@@ -117,7 +117,7 @@ constexpr const char* kMissingRights = R"sql(
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = needed.attribute
    WHERE $2::boolean AND NOT has_column_privilege(t.oid, a.attnum, 'UPDATE')
    UNION ALL
-  SELECT format('EXECUTE on function pawl.%s', p.proname)
+  SELECT DISTINCT format('EXECUTE on function pawl.%s', p.proname)
     FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1
    WHERE NOT has_function_privilege(p.oid, 'EXECUTE')
      AND CASE WHEN p.proname = 'publish' THEN $2::boolean AND $3::boolean

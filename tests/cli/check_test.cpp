@@ -155,6 +155,13 @@ TEST_CASE("check names each right that migrate grants gives a consumer, but for 
   }
   CHECK(count > 60);
   CHECK(unnamed == std::vector<std::string>{"SELECT on pawl.offset_history"});
+  // A function of two forms is named once.
+  site.sql(
+      "REVOKE EXECUTE ON FUNCTION pawl.publish(text, bytea, bytea, jsonb, text),"
+      " pawl.publish(text, text, text, jsonb, text) FROM " +
+      role);
+  CHECK(pawl::ledger::missing_rights(session, "pawl", all) ==
+        std::vector<std::string>{"EXECUTE on function pawl.publish"});
 }
 
 TEST_CASE(
