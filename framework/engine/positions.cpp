@@ -112,12 +112,13 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
     if (context_.offsets.find_topic(session, partition.topic))
       return std::nullopt;
     return fmt::format(
-        "group {} has processed {} [{}] up to offset {} into database {}, but this "
+        "group {} has processed topic {} into database {} (partition {} up to offset {}), but this "
         "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
-        "postgres.url, restore the database, or state the position yourself: {}",
-        context_.options.kafka.group, where.topic, where.partition,
-        ledger::Position::before(committed->next).last(), committed->database_id,
-        context_.registration.database_id, set_command(context_.options.invocation, where));
+        "postgres.url, restore the database, or go on behind what the group has committed: {} "
+        "--topic {} --all --to committed",
+        context_.options.kafka.group, where.topic, committed->database_id, where.partition,
+        ledger::Position::before(committed->next).last(), context_.registration.database_id,
+        command_text(context_.options.invocation, "offsets set"), shell_word(where.topic));
   }
   if (auto lost = lost_registration(session))
     return lost;

@@ -266,6 +266,7 @@ TEST_CASE("an empty database under a group that has processed before halts and w
   REQUIRE(status.code == 4);
   REQUIRE(process->output().find(ours) != std::string::npos);
   REQUIRE(process->output().find(theirs) != std::string::npos);
+  REQUIRE(process->output().find(" --all --to committed") != std::string::npos);
   REQUIRE(other.number("SELECT count(*) FROM ledger") == 0);
   REQUIRE(other.number("SELECT count(*) FROM pawl.idempotency_keys") == 0);
   REQUIRE(other.number("SELECT count(*) FROM pawl.processed_kafka_offsets") == 0);
