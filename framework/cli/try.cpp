@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -19,6 +20,7 @@
 #include "engine/message_key.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/unplaced_step.hpp"
+#include "handlers/http/request_template.hpp"
 #include "handlers/router.hpp"
 #include "handlers/statement_plan.hpp"
 #include "kafka/fetch_one.hpp"
@@ -26,6 +28,7 @@
 #include "ledger/consumers.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
+#include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/session.hpp"
@@ -101,6 +104,31 @@ std::string shown(std::optional<std::string_view> bytes) {
   return to_text(decode(bytes, kShown));
 }
 
+/// *** for each ${...}, which may be secret and need not be there. "$${" is none.
+HttpText without_references(HttpText text) {
+  std::string shown_text;
+  std::string_view rest = text.written;
+  for (auto at = rest.find("${"); at != std::string_view::npos; at = rest.find("${")) {
+    const auto end = rest.find('}', at);
+    const bool escaped = at > 0 && rest[at - 1] == '$';
+    if (!escaped && end == std::string_view::npos)
+      break;
+    shown_text += rest.substr(0, escaped ? at + 2 : at);
+    shown_text += escaped ? "" : "***";
+    rest.remove_prefix(escaped ? at + 2 : end + 1);
+  }
+  text.written = shown_text.append(rest);
+  return text;
+}
+
+HttpOptions without_references(HttpOptions options) {
+  for (auto* text : {&options.url, &options.body, &options.json})
+    *text = without_references(*text);
+  for (auto& [name, text] : options.headers)
+    text = without_references(text);
+  return options;
+}
+
 class Trial {
  public:
   Trial(const Options& options, const Registry& registry, const Message& message)
@@ -133,6 +161,11 @@ class Trial {
       say_whether_processed();
     if (binding_->leased != nullptr) {
       std::cout << "effect    a call to the outside under a lease, which is not made here\n";
+      try {
+        say_request();
+      } catch (...) {  // as of a call
+        return fail(true);
+      }
       return has_key ? kDone : kFailed;
     }
     say_statements();
@@ -165,6 +198,28 @@ class Trial {
     std::cout << fmt::format(
         "          PROCESSED BEFORE, at {} [{}] offset {}: `run` passes it as a duplicate\n",
         printable(before.topic), before.partition, before.offset);
+  }
+
+  /// Of a handler that is an HTTP request: what would be sent. Of headers the names alone.
+  void say_request() {
+    const auto& bindings = router_.bindings();
+    const auto found = std::ranges::find_if(
+        bindings, [this](const auto& binding) { return binding.get() == binding_; });
+    // One binding for each handler of the configuration.
+    const auto& http = options_.handlers[static_cast<std::size_t>(found - bindings.begin())].http;
+    if (http.empty())
+      return;
+    const auto request =
+        handlers::RequestTemplate(without_references(http)).render(message_, json_);
+    std::cout << fmt::format("request   {} {}\n", request.method, printable(request.url));
+    for (const auto& header : request.headers)
+      std::cout << fmt::format("header    {}\n", printable(header.substr(0, header.find(':'))));
+    if (!http.key_header.empty() && !key_.empty()) {
+      std::cout << fmt::format("header    {}: {}\n", printable(http.key_header),
+                               message::remote_key(scope_, key_));
+    }
+    if (request.has_body)
+      std::cout << fmt::format("body      {}\n", shown(request.body));
   }
 
   /// With what is bound to them, as far as that is known without running them.

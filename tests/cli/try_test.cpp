@@ -110,3 +110,32 @@ TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") 
   CHECK_THAT(site.run({"try", "--message", "/nowhere/m.json"}).err,
              ContainsSubstring("--message /nowhere/m.json: cannot be read"));
 }
+
+TEST_CASE("try shows an HTTP handler's request, without secrets, and sends nothing") {
+  Site site;
+  const TempDir folder("try");
+  const auto file = folder.path() / "m.json";
+  write_file(folder.path() / "token", "of-the-token");
+  const auto token = "${file:" + (folder.path() / "token").string() + "}";
+  site.handler =
+      "http = { method = \"PUT\", url = \"https://api.example/charges/{/account}?k=" + token +
+      "\", headers = { Authorization = \"Bearer " + token +
+      "\" }, json = { amount = \"{/amount}\", token = \"" + token + "\" } }\n";
+  const auto message = [&](const std::string& value) {
+    write_file(file, R"({"topic": ")" + site.topic +
+                         R"(", "headers": {"event-id": "e-1"}, "value": )" + value + "}");
+    return site.run({"try", "--message", file.string()});
+  };
+  const auto tried = message(R"({"account": "a/b", "amount": 7})");
+  INFO(tried.out << tried.err);
+  CHECK(tried.code == 0);
+  CHECK_THAT(tried.out,
+             ContainsSubstring("request   PUT https://api.example/charges/a%2Fb?k=***\n") &&
+                 ContainsSubstring("header    Authorization\n") &&
+                 ContainsSubstring(R"("token":"***")") &&
+                 Catch::Matchers::Matches("[^]*header    Idempotency-Key: [0-9a-f]{64}\n[^]*") &&
+                 !ContainsSubstring("Bearer") && !ContainsSubstring("of-the-token"));
+  const auto lacking = message(R"({"amount": 7})");
+  CHECK(lacking.code == 1);
+  CHECK_THAT(lacking.out, ContainsSubstring("FAILED    ") && ContainsSubstring("/account"));
+}
