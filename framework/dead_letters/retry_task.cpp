@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/letter_advice.hpp"
 #include "config/units.hpp"
 #include "dead_letters/after_retry.hpp"
 #include "dead_letters/store/dead_letters.hpp"
@@ -285,7 +286,7 @@ void RetryTask::give_up(const ledger::DueLetter& due, const std::string& why) {
 }
 
 void RetryTask::tell_dead(const ledger::DueLetter& due, const std::string& why) const {
-  emit(Step::kDeadLettered, due, why);
+  emit(Step::kDeadLettered, due, why + letter_advice(context_.options.invocation, due.id));
   context_.frame.letter_stored->ring();
 }
 

@@ -194,11 +194,12 @@ void Consequences::halt_after_attempt(Partition& partition, const AttemptHalt& o
     event.detail = of.flood;
     context_.observers.emit(event);
   }
-  halt(partition, of.halt, of.retry_after);
+  halt(partition, of.halt, of.retry_after, of.handler);
 }
 
 void Consequences::halt(Partition& partition, const ledger::Halt& halt,
-                        std::optional<std::chrono::milliseconds> retry_after) {
+                        std::optional<std::chrono::milliseconds> retry_after,
+                        std::string_view handler) {
   try {
     if (!context_.offsets.halt(*session_, partition.name(), *partition.held().epoch, halt)) {
       give_way(partition);
@@ -217,7 +218,7 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
   const auto traceparent = partition.traceparent_of(halt.message_offset);
   if (partition.halted(halt.reason, retry_after)) {
     partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset,
-                   traceparent);
+                   traceparent, handler);
   }
 }
 

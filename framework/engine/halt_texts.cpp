@@ -121,14 +121,16 @@ std::string halt_flood_text(const HaltPlace& place, const FailureOptions& option
 AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options, const Attempt& attempt,
                     Action::What what, std::uint32_t attempts) {
   const auto pause = options.program_error_retry;
+  const auto handler = handler_of(attempt);
   if (what == Action::What::kHaltProgram) {
     const bool of_message = attempt.what != Undertaking::kEndOfLog;
     return {{ledger::halt_kind::kProgram, halt_program_text(place, attempt, pause),
              of_message ? std::optional(attempt.offset) : std::nullopt},
-            pause};
+            pause,
+            {},
+            handler};
   }
   if (what == Action::What::kHaltFlood) {
-    const auto handler = handler_of(attempt);
     return {{ledger::halt_kind::kProgram, halt_flood_text(place, options, attempt, handler),
              attempt.offset},
             pause,
@@ -137,7 +139,10 @@ AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options, const
   }
   const bool crashed = attempt.failure.reason == ledger::dead_reason::kCrash;
   return {{crashed ? ledger::halt_kind::kCrash : ledger::halt_kind::kMessage,
-           halt_at_message_text(place, attempt, attempts), attempt.offset}};
+           halt_at_message_text(place, attempt, attempts), attempt.offset},
+          std::nullopt,
+          {},
+          handler};
 }
 
 std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& next,

@@ -37,7 +37,7 @@ struct AttemptHalt {
   ledger::Halt halt;
   std::optional<std::chrono::milliseconds> retry_after = {};  ///< it is tried again by itself
   std::string flood = {};    ///< the breaker is open: what is told of that
-  std::string handler = {};  ///< whose it is
+  std::string handler = {};  ///< whose message it is; empty: none was found, or it is no message
 };
 /// `what`: kHaltAtMessage, kHaltProgram or kHaltFlood. `attempts`: of the message, so far.
 [[nodiscard]] AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options,

@@ -4,10 +4,12 @@
 
 #include <utility>
 
+#include "config/letter_advice.hpp"
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/stopwatch.hpp"
 #include "handlers/handler_statement.hpp"
+#include "ledger/rows.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
@@ -365,14 +367,27 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
+  auto why = fmt::format("{}: {}", burial.reason, burial.error);
+  // What somebody has to look at is told by its number; the rest travels with the COMMIT.
+  const bool is_told = !burial.parked && !burial.retry_after;
   // As everybody who changes what waits: the record key's row before the letter's.
-  if (burial.parks_its_key || burial.parked)
-    frame.defer_own(context_.dead_letters.park_key(hand.message));
-  frame.defer_own(context_.dead_letters.bury(hand.message, burial));
+  if (burial.parks_its_key || burial.parked) {
+    auto park = context_.dead_letters.park_key(hand.message);
+    if (is_told)
+      (void)frame.exec(park);
+    else
+      frame.defer_own(std::move(park));
+  }
+  auto letter = context_.dead_letters.bury(hand.message, burial);
+  if (is_told) {
+    const auto buried = frame.exec(letter);
+    why += letter_advice(context_.options.invocation, ledger::integer(buried.get(), 0, 0));
+  } else {
+    frame.defer_own(std::move(letter));
+  }
   if (burial.retry_after)
     frame.defer_own(context_.dead_letters.schedule(hand.message, burial));
-  finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead,
-         fmt::format("{}: {}", burial.reason, burial.error),
+  finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead, why,
          burial.retry_after ? Step::kRetryLater : Step::kDeadLettered);
 }
 

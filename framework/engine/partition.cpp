@@ -407,9 +407,10 @@ std::string Partition::traceparent_of(std::optional<std::int64_t> offset) const 
 }
 
 void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
-                     std::optional<std::int64_t> message_offset,
-                     std::string_view traceparent) const {
+                     std::optional<std::int64_t> message_offset, std::string_view traceparent,
+                     std::string_view handler) const {
   Event event{step};
+  event.handler = handler;
   event.detail = detail;
   event.message_offset = message_offset;
   event.traceparent = traceparent;

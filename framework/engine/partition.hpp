@@ -144,7 +144,7 @@ class Partition {
 
   void tell(Step step, std::int64_t offset, std::string_view detail = {},
             std::optional<std::int64_t> message_offset = std::nullopt,
-            std::string_view traceparent = {}) const;
+            std::string_view traceparent = {}, std::string_view handler = {}) const;
   /// Of the message at this offset, if it is the first that is not behind; empty: it has none, or
   /// is another.
   [[nodiscard]] std::string traceparent_of(std::optional<std::int64_t> offset) const;

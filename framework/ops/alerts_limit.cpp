@@ -43,8 +43,9 @@ std::int64_t seconds(AlertLimit::Clock::duration duration) {
 }  // namespace
 
 AlertLimit::Place AlertLimit::place_of(const Alert& alert) {
-  // A handler's dead letters are one matter, whatever partitions they come from.
-  if (!alert.handler.empty())
+  // A handler's dead letters are one matter, whatever partitions they come from. Each partition
+  // that halts is resumed by itself.
+  if (!alert.handler.empty() && alert.kind != alert_kind::kHalt)
     return {alert.kind, alert.handler, -1};
   return {alert.kind, alert.topic, alert.partition};
 }

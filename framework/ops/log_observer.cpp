@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/invocation.hpp"
+#include "config/letter_advice.hpp"
 #include "config/redact.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
@@ -260,7 +261,8 @@ void LogObserver::limited(level_enum level, const Event& event, const std::strin
     return;
   const auto where =
       event.topic.empty() ? std::string{} : fmt::format("{} [{}]: ", event.topic, event.partition);
-  if (repeats_.admit(where + without_counts(text), Clock::now()))
+  const auto same = without_counts(without_letter_advice(text));
+  if (repeats_.admit(where + same, Clock::now()))
     line(level, event, text);
 }
 

@@ -73,7 +73,12 @@ TEST_CASE("a halt and a dead letter run the alert command, with JSON on stdin an
     CHECK(alert.at("group") == site.group);
     CHECK(alert.at("suppressed") == 0);
     CHECK(alert.at("handler").is_string());
-    CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("error: "));
+    const auto id = site.sql("SELECT dead_letter_id FROM pawl.dead_letters");
+    CHECK_THAT(alert.at("detail").get<std::string>(),
+               ContainsSubstring("error: ") && ContainsSubstring(" dlq show --config ") &&
+                   EndsWith(" " + id));
+    CHECK_THAT(child->output(),
+               ContainsSubstring("dead letter: ") && ContainsSubstring(" dlq show --config "));
     stop(*child);
   }
   site.pay(1, "fine too", "a", "1");
@@ -83,6 +88,7 @@ TEST_CASE("a halt and a dead letter run the alert command, with JSON on stdin an
   CHECK(alert.at("partition") == 1);
   CHECK(alert.at("offset") == 1);
   CHECK(alert.at("message_offset") == 1);
+  CHECK(alert.at("handler").is_string());
   CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("partitions resume"));
   wait_until([&] { return hook.file("env").find("PAWL_ALERT_KIND=halt") != std::string::npos; },
              kDeadline, "the variables of the halt");
@@ -113,7 +119,8 @@ TEST_CASE("a message whose retries are used up is a dead letter's alert, and not
   CHECK(alert.at("topic") == site.topic);
   CHECK(alert.at("offset") == 0);
   CHECK(alert.at("handler").is_string());
-  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("retry 2 of 2"));
+  CHECK_THAT(alert.at("detail").get<std::string>(),
+             ContainsSubstring("retry 2 of 2") && ContainsSubstring(" dlq show "));
   CHECK(site.sql("SELECT retries FROM pawl.dead_letters") == "2");
   CHECK(hook.count("dead-letter") == 1);
   stop(*child);

@@ -65,6 +65,19 @@ TEST_CASE("alerts of other handlers, partitions and kinds do not wait for each o
   CHECK(order == "abcd");
 }
 
+TEST_CASE("halts at messages of one handler are told for each partition") {
+  AlertLimit limit(60s, 60s);
+  for (const int partition : {0, 1}) {
+    auto alert = halt(partition, "why");
+    alert.handler = "pay";
+    limit.add_halt(alert, kStart);
+    const auto sent = limit.take(0, kStart);
+    REQUIRE(sent);
+    CHECK(sent->partition == partition);
+    CHECK(sent->handler == "pay");
+  }
+}
+
 TEST_CASE("a halt that is found again is no new halt, until the partition has run") {
   AlertLimit limit(0s, 60s);
   limit.add_halt(halt(0, "why"), kStart);

@@ -39,15 +39,18 @@ constexpr const char* kBury = R"sql(
                             AND s.record_key_hash IS NOT DISTINCT FROM sha256($17::bytea)
                             AND s.value_bytes IS NOT DISTINCT FROM $19::bigint)
              ORDER BY s.dead_letter_id LIMIT 1)
-    RETURNING 1)
-  INSERT INTO pawl.dead_letters
-    (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,
-     reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,
-     record_key_hash, record_value, value_bytes, headers, payload, message_digest)
-   SELECT $1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,
-          $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,
-          $19::bigint, $20::jsonb, $21, $22::bytea
-    WHERE NOT EXISTS (SELECT FROM again)
+    RETURNING d.dead_letter_id),
+  fresh AS (
+    INSERT INTO pawl.dead_letters
+      (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,
+       reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,
+       record_key_hash, record_value, value_bytes, headers, payload, message_digest)
+     SELECT $1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,
+            $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,
+            $19::bigint, $20::jsonb, $21, $22::bytea
+      WHERE NOT EXISTS (SELECT FROM again)
+    RETURNING dead_letter_id)
+  SELECT dead_letter_id FROM again UNION ALL SELECT dead_letter_id FROM fresh
 )sql";
 
 // A letter that was dead or waited before, and is only parked again, keeps what it has.

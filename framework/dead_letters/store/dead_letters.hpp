@@ -55,7 +55,7 @@ class DeadLetters {
   DeadLetters(const std::string& schema, ConsumerId consumer, const DeadLetterOptions& options);
 
   /// Bytes that PostgreSQL's text cannot hold are made printable in the texts, never in the
-  /// message.
+  /// message. Answers (dead_letter_id).
   [[nodiscard]] postgres::Request bury(const Message& message, const Burial& burial) const;
   /// Behind bury(), of a burial that has retry_after.
   [[nodiscard]] postgres::Request schedule(const Message& message, const Burial& burial) const;

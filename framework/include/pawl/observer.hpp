@@ -147,7 +147,7 @@ struct Event {
   /// Where `offset` is a position: the message that this is about, for example that which halts a
   /// partition. Nullopt: none; ask message_offset().
   std::optional<std::int64_t> message_offset = std::nullopt;
-  std::string_view handler = {};  ///< its label; of kDeadLettered and kBreakerOpen, where known
+  std::string_view handler = {};  ///< its label; of kDeadLettered, kBreakerOpen, kHalted if known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
   std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
   /// Of kOutboxSeen: for how long the outbox's oldest message waits; 0: none does.
