@@ -19,14 +19,14 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
 }
 
 int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring,
-             const std::function<std::string()>& anew) {
+             const std::function<bool()>& anew, const std::function<std::string()>& begin_anew) {
   const bool served = monitoring == nullptr || monitoring->finish();
   if ((!alerts || alerts->finish()) && served)
     return code;
   // Their threads wait for somebody, so nothing that they use may be taken down.
-  if (!anew)
+  if (!anew || !anew())
     ::_exit(code);
-  std::cerr << anew() << std::endl;
+  std::cerr << begin_anew() << std::endl;
   ::_exit(kFailed);
 }
 

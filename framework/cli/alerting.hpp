@@ -17,9 +17,11 @@ std::shared_ptr<ops::AlertObserver> make_alerts(const Options& options,
                                                 const std::shared_ptr<ops::LogObserver>& log);
 
 /// Sends what is due, and ends `monitoring` (null: there is none). Where a connection of either
-/// still waits for something then, the process ends now, or, behind a reload, begins `anew`, which
-/// returns only if it cannot, with the reason.
+/// still waits for something then, the process ends now, or, if it is to go on `anew` (behind a
+/// reload that no end has overtaken), begins anew, which returns only if it cannot, with the
+/// reason.
 int end_with(int code, const std::shared_ptr<ops::AlertObserver>& alerts, Monitoring* monitoring,
-             const std::function<std::string()>& anew = {});
+             const std::function<bool()>& anew = {},
+             const std::function<std::string()>& begin_anew = {});
 
 }  // namespace pawl::cli

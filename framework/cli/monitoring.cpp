@@ -19,7 +19,9 @@ ops::Pages pages_of(dashboard::Dashboard* dashboard) {
 }  // namespace
 
 std::shared_ptr<ops::MetricsObserver> make_metrics(const Options& options) {
-  return options.monitoring.listen.empty() ? nullptr : std::make_shared<ops::MetricsObserver>();
+  return options.monitoring.listen.empty()
+             ? nullptr
+             : std::make_shared<ops::MetricsObserver>(options.outbox.alert_age);
 }
 
 Monitoring::Monitoring(const config::ListenAddress& address, ops::HttpServer::Handler handler,

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/alerting.hpp"
@@ -71,7 +73,8 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
   // The relay's threads end the process when they hang; this one only waits.
   Service service(manager, {[] { return std::chrono::milliseconds{0}; },
                             [] { return std::string("publishing the outbox"); }});
-  const StopSignals signals(
+  std::optional<StopSignals> signals(
+      std::in_place,
       [&](int signal) {
         log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
         service.stopping();
@@ -115,11 +118,15 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
     }
   }
   log->relayed(drained);
-  const std::scoped_lock lock(mutex);
-  const auto begin = [&] { return begin_anew(program, manager); };
-  return {end_with(kDone, alerts, monitoring.get(),
-                   anew && !drained ? std::function<std::string()>(begin) : nullptr),
-          anew && !drained};
+  // A signal that comes later waits for the program that begins.
+  const auto begins_anew = [&] {
+    signals.reset();
+    const std::scoped_lock lock(mutex);
+    return anew && !drained;
+  };
+  const auto code = end_with(kDone, alerts, monitoring.get(), begins_anew,
+                             [&] { return begin_anew(program, manager); });
+  return {code, begins_anew()};
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "cli/alerting.hpp"
 #include "cli/commands.hpp"
@@ -70,7 +72,8 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
   std::atomic<bool> anew{false};
   Service service(manager, {[&] { return consumer->silent_for(); },
                             [&] { return line_of(consumer->partitions()); }});
-  const StopSignals signals(
+  std::optional<StopSignals> signals(
+      std::in_place,
       [&](int signal) {
         anew = false;
         log->stopping(signal == SIGINT ? "SIGINT" : "SIGTERM");
@@ -96,10 +99,14 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
     });
     const auto result = consumer->run();
     log->ended(result);
-    const auto begin = [&] { return begin_anew(program, manager); };
-    return {end_with(static_cast<int>(result), alerts, monitoring.get(),
-                     anew ? std::function<std::string()>(begin) : nullptr),
-            anew};
+    // A signal that comes later waits for the program that begins.
+    const auto begins_anew = [&] {
+      signals.reset();
+      return anew.load();
+    };
+    const auto code = end_with(static_cast<int>(result), alerts, monitoring.get(), begins_anew,
+                               [&] { return begin_anew(program, manager); });
+    return {code, begins_anew()};
   } catch (const FatalError& error) {
     log->failed(error.what());
     return {end_with(static_cast<int>(RunResult::kFatal), alerts, monitoring.get())};

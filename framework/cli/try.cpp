@@ -171,6 +171,12 @@ class Trial {
     say_statements();
     if (!has_key && binding_->missing_key != MissingKey::kProcess)
       return kFailed;
+    if (!has_key && commit) {
+      std::cout
+          << "not committed: without an idempotency key it would be no duplicate when its turn "
+             "comes, and be applied again; try it without --commit\n";
+      return kFailed;
+    }
     return commit ? commit_it() : roll_back();
   }
 
@@ -195,9 +201,16 @@ class Trial {
     if (found.empty())
       return;
     const auto& before = found.front();
+    const bool conflicts =
+        binding_->conflicts(message::payload_hash(message_), before.payload_hash);
     std::cout << fmt::format(
-        "          PROCESSED BEFORE, at {} [{}] offset {}: `run` passes it as a duplicate\n",
-        printable(before.topic), before.partition, before.offset);
+        "          PROCESSED BEFORE, at {} [{}] offset {}{}; what it would do is shown all the "
+        "same\n",
+        printable(before.topic), before.partition, before.offset,
+        conflicts
+            ? " with ANOTHER payload: `run` takes it for a conflict, and idempotency.conflict "
+              "says what becomes of it"
+            : ": `run` passes it as a duplicate");
   }
 
   /// Of a handler that is an HTTP request: what would be sent. Of headers the names alone.

@@ -70,9 +70,10 @@ void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64
 
 std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                    std::optional<std::int64_t> end) {
-  if (row == nullptr || !end)
+  // A log that ends in front of what was processed is another one, or was cut off.
+  if (row == nullptr || !end || *end < row->stored.next())
     return std::nullopt;
-  return std::max<std::int64_t>(0, *end - row->stored.next());
+  return *end - row->stored.next();
 }
 
 std::string name_of(const TopicPartition& partition) {

@@ -14,8 +14,8 @@ namespace pawl::cli {
 // How `status`, `offsets show`, `tail` and the dashboard say where a partition stands: what is
 // unknown is "?" and null, what is not there "-" and null.
 
-/// Messages behind the stored offset; a log that was cut below it has none. Nullopt: one of them is
-/// unknown.
+/// Messages behind the stored offset. Nullopt: one of the two is unknown, or the log ends in front
+/// of what was processed, so that it is another one, or was cut off.
 [[nodiscard]] std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                                  std::optional<std::int64_t> end);
 

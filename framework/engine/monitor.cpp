@@ -173,6 +173,7 @@ void Monitor::ask_log_ends() {
     if (found == ranges.end())
       continue;
     const auto before = status->log_end.exchange(found->second.end);
+    status->log_end_told();
     ++status->log_end_answers;
     if (before == found->second.end)
       continue;

@@ -102,8 +102,10 @@ void Partition::has_room() {
 
 void Partition::note_range(const std::optional<kafka::LogRange>& range) {
   range_ = range;
-  if (range)
+  if (range) {
     status_->log_end = range->end;
+    status_->log_end_told();
+  }
 }
 
 void Partition::granted(const Positioned& positioned) {
@@ -327,6 +329,7 @@ void Partition::reached_end(std::int64_t end) {
   auto known = status_->log_end.load();
   while (known < end && !status_->log_end.compare_exchange_weak(known, end)) {
   }
+  status_->log_end_told();
   tell(Step::kCaughtUp, end);
 }
 
@@ -435,7 +438,7 @@ void Partition::emit(Event event, std::int64_t offset) const {
   event.offset = offset;
   const auto end = status_->log_end.load();
   const auto next = status_->position.load();
-  if (end >= 0 && next >= 0)
+  if (end >= 0 && next >= 0 && (end >= next || !status_->halted))
     event.lag = std::max<std::int64_t>(0, end - next);
   std::string traceparent;
   if (is_of_message(event.step)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,12 +42,22 @@ struct PartitionStatus {
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
 
-  [[nodiscard]] PartitionSnapshot snapshot() const {
+  using Clock = std::chrono::steady_clock;
+  /// The monitor asks every two seconds and waits for three: what is older was not told again.
+  static constexpr std::chrono::seconds kLogEndFresh{15};
+
+  /// Kafka has just told `log_end`.
+  void log_end_told(Clock::time_point now = Clock::now()) {
+    log_end_told_at_ = now.time_since_epoch().count();
+  }
+
+  [[nodiscard]] PartitionSnapshot snapshot(Clock::time_point now = Clock::now()) const {
     const auto known = [](std::int64_t offset) {
       return offset >= 0 ? std::optional(offset) : std::nullopt;
     };
-    PartitionSnapshot snapshot{partition, acquired,        halted,
-                               paused,    known(position), known(log_end)};
+    PartitionSnapshot snapshot{partition, acquired, halted, paused, known(position), std::nullopt};
+    if (now - Clock::time_point(Clock::duration(log_end_told_at_)) < kLogEndFresh)
+      snapshot.log_end = known(log_end);
     if (const auto since = known(waits_since))
       snapshot.waits_since = Timestamp(std::chrono::milliseconds(*since));
     if (snapshot.halted) {
@@ -62,6 +73,7 @@ struct PartitionStatus {
       const std::scoped_lock lock(mutex_);
       halt_reason_ = reason;
     }
+    paused = false;
     return halted.exchange(true);
   }
 
@@ -103,6 +115,7 @@ struct PartitionStatus {
   }
 
  private:
+  std::atomic<Clock::rep> log_end_told_at_{0};  ///< as time_since_epoch()
   mutable std::mutex mutex_;
   std::string halt_reason_;                // guarded by mutex_
   std::string topic_id_;                   // guarded by mutex_

@@ -81,6 +81,10 @@ void AlertLimit::add_halt(Alert alert, Clock::time_point now) {
 
 void AlertLimit::runs(const TopicPartition& partition) {
   halts_.erase(partition);
+  // A halt that was held back, and is over.
+  const auto found = entries_.find({alert_kind::kHalt, partition.topic, partition.partition});
+  if (found != entries_.end() && std::exchange(found->second.waiting, std::nullopt))
+    ++found->second.suppressed;
 }
 
 void AlertLimit::add_end(Alert alert, std::string_view began, Clock::time_point now) {

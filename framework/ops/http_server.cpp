@@ -189,12 +189,16 @@ class BoundedServer final : public httplib::Server {
     return served;
   }
 
+  /// All is sent, which a server may do whatever is asked for (RFC 9110, section 14.2): the library
+  /// makes the answer of a small head as large as all of its ranges together.
+  static void ignore_ranges(httplib::Request& request) { request.ranges.clear(); }
+
   /// Later releases ask for the addresses as well.
   template <typename Self>
   static bool process(Self& self, BoundedStream& stream) {
     bool closed = false;
-    if constexpr (requires { self.process_request(stream, true, closed, nullptr); }) {
-      return self.process_request(stream, true, closed, nullptr);
+    if constexpr (requires { self.process_request(stream, true, closed, ignore_ranges); }) {
+      return self.process_request(stream, true, closed, ignore_ranges);
     } else {
       std::string remote;
       std::string local;
@@ -203,7 +207,7 @@ class BoundedServer final : public httplib::Server {
       stream.get_remote_ip_and_port(remote, remote_port);
       stream.get_local_ip_and_port(local, local_port);
       return self.process_request(stream, remote, remote_port, local, local_port, true, closed,
-                                  nullptr);
+                                  ignore_ranges);
     }
   }
 };

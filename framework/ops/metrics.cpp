@@ -59,7 +59,8 @@ std::optional<Tally> tally_of(Step step) {
 
 }  // namespace
 
-MetricsObserver::MetricsObserver() : commits_(kTimes), pipelines_(kSizes), batches_(kSizes) {}
+MetricsObserver::MetricsObserver(std::chrono::milliseconds outbox_alert_age)
+    : outbox_alert_age_(outbox_alert_age), commits_(kTimes), pipelines_(kSizes), batches_(kSizes) {}
 
 void MetricsObserver::on_event(const Event& event) noexcept {
   try {
@@ -85,7 +86,12 @@ void MetricsObserver::note(const Event& event) {
     case Step::kDisconnected:
       ++connections_lost_;
       return;
-    case Step::kConnected:
+    case Step::kConnected: {
+      // A server that takes connections may refuse all else.
+      auto unknown = Reached::kUnknown;
+      database_.compare_exchange_strong(unknown, Reached::kYes);
+      return;
+    }
     case Step::kDatabaseBack:
       database_ = Reached::kYes;
       return;
@@ -115,12 +121,6 @@ void MetricsObserver::note(const Event& event) {
     case Step::kOutboxRefused:
     case Step::kOutboxReleased:
       return outbox_.count(event);
-    case Step::kOutboxLate:
-      outbox_late_ = true;
-      return;
-    case Step::kOutboxCaughtUp:
-      outbox_late_ = false;
-      return;
     case Step::kOutboxSeen: {
       const std::scoped_lock lock(outbox_seen_mutex_);
       outbox_seen_ = Seen{event.waits, std::chrono::steady_clock::now()};
@@ -137,6 +137,11 @@ std::optional<std::chrono::milliseconds> MetricsObserver::outbox_waits(
   if (!outbox_seen_ || now - outbox_seen_->at > kOutboxSeenFor)
     return std::nullopt;
   return outbox_seen_->waits;
+}
+
+std::optional<bool> MetricsObserver::outbox_late(std::chrono::steady_clock::time_point now) const {
+  const auto waits = outbox_waits(now);
+  return waits ? std::optional(*waits > outbox_alert_age_) : std::nullopt;
 }
 
 void MetricsObserver::note_partition(const Event& event) {

@@ -63,7 +63,8 @@ class MetricsObserver final : public Observer {
   /// Whether a server answers.
   enum class Reached { kUnknown, kNo, kYes };
 
-  MetricsObserver();
+  /// `outbox_alert_age`: of the configuration.
+  explicit MetricsObserver(std::chrono::milliseconds outbox_alert_age = {});
 
   void on_event(const Event& event) noexcept override;
   [[nodiscard]] bool watches_times() const noexcept override { return true; }
@@ -85,7 +86,8 @@ class MetricsObserver final : public Observer {
   [[nodiscard]] Reached redis() const { return redis_; }
   /// Some lane of the outbox was this process's.
   [[nodiscard]] bool relays() const { return relays_; }
-  [[nodiscard]] bool outbox_late() const { return outbox_late_; }
+  /// Whether its oldest message waits for longer than it may; nullopt as below.
+  [[nodiscard]] std::optional<bool> outbox_late(std::chrono::steady_clock::time_point now) const;
   /// For how long the outbox's oldest message waits, where this process looks for all of a
   /// database; nullopt: it does not, or has not lately.
   [[nodiscard]] std::optional<std::chrono::milliseconds> outbox_waits(
@@ -98,6 +100,7 @@ class MetricsObserver final : public Observer {
   void note_time(const Event& event, Partition& partition);
   Partition& partition_of(const Event& event);
 
+  const std::chrono::milliseconds outbox_alert_age_;
   Series<Histogram> since_fetched_;  ///< by topic; before partitions_, which refer to them
   Series<Partition> partitions_;
   Series<Counter> failed_tries_;
@@ -113,7 +116,6 @@ class MetricsObserver final : public Observer {
   std::atomic<Reached> redis_{Reached::kUnknown};
   RelayCounters outbox_;
   std::atomic<bool> relays_{false};
-  std::atomic<bool> outbox_late_{false};
   struct Seen {
     std::chrono::milliseconds waits;
     std::chrono::steady_clock::time_point at;

@@ -160,7 +160,12 @@ void add_process(Families& families, const MetricsObserver& metrics, const Proce
 }
 
 void add_outbox(Families& families, const MetricsObserver& metrics) {
-  if (const auto waits = metrics.outbox_waits(std::chrono::steady_clock::now())) {
+  const auto now = std::chrono::steady_clock::now();
+  if (const auto late = metrics.outbox_late(now)) {
+    families.gauge({"pawl_outbox_late", "1: its oldest message waits for longer than alert_age."},
+                   *late ? 1 : 0);
+  }
+  if (const auto waits = metrics.outbox_waits(now)) {
     families.gauge({"pawl_outbox_oldest_age_seconds",
                     "For how long the outbox's oldest message waits; 0: none does."},
                    static_cast<double>(waits->count()) / 1000);
@@ -175,8 +180,6 @@ void add_outbox(Families& families, const MetricsObserver& metrics) {
   families.counter(
       {"pawl_outbox_refused_total", "Messages of the outbox that Kafka refused, set apart."},
       static_cast<double>(relayed.refused));
-  families.gauge({"pawl_outbox_late", "1: its oldest message waits for longer than alert_age."},
-                 metrics.outbox_late() ? 1 : 0);
 }
 
 /// Where the partitions stand that are this process's now: as `pawl status` would say.

@@ -135,6 +135,23 @@ TEST_CASE("a reload does not end a process that cannot end in time") {
   CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 
+TEST_CASE("an end that is asked for behind a reload is an end") {
+  Site site;
+  // What is told of the halt hangs for longer than an end waits.
+  site.more = "\n[alerts]\ncommand = [\"/bin/sleep\", \"60\"]\n";
+  const TempDir folder("reload");
+  ChildProcess child(
+      PAWL_PROGRAM, {"run", "--config", site.config().string(), "--set", "failures.max_attempts=1"},
+      {.output = folder.path() / "output"});
+  site.pay(0, "bad", "a", "\"no number\"");
+  child.wait_for_output("HALTED", kDeadline);
+  child.kill(SIGHUP);
+  child.wait_for_output("stopped, everything in hand is finished", kDeadline);
+  child.kill(SIGTERM);
+  CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  CHECK(occurrences(child.output(), " consumes ") == 1);
+}
+
 TEST_CASE("a relay begins anew as well") {
   Site site;
   Manager manager;

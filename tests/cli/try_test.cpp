@@ -51,6 +51,32 @@ TEST_CASE("try knows the topic's id, of Kafka and of what peek has printed") {
         tried.out.substr(tried.out.find("key ")).substr(0, 60));
 }
 
+TEST_CASE("try commits nothing that would be applied again") {
+  Site site;
+  site.handler = "missing_key = \"process\"\n" + site.handler;
+  const auto at = [&](const std::string& offset, const std::string& key) {
+    return site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", offset,
+                     "--commit", "--set", "idempotency.key=" + key});
+  };
+  site.pay(0, "e-1", "a", "7");
+  CHECK(site.run({"run", "--drain"}).code == 0);
+  site.pay(0, "e-2", "a", "7");
+  const auto without = at("1", "{header:no-such-header}");
+  INFO(without.out << without.err);
+  CHECK(without.code == 1);
+  CHECK_THAT(without.out, ContainsSubstring("not committed: without an idempotency key"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+
+  // A key that another message had.
+  site.pay(0, "e-1", "a", "8");
+  const auto conflicts = at("2", "{header:event-id}");
+  INFO(conflicts.out << conflicts.err);
+  CHECK(conflicts.code == 1);
+  CHECK_THAT(conflicts.out, ContainsSubstring("PROCESSED BEFORE") &&
+                                ContainsSubstring("with ANOTHER payload: `run` takes it for a"));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
+}
+
 TEST_CASE("try takes a message from a file, and commits it where it is told to") {
   Site site;
   const TempDir folder("try");

@@ -51,3 +51,37 @@ TEST_CASE("a halted partition has the reason that it has now, and another one ha
   status.halted = false;
   CHECK(status.snapshot().halt_reason.empty());
 }
+
+TEST_CASE("a partition that was paused and halts is halted") {
+  PartitionStatus status({"t", 0});
+  status.paused = true;
+  status.halt("the log begins behind it");
+  CHECK(status.snapshot().halted);
+  CHECK_FALSE(status.snapshot().paused);
+}
+
+TEST_CASE("an end of the log that Kafka has not told again is not known any more") {
+  PartitionStatus status({"t", 0});
+  status.position = 7;
+  CHECK_FALSE(status.snapshot().lag());
+  const auto now = PartitionStatus::Clock::now();
+  status.log_end = 7;
+  status.log_end_told(now);
+  CHECK(status.snapshot(now + std::chrono::seconds(14)).lag() == 0);
+  const auto later = status.snapshot(now + std::chrono::seconds(15));
+  CHECK_FALSE(later.log_end);
+  CHECK_FALSE(later.lag());
+}
+
+TEST_CASE(
+    "what runs ahead of the end that was told has no lag, and what is halted there one unknown") {
+  PartitionStatus status({"t", 0});
+  status.position = 9;
+  status.log_end = 7;
+  status.log_end_told();
+  CHECK(status.snapshot().lag() == 0);
+  status.halt("another topic of that name");
+  CHECK_FALSE(status.snapshot().lag());
+  status.log_end = 10;
+  CHECK(status.snapshot().lag() == 1);
+}

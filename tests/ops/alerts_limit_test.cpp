@@ -91,6 +91,22 @@ TEST_CASE("a halt that is found again is no new halt, until the partition has ru
   CHECK(limit.take(0, kStart + 2h));
 }
 
+TEST_CASE("a halt that is held back until its partition runs again is not sent") {
+  AlertLimit limit(60s, 60s);
+  limit.add_halt(halt(0, "first"), kStart);
+  CHECK(limit.take(0, kStart));
+  limit.runs({"payments", 0});
+  limit.add_halt(halt(0, "second"), kStart + 10s);
+  CHECK_FALSE(limit.take(0, kStart + 10s));
+  limit.runs({"payments", 0});
+  CHECK_FALSE(limit.take(0, kStart + 1h));
+  limit.add_halt(halt(0, "third"), kStart + 1h);
+  const auto third = limit.take(0, kStart + 1h);
+  REQUIRE(third);
+  CHECK(third->detail == "third");
+  CHECK(third->suppressed == 1);
+}
+
 TEST_CASE("a thousand halts at once are one alert that counts the others") {
   AlertLimit limit(60s, 60s);
   for (int p = 0; p < 1000; ++p)

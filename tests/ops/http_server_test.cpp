@@ -87,6 +87,16 @@ struct Served {
 
 }  // namespace
 
+TEST_CASE("whatever ranges are asked for, all is sent once") {
+  const Served served;
+  const std::string head = "GET /path HTTP/1.1\r\nHost: a\r\nRange: bytes=";
+  for (const std::string ranges : {"0-1", "0-,0-,0-,0-,0-,0-"}) {
+    const auto answer = Client(served.port).ask(head + ranges + "\r\n\r\n");
+    CHECK_THAT(answer, StartsWith("HTTP/1.1 200 ") && ContainsSubstring("Content-Length: 9\r\n") &&
+                           EndsWith("\r\n\r\nGET /path"));
+  }
+}
+
 TEST_CASE("a request is answered, and its connection ended") {
   const Served served;
   CHECK_THAT(Client(served.port).ask(kGet), StartsWith("HTTP/1.1 200 OK\r\n") &&

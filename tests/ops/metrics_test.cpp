@@ -122,8 +122,14 @@ TEST_CASE("whether a server answers is known once somebody has asked it") {
   CHECK(metrics.kafka() == Reached::kUnknown);
   metrics.on_event(Event{Step::kDatabaseLost});
   CHECK(metrics.database() == Reached::kNo);
+  // One that takes connections may refuse all else.
   metrics.on_event(Event{Step::kConnected});
+  CHECK(metrics.database() == Reached::kNo);
+  metrics.on_event(Event{Step::kDatabaseBack});
   CHECK(metrics.database() == Reached::kYes);
+  MetricsObserver begins;
+  begins.on_event(Event{Step::kConnected});
+  CHECK(begins.database() == Reached::kYes);
   metrics.on_event(event(Step::kAssigned));
   CHECK(metrics.kafka() == Reached::kYes);
   metrics.on_event(Event{Step::kKafkaLost});

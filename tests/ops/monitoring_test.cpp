@@ -155,8 +155,25 @@ TEST_CASE("each event counts in the metric of its name, for its partition") {
              ContainsSubstring("\n" + count.line + (count.step == Step::kHalted ? "1\n" : "2\n")));
 }
 
+TEST_CASE("the outbox is late by the last look of the one who looks, for as long as that counts") {
+  MetricsObserver metrics(std::chrono::seconds(3));
+  const auto now = std::chrono::steady_clock::now();
+  CHECK_FALSE(metrics.outbox_late(now));
+  // Whoever had looked before has told others.
+  metrics.on_event(Event{Step::kOutboxLate});
+  CHECK_FALSE(metrics.outbox_late(now));
+  Event seen{Step::kOutboxSeen};
+  seen.waits = std::chrono::milliseconds(3001);
+  metrics.on_event(seen);
+  CHECK(metrics.outbox_late(now) == true);
+  CHECK_FALSE(metrics.outbox_late(now + std::chrono::hours(1)));
+  seen.waits = std::chrono::milliseconds(3000);
+  metrics.on_event(seen);
+  CHECK(metrics.outbox_late(now) == false);
+}
+
 TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {
-  MetricsObserver metrics;
+  MetricsObserver metrics(std::chrono::seconds(3));
   ProcessLook look;
   look.silent_for = std::chrono::milliseconds(2500);
   look.unready = "it begins";
@@ -171,15 +188,18 @@ TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {
              ContainsSubstring("pawl_kafka_up 0\n") && ContainsSubstring("pawl_redis_up 0\n"));
   Event warning{Step::kWarning};
   warning.warning = pawl::Warning::kLeaseLost;
+  Event seen{Step::kOutboxSeen};
+  seen.waits = std::chrono::seconds(4);
   for (const auto& event : {Event{Step::kKafkaBack}, Event{Step::kRedisBack},
-                            Event{Step::kOutboxAcquired}, Event{Step::kOutboxLate}, warning})
+                            Event{Step::kOutboxAcquired}, seen, warning})
     metrics.on_event(event);
   CHECK_THAT(text(), ContainsSubstring("pawl_kafka_up 1\n") &&
                          ContainsSubstring("pawl_redis_up 1\n") &&
                          ContainsSubstring("pawl_outbox_late 1\n") &&
                          ContainsSubstring("pawl_leases_lost_total 1\n") &&
                          ContainsSubstring("pawl_warnings_total{class=\"lease_lost\"} 1\n"));
-  metrics.on_event(Event{Step::kOutboxCaughtUp});
+  seen.waits = std::chrono::seconds(0);
+  metrics.on_event(seen);
   CHECK_THAT(text(), ContainsSubstring("pawl_outbox_late 0\n"));
 }
 

@@ -41,9 +41,11 @@ struct PartitionSnapshot {
   std::optional<Timestamp> waits_since = std::nullopt;
   std::string halt_reason = {};  ///< as the log has it; empty unless it is halted
 
-  /// Messages between the two: at least 0.
+  /// Messages between the two: at least 0, for a process that runs may be ahead of what it was
+  /// told. Where it is halted in front of a log that ends before, that is another log, or was cut
+  /// off.
   [[nodiscard]] std::optional<std::int64_t> lag() const {
-    if (!next || !log_end)
+    if (!next || !log_end || (halted && *log_end < *next))
       return std::nullopt;
     return std::max<std::int64_t>(0, *log_end - *next);
   }
