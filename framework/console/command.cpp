@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <vector>
 
 namespace pawl::cli {
 
@@ -14,11 +19,36 @@ template <typename Number, typename Fits>
 CLI::Validator only(const std::string& range, Fits fits) {
   return {[range, fits](std::string& input) {
             Number value{};
-            const bool well = CLI::detail::lexical_cast(input, value) && fits(value);
+            const auto* const end = input.data() + input.size();
+            const auto [stopped, error] = std::from_chars(input.data(), end, value);
+            const bool well = error == std::errc{} && stopped == end && fits(value);
             return well ? std::string() : fmt::format("{} is not {}", input, range);
           },
           ""};
 }
+
+/// CLI11's own cast makes the largest number of one that is larger.
+template <typename Number>
+CLI::Validator no_larger() {
+  return {[](std::string& input) {
+            Number value{};
+            const auto error = std::from_chars(input.data(), input.data() + input.size(), value).ec;
+            return error == std::errc::result_out_of_range
+                       ? fmt::format("{} is too large, or too small, a number", input)
+                       : std::string();
+          },
+          ""};
+}
+
+/// Of an option's value, a list of them, or one that may be missing: where it is a whole number.
+template <typename T>
+struct WholeNumber {
+  using Type = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, void>;
+};
+template <typename T>
+struct WholeNumber<std::vector<T>> : WholeNumber<T> {};
+template <typename T>
+struct WholeNumber<std::optional<T>> : WholeNumber<T> {};
 
 }  // namespace
 
@@ -110,6 +140,8 @@ Command* Command::add_subcommand(const std::string& name, const std::string& des
 template <typename T>
 Argument* Command::add_option(const std::string& names, T& value, const std::string& description) {
   auto* const option = parser_.add_option(names, value, description);
+  if constexpr (!std::is_void_v<typename WholeNumber<T>::Type>)
+    option->check(no_larger<typename WholeNumber<T>::Type>());
   return arguments_.emplace_back(std::make_unique<Argument>(*option)).get();
 }
 

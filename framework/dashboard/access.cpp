@@ -1,6 +1,8 @@
 #include "dashboard/access.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
@@ -27,6 +29,21 @@ std::string lower(std::string text) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   return text;
+}
+
+/// As connections name it: one way to write it, and what is mapped of version 4 as that (RFC 4291,
+/// section 2.5.5.2). What is no address stays.
+std::string plain_address(const std::string& text) {
+  std::array<char, INET6_ADDRSTRLEN> plain{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, text.c_str(), &six) != 1)
+    return text;
+  if (IN6_IS_ADDR_V4MAPPED(&six) != 0) {
+    ::inet_ntop(AF_INET, &six.s6_addr[12], plain.data(), plain.size());
+  } else {
+    ::inet_ntop(AF_INET6, &six, plain.data(), plain.size());
+  }
+  return plain.data();
 }
 
 /// Of "name:port", "[::1]:port".
@@ -88,10 +105,11 @@ std::string random_secret() {
   return message::hexadecimal({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-Access::Access(const MonitoringOptions& options) : options_(options), secret_(random_secret()) {}
+Access::Access(const MonitoringOptions& options)
+    : options_(options), proxy_(plain_address(options.trusted_proxy)), secret_(random_secret()) {}
 
 bool Access::is_proxy(const std::string& peer, const std::string& authorization) const {
-  return by_token() && !options_.trusted_proxy.empty() && peer == options_.trusted_proxy &&
+  return by_token() && !proxy_.empty() && peer == proxy_ &&
          same_secret(authorization, "Bearer " + options_.actions_token);
 }
 

@@ -83,6 +83,7 @@ class Access {
   };
 
   const MonitoringOptions options_;
+  const std::string proxy_;   ///< its address
   const std::string secret_;  ///< of this process, for the proxy's people
   std::mutex mutex_;
   std::map<std::string, Session> sessions_;  // guarded by mutex_; by the cookie's digest

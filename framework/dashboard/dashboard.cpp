@@ -143,6 +143,9 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
   if (const auto why = refusal(origin, machine_)) {
     frame.problem = *why;
     answer = {403, kHtml, message_html(frame, "Not answered")};
+  } else if (!are_text(asked.query) || !are_text(asked.form)) {
+    frame.problem = "What was asked for is no text: it has a NUL byte in it, or is not UTF-8.";
+    answer = {400, kHtml, message_html(frame, "Not understood")};
   } else {
     frame.actor = access_.find(origin.proxied, request.header(options_.monitoring.actor_header),
                                asked.session, Clock::now());

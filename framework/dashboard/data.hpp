@@ -49,8 +49,7 @@ struct PartitionsPage {
   std::size_t partitions = 0;
   Samples::Course total;
   std::vector<std::string> problems;  ///< of what was last seen in PostgreSQL and Kafka
-  std::int64_t letters = 0;           ///< unresolved, no more than were counted
-  std::int64_t letters_most = 0;
+  ledger::UnresolvedLetters letters;
   std::optional<std::int64_t> lag;  ///< of all; nullopt: unknown of one
 };
 

@@ -1,7 +1,9 @@
 #include "dashboard/html.hpp"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -93,6 +95,14 @@ Fields parse_fields(std::string_view text) {
         equals == std::string_view::npos ? std::string{} : decode(pair.substr(equals + 1));
   }
   return fields;
+}
+
+bool are_text(const Fields& fields) {
+  return std::ranges::all_of(fields, [](const auto& field) {
+    const auto& [name, value] = field;
+    return value.find('\0') == std::string::npos &&
+           simdjson::validate_utf8(value.data(), value.size());
+  });
 }
 
 std::string field(const Fields& fields, const std::string& name) {

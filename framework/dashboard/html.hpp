@@ -19,6 +19,8 @@ namespace pawl::dashboard {
 /// is.
 using Fields = std::map<std::string, std::string>;
 [[nodiscard]] Fields parse_fields(std::string_view text);
+/// Whether PostgreSQL can take them for text.
+[[nodiscard]] bool are_text(const Fields& fields);
 /// "" where there is none.
 [[nodiscard]] std::string field(const Fields& fields, const std::string& name);
 /// Nullopt where it is no whole number.

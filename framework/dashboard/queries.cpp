@@ -38,7 +38,6 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   PartitionsPage page;
   page.topic = field(filters, "topic");
   page.state = field(filters, "state");
-  page.letters_most = kMostCounted;
   auto seen = samples.view();
   page.problems = std::move(seen.problems);
   page.total = std::move(seen.total);

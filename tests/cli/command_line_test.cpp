@@ -50,6 +50,14 @@ TEST_CASE("a number out of its range is told with the option's name and the rang
              ContainsSubstring("--rate: 0 is not a number above 0"));
   CHECK_THAT(invoke({"skipped", "list", "--config", "x", "--partition", "-1"}).err,
              ContainsSubstring("--partition: -1 is not a number from 0 on"));
+  // None of them becomes another number in silence.
+  for (const auto& words :
+       {Words{"dlq", "show", "--config", "x", "99999999999999999999"},
+        Words{"partitions", "skip", "--config", "x", "--offset", "99999999999999999999"}}) {
+    const auto outcome = invoke(words);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, ContainsSubstring("99999999999999999999 is too large"));
+  }
 }
 
 TEST_CASE("every command explains itself") {

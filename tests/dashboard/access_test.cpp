@@ -140,6 +140,13 @@ TEST_CASE("a proxy is known by its address and the token, and its header is beli
   for (const auto& authorization :
        {std::string(), std::string(kToken), std::string("Bearer "), "Bearer " + kToken + "x"})
     CHECK_FALSE(access.is_proxy("10.0.0.5", authorization));
+  // However the address is written.
+  for (const auto& [written, peer] : {std::pair{"0:0:0:0:0:0:0:1", "::1"},
+                                      {"FD00::A", "fd00::a"},
+                                      {"::ffff:10.0.0.5", "10.0.0.5"}}) {
+    options.trusted_proxy = written;
+    CHECK(Access(options).is_proxy(peer, "Bearer " + kToken));
+  }
   options.actions_token.clear();
   CHECK_FALSE(Access(options).is_proxy("10.0.0.5", "Bearer "));
   CHECK_FALSE(Access(with_token()).is_proxy("", "Bearer " + kToken));

@@ -85,6 +85,28 @@ TEST_CASE("fields of queries and forms") {
   CHECK_FALSE(number_field({}, "n"));
 }
 
+TEST_CASE("fields that PostgreSQL takes for no text") {
+  CHECK(are_text(parse_fields("")));
+  CHECK(are_text(parse_fields("topic=%C3%A4&state=halted")));
+  CHECK_FALSE(are_text(parse_fields("state=halted&topic=%00")));
+  CHECK_FALSE(are_text(parse_fields("handler=%ff")));
+}
+
+TEST_CASE("what waits for an operator, for its time, and behind those are three things") {
+  PartitionsPage page;
+  page.letters = {3, 2, 1200, false};
+  const auto text = partitions_html(frame(false), page);
+  CHECK_THAT(text, ContainsSubstring("Dead letters") && ContainsSubstring(">3<") &&
+                       ContainsSubstring("Tried again later") && ContainsSubstring(">2<") &&
+                       ContainsSubstring("Parked messages") && ContainsSubstring(">1,200<"));
+  page.letters = {0, 0, 0, false};
+  CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("Dead letters") &&
+                                                      !ContainsSubstring("Tried again later") &&
+                                                      !ContainsSubstring("Parked messages"));
+  page.letters = {100000, 0, 0, true};
+  CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring(">at least 100,000<"));
+}
+
 TEST_CASE("numbers for eyes") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");

@@ -197,11 +197,17 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   }
   content += tile("Lag", grouped_or_unknown(page.lag), "", sparkline(as_numbers(page.total.lags)));
   content += tile("Rate", rate_text(page.total.rate), "", sparkline(page.total.rates));
-  const bool more = page.letters >= page.letters_most;
-  content += tile(
-      "Dead letters",
-      link("/letters", {}, (more ? "over " : "") + grouped(more ? page.letters - 1 : page.letters)),
-      bad_if(static_cast<std::size_t>(page.letters), "bad"));
+  const auto letters_tile = [&](const std::string& name, std::int64_t letters, const Fields& which,
+                                const char* mark) {
+    content += tile(
+        name, link("/letters", which, (page.letters.more ? "at least " : "") + grouped(letters)),
+        bad_if(static_cast<std::size_t>(letters), mark));
+  };
+  letters_tile("Dead letters", page.letters.dead, {}, "bad");
+  if (page.letters.retry_later > 0)
+    letters_tile("Tried again later", page.letters.retry_later, {{"status", "dead"}}, "warn");
+  if (page.letters.parked > 0)
+    letters_tile("Parked messages", page.letters.parked, {{"status", "parked"}}, "warn");
   content += "</div>\n";
   for (const auto& problem : page.problems)
     content += fmt::format("<p class=\"message problem\">{}</p>", escape(problem));

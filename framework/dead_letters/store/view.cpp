@@ -69,9 +69,11 @@ constexpr const char* kCounts = R"sql(
 
 // From an index that holds nothing else.
 constexpr const char* kCountUnresolved = R"sql(
-  SELECT count(*) FROM (
-    SELECT FROM pawl.dead_letters
-     WHERE consumer_id = $1::integer AND status IN ('dead', 'parked') LIMIT $2::bigint) found
+  SELECT count(*) FILTER (WHERE status = 'dead' AND due_at IS NULL),
+         count(*) FILTER (WHERE status = 'dead' AND due_at IS NOT NULL),
+         count(*) FILTER (WHERE status = 'parked')
+    FROM (SELECT status, due_at FROM pawl.dead_letters
+           WHERE consumer_id = $1::integer AND status IN ('dead', 'parked') LIMIT $2::bigint) found
 )sql";
 
 // The row of a key stays until its next message comes, also when nothing waits any more.
@@ -212,12 +214,16 @@ std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
   return letters;
 }
 
-std::int64_t DeadLetterView::count_unresolved(postgres::Session& session, std::int64_t most) const {
+UnresolvedLetters DeadLetterView::count_unresolved(postgres::Session& session,
+                                                   std::int64_t most) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_integer(most);
   const auto found = session.exec({"", in_schema(kCountUnresolved, schema_)}, parameters);
-  return integer(found.get(), 0, 0);
+  UnresolvedLetters letters{integer(found.get(), 0, 0), integer(found.get(), 0, 1),
+                            integer(found.get(), 0, 2), false};
+  letters.more = letters.dead + letters.retry_later + letters.parked >= most;
+  return letters;
 }
 
 std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,

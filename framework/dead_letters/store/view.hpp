@@ -85,6 +85,14 @@ struct DeadLetterCount {
   std::string next_due;      ///< of those whose turn it is; empty: none
 };
 
+/// Letters that nobody has replayed or discarded yet.
+struct UnresolvedLetters {
+  std::int64_t dead = 0;         ///< that wait for an operator
+  std::int64_t retry_later = 0;  ///< that are tried again by themselves
+  std::int64_t parked = 0;       ///< behind one of those
+  bool more = false;             ///< there may be more than were counted
+};
+
 /// A record key behind whose first letter later ones wait, or will. At least one is unresolved.
 struct ParkedKey {
   std::string topic;
@@ -112,8 +120,9 @@ class DeadLetterView {
                                              const std::optional<LetterPlace>& after,
                                              bool with_payload) const;
 
-  /// How many are unresolved; counts no further than `most`.
-  [[nodiscard]] std::int64_t count_unresolved(postgres::Session& session, std::int64_t most) const;
+  /// Counts no further than `most`.
+  [[nodiscard]] UnresolvedLetters count_unresolved(postgres::Session& session,
+                                                   std::int64_t most) const;
 
   /// Hands every letter to `use`, in the order of topic, partition, offset, until that returns
   /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
