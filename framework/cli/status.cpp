@@ -59,6 +59,8 @@ bool fails(const Status& status, const Arguments& arguments) {
   return (any && needs_somebody(status)) || (asked("outbox") && set_apart) ||
          (asked("dead-letters") && (counts.dead_letters > 0 || counts.parked_messages > 0)) ||
          (asked("unowned") && counts.unowned > 0) || (asked("paused") && counts.paused > 0) ||
+         (asked("retrying") && counts.retrying > 0) ||
+         (asked("probation") && counts.on_probation > 0) ||
          (asked("stalled") && counts.stalled > 0);
 }
 
@@ -146,9 +148,10 @@ void add_status(Command& parser, Commands& commands) {
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "The same, and with 3 also for: dead-letters, unowned, paused, stalled, "
-                   "outbox (messages set apart)")
+                   "retrying, probation, outbox (messages set apart)")
       ->separated_by_commas()
-      ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled", "outbox"},
+      ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled", "retrying", "probation",
+                "outbox"},
                Argument::Help::kLists)
       ->type_name("WHAT[,WHAT]");
   command->add_flag("--json", arguments->json, "For machines; with --watch an object a line");

@@ -22,6 +22,8 @@ struct StatusPartition {
   TopicPartition partition;
   std::optional<ledger::RegisterRow> row;  ///< nullopt: none, or PostgreSQL could not be asked
   std::optional<std::int64_t> end;         ///< of Kafka's log; nullopt: unknown
+  /// Of the log kStalledAfter ago; nullopt: unknown, or not asked since it cannot be stalled.
+  std::optional<std::int64_t> end_before;
   std::optional<double> rate;  ///< messages a second since the last look; nullopt: there was none
   std::optional<Concern> concern;  ///< nullopt: PostgreSQL could not be asked
   /// Seconds until its lag is gone, at the pace between the last two looks; nullopt: there was no

@@ -191,8 +191,13 @@ std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
     text +=
         fmt::format(", {} tried again (up to {})", counted(row.ahead.trying, "message", "messages"),
                     counted(row.ahead.attempts, "failed attempt", "failed attempts"));
-  return text + fmt::format(".\n  The message behind offset {} has held it back for {}.\n",
-                            row.stored.last(), age_text(status, row.updated_at));
+  text += fmt::format(".\n  The message behind offset {} ", row.stored.last());
+  // The register does not know when the message came: it is in the way since another one could
+  // have been passed, and since it is the next.
+  if (row.ahead.since.empty())
+    return text + "holds it back.\n";
+  return text + fmt::format("has held it back for {}.\n",
+                            age_text(status, std::max(row.ahead.since, row.updated_at)));
 }
 
 /// Empty where every call is recorded.

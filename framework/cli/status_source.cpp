@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kSpared{10};
 StatusCounts counts_of(const Status& status) {
   StatusCounts counts;
   for (const auto& partition : status.partitions) {
-    counts.add(partition.row ? &*partition.row : nullptr, partition.lag());
+    counts.add(partition.row ? &*partition.row : nullptr, partition.end_before);
   }
   for (const auto& count : status.letters) {
     if (count.status == "parked") {
@@ -107,7 +107,8 @@ Status StatusSource::look(AwayKafka away) {
   find_etas(status);
   if (status.postgres_problem.empty()) {
     for (auto& partition : status.partitions)
-      partition.concern = concern_of(partition.row ? &*partition.row : nullptr, partition.lag());
+      partition.concern =
+          concern_of(partition.row ? &*partition.row : nullptr, partition.end_before);
   }
   return status;
 }
@@ -158,9 +159,13 @@ void StatusSource::ask_postgres(Status& status) {
 
 void StatusSource::ask_kafka(Status& status) {
   std::set<TopicPartition> stored;
-  for (const auto& partition : status.partitions)
+  std::vector<const ledger::RegisterRow*> rows;
+  for (const auto& partition : status.partitions) {
     stored.insert(partition.partition);
-  const auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, true);
+    rows.push_back(&*partition.row);
+  }
+  auto look = look_at_kafka(options_, client_, {stored.begin(), stored.end()}, true);
+  look_back(look, client_.get(), rows);
   status.kafka_problem = look.problem;
   const auto topics = topics_seen(options_, look, stored);
   status.refused_topics = topics.refused;
@@ -174,8 +179,10 @@ void StatusSource::ask_kafka(Status& status) {
       status.partitions.emplace_back().partition = {unstored.topic, p};
   }
   std::ranges::sort(status.partitions, {}, &StatusPartition::partition);
-  for (auto& partition : status.partitions)
+  for (auto& partition : status.partitions) {
     partition.end = look.end_of(partition.partition);
+    partition.end_before = look.end_before(partition.partition);
+  }
 }
 
 /// By how much the lag has shrunk since the last look tells when it is gone: what producers add

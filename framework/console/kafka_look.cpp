@@ -1,8 +1,10 @@
 #include "console/kafka_look.hpp"
 
+#include <chrono>
 #include <set>
 
 #include "console/connections.hpp"
+#include "console/partition_view.hpp"
 
 namespace pawl::cli {
 
@@ -11,6 +13,13 @@ std::optional<std::int64_t> KafkaLook::end_of(const TopicPartition& partition) c
   if (found == ranges.end())
     return std::nullopt;
   return found->second.end;
+}
+
+std::optional<std::int64_t> KafkaLook::end_before(const TopicPartition& partition) const {
+  const auto found = ends_before.find(partition);
+  if (found == ends_before.end())
+    return std::nullopt;
+  return found->second;
 }
 
 KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& client,
@@ -51,6 +60,24 @@ KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& 
     look.problem = error.what();
   }
   return look;
+}
+
+void look_back(KafkaLook& look, const kafka::Client* client,
+               const std::vector<const ledger::RegisterRow*>& rows) {
+  if (!look.problem.empty() || client == nullptr)
+    return;
+  std::vector<TopicPartition> asked;
+  for (const auto* row : rows) {
+    if (may_be_stalled(*row) && lag_of(row, look.end_of(row->partition)).value_or(0) > 0)
+      asked.push_back(row->partition);
+  }
+  const auto before = std::chrono::system_clock::now() - kStalledAfter;
+  try {
+    look.ends_before = client->offsets_at(
+        asked, std::chrono::floor<std::chrono::milliseconds>(before), kKafkaTimeout);
+  } catch (const kafka::KafkaError& error) {
+    look.problem = error.what();
+  }
 }
 
 }  // namespace pawl::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kafka/client.hpp"
+#include "ledger/register_view.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::cli {
@@ -16,6 +17,8 @@ struct KafkaLook {
   std::map<std::string, std::int32_t> topics;  ///< those that exist, with their partitions
   std::map<std::string, std::string> refused;  ///< those that Kafka refuses to describe, and why
   std::map<TopicPartition, kafka::LogRange> ranges;
+  /// Where logs ended some time ago: of those that look_back() was asked for.
+  std::map<TopicPartition, std::int64_t> ends_before;
   /// The handlers' topics, where they were asked for: those that are named, and those that there
   /// are for patterns.
   std::vector<std::string> handled;
@@ -24,6 +27,7 @@ struct KafkaLook {
   std::string problem;  ///< why Kafka could not be asked; the others are then not complete
 
   [[nodiscard]] std::optional<std::int64_t> end_of(const TopicPartition& partition) const;
+  [[nodiscard]] std::optional<std::int64_t> end_before(const TopicPartition& partition) const;
 };
 
 /// Asks for the logs of `partitions`; with `handled` also of all partitions of the handlers'
@@ -33,5 +37,11 @@ struct KafkaLook {
                                       std::unique_ptr<kafka::Client>& client,
                                       const std::vector<TopicPartition>& partitions,
                                       bool handled = false);
+
+/// Also where the logs of those `rows` ended kStalledAfter ago that may be stalled and have a lag:
+/// of a partition that was idle the register cannot tell whether its messages are new. Throws
+/// nothing.
+void look_back(KafkaLook& look, const kafka::Client* client,
+               const std::vector<const ledger::RegisterRow*>& rows);
 
 }  // namespace pawl::cli

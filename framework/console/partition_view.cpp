@@ -9,8 +9,7 @@
 namespace pawl::cli {
 namespace {
 
-/// A partition that has messages and processes none for longer is worth a look.
-constexpr std::int64_t kStalledAfterMs = 60000;
+constexpr auto kStalledAfterMs = std::chrono::milliseconds(kStalledAfter).count();
 
 }  // namespace
 
@@ -34,12 +33,16 @@ const char* to_string(Concern concern) {
   return "unknown";
 }
 
-bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> lag) {
-  return row.state == ledger::PartitionState::kRunning && row.owned() && lag.value_or(0) > 0 &&
-         row.since_update_ms > kStalledAfterMs;
+bool may_be_stalled(const ledger::RegisterRow& row) {
+  return row.state == ledger::PartitionState::kRunning && row.owned() && !row.retrying() &&
+         !row.on_probation() && row.since_update_ms > kStalledAfterMs;
 }
 
-Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> lag) {
+bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> end_before) {
+  return may_be_stalled(row) && end_before && *end_before > row.stored.next();
+}
+
+Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before) {
   using ledger::PartitionState;
   if (row == nullptr)
     return Concern::kUnowned;
@@ -53,17 +56,17 @@ Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> l
     return Concern::kRetrying;
   if (row->on_probation())
     return Concern::kProbation;
-  return stalled(*row, lag) ? Concern::kStalled : Concern::kNone;
+  return stalled(*row, end_before) ? Concern::kStalled : Concern::kNone;
 }
 
-void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64_t> lag) {
+void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before) {
   using ledger::PartitionState;
   unowned += row == nullptr || !row->owned() ? 1 : 0;
   if (row == nullptr)
     return;
   halted += row->state == PartitionState::kHalted ? 1 : 0;
   paused += row->state == PartitionState::kPaused ? 1 : 0;
-  stalled += cli::stalled(*row, lag) ? 1 : 0;
+  stalled += cli::stalled(*row, end_before) ? 1 : 0;
   retrying += row->retrying() ? 1 : 0;
   on_probation += row->on_probation() ? 1 : 0;
 }

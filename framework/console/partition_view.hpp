@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,7 @@ namespace pawl::cli {
 /// What is the matter with a partition, the most urgent last.
 enum class Concern {
   kNone,
-  kStalled,    ///< messages are left, and none was processed for a minute
+  kStalled,    ///< messages have waited for kStalledAfter, and none was processed meanwhile
   kProbation,  ///< a process ended with the next message in hand: it runs alone
   kRetrying,   ///< attempts of the next message fail
   kPaused,
@@ -31,13 +32,18 @@ enum class Concern {
 };
 [[nodiscard]] const char* to_string(Concern concern);
 
-/// Messages are left, and for more than a minute none was processed. One that is halted, paused or
-/// without owner is not stalled.
-[[nodiscard]] bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> lag);
+inline constexpr std::chrono::seconds kStalledAfter{60};
+/// None was processed for kStalledAfter, by who should: whether messages wait is a question to
+/// Kafka. One that is halted, paused, retrying, on probation or without owner is not stalled.
+[[nodiscard]] bool may_be_stalled(const ledger::RegisterRow& row);
+/// `end_before`: where the log ended kStalledAfter ago; nullopt: not known, which is not stalled.
+[[nodiscard]] bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> end_before);
 /// Of several matters the most urgent. No row: nobody has ever worked on it.
-[[nodiscard]] Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> lag);
+[[nodiscard]] Concern concern_of(const ledger::RegisterRow* row,
+                                 std::optional<std::int64_t> end_before);
 
-/// How many partitions each is the matter with. Of several matters with one partition each counts.
+/// How many partitions each is the matter with. Of several matters with one partition each counts,
+/// but a partition is stalled only where nothing else is the matter with it.
 struct ConcernCounts {
   std::size_t halted = 0;
   std::size_t paused = 0;
@@ -46,7 +52,7 @@ struct ConcernCounts {
   std::size_t retrying = 0;
   std::size_t on_probation = 0;
 
-  void add(const ledger::RegisterRow* row, std::optional<std::int64_t> lag);
+  void add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before);
 };
 
 /// "orders [3]"

@@ -36,7 +36,7 @@ struct PartitionLine {
   Samples::Course course;
 
   [[nodiscard]] std::optional<std::int64_t> lag() const { return cli::lag_of(&row, course.end); }
-  [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, lag()); }
+  [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, course.end_before); }
 };
 
 struct PartitionsPage {

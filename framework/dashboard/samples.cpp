@@ -92,8 +92,11 @@ Samples::Course Samples::course_of(const TopicPartition& partition) const {
     course.rate = rate_between(*first, *before, before_look->at - first_look->at);
     course.period = std::chrono::round<std::chrono::seconds>(before_look->at - first_look->at);
   }
-  if (const auto end = looks_.back().ends.find(partition); end != looks_.back().ends.end())
+  const auto& last = looks_.back();
+  if (const auto end = last.ends.find(partition); end != last.ends.end())
     course.end = end->second;
+  if (const auto end = last.ends_before.find(partition); end != last.ends_before.end())
+    course.end_before = end->second;
   return course;
 }
 
@@ -200,9 +203,15 @@ Samples::Look Sampler::seen() {
   look.at = std::chrono::steady_clock::now();
   std::vector<TopicPartition> partitions;
   partitions.reserve(rows.size());
-  for (const auto& row : rows)
+  std::vector<const ledger::RegisterRow*> asked;
+  asked.reserve(rows.size());
+  for (const auto& row : rows) {
     partitions.push_back(row.partition);
-  const auto kafka = cli::look_at_kafka(options_, client_, partitions, true);
+    asked.push_back(&row);
+  }
+  auto kafka = cli::look_at_kafka(options_, client_, partitions, true);
+  cli::look_back(kafka, client_.get(), asked);
+  look.ends_before = kafka.ends_before;
   for (const auto& row : rows) {
     Sample sample{row.processed(), row.base_offset, std::nullopt};
     if (const auto end = kafka.end_of(row.partition)) {

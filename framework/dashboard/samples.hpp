@@ -38,6 +38,7 @@ class Samples {
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
     std::map<TopicPartition, Sample> partitions;
     std::map<TopicPartition, std::int64_t> ends;
+    std::map<TopicPartition, std::int64_t> ends_before;  ///< cli::KafkaLook
     bool whole = true;                  ///< no partition is left out: the lag is that of all
     std::vector<std::string> problems;  ///< sentences: what could not be seen, or is not there
   };
@@ -48,6 +49,7 @@ class Samples {
   /// What they say of a partition, or of all: nothing where the last one is too old.
   struct Course {
     std::optional<std::int64_t> end;                ///< of the log, as last seen
+    std::optional<std::int64_t> end_before;         ///< cli::stalled()
     std::optional<double> rate;                     ///< messages a second over all of `period`
     std::vector<std::optional<double>> rates;       ///< between each two looks
     std::vector<std::optional<std::int64_t>> lags;  ///< at each look

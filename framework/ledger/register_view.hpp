@@ -16,6 +16,7 @@ struct AheadView {
   std::int64_t up_to = -1;    ///< the highest offset of those
   std::int64_t trying = 0;    ///< that have failed, and are tried again
   std::int64_t attempts = 0;  ///< the most that one of them has failed
+  std::string since;          ///< RFC 3339, UTC: the first of those was finished; empty: none is
 
   [[nodiscard]] bool empty() const { return finished == 0 && trying == 0; }
 };

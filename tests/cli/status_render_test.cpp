@@ -289,18 +289,24 @@ TEST_CASE("status says how far a partition is ahead of its stored offset, and wh
   // Offset 0 is an offset; where nothing is finished there is none.
   CHECK(ahead_in_json().at("finished") == 0);
   CHECK(ahead_in_json().at("up_to").is_null());
-  status.partitions[0].row->ahead = {12, 131, 1, 3};
+  auto& row = *status.partitions[0].row;
+  row.updated_at = "2027-01-15T07:00:00Z";
+  row.ahead = {12, 131, 1, 3, "2027-01-15T07:59:57Z"};
   CHECK(status_text(status, false)
             .find("payments [0] is ahead of its stored offset: 12 messages finished behind it, up "
                   "to offset 131, 1 message tried again (up to 3 failed attempts).\n"
-                  "  The message behind offset 99 has held it back for 1 s.\n") !=
+                  "  The message behind offset 99 has held it back for 3 s.\n") !=
         std::string::npos);
   CHECK(ahead_in_json() ==
         nlohmann::json{{"finished", 12}, {"up_to", 131}, {"trying", 1}, {"failed_attempts", 3}});
-  status.partitions[0].row->ahead = {0, -1, 2, 1};
+  // Those behind it were finished when another message was in the way.
+  row.updated_at = "2027-01-15T07:59:59Z";
+  CHECK_THAT(status_text(status, false), ContainsSubstring("has held it back for 1 s.\n"));
+  row.ahead = {0, -1, 2, 1, ""};
   CHECK(status_text(status, false)
             .find("0 messages finished behind it, 2 messages tried again (up to 1 failed "
-                  "attempt).") != std::string::npos);
+                  "attempt).\n  The message behind offset 99 holds it back.\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("status in JSON says null for what is not known") {

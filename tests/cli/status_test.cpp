@@ -111,6 +111,43 @@ TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed")
   CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
 }
 
+TEST_CASE("stalled is what a message has waited for, not what was idle before one came") {
+  Site site(2);
+  KafkaProducer producer(site.bootstrap);
+  const auto pay_before = [&](std::chrono::seconds age, const std::string& event_id) {
+    const auto at = std::chrono::system_clock::now().time_since_epoch() - age;
+    producer.send(site.topic,
+                  {.key = "a",
+                   .value = R"({"account": "a", "amount": 1})",
+                   .headers = {{"event-id", event_id}},
+                   .partition = 1,
+                   .timestamp_ms = std::chrono::floor<std::chrono::milliseconds>(at).count()});
+    producer.flush();
+  };
+  site.pay_many(0, "e", 1);
+  pay_before(2min, "f0");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  // As of an owner without a session of its own, behind a pooler, in an idle hour.
+  site.sql(
+      "UPDATE pawl.processed_kafka_offsets SET released = false, owner_pid = NULL, "
+      "updated_at = clock_timestamp() - interval '1 hour'");
+  CHECK(site.run({"status", "--fail-on", "stalled"}).code == 0);
+  site.pay(0, "new", "a", "1");
+  CHECK(status_of(site).at("totals").at("lag") == 1);
+  CHECK(site.run({"status", "--fail-on", "stalled"}).code == 0);
+  pay_before(90s, "f1");
+  CHECK(site.run({"status", "--fail-on", "stalled"}).code == 3);
+  const auto json = status_of(site);
+  CHECK(json.at("totals").at("stalled") == 1);
+  CHECK(json.at("partitions")[0].at("concern") == "none");
+  CHECK(json.at("partitions")[1].at("concern") == "stalled");
+  site.sql(
+      "UPDATE pawl.processed_kafka_offsets SET attempts = 1, "
+      "attempts_offset = last_processed_offset + 1 WHERE partition = 1");
+  CHECK(site.run({"status", "--fail-on", "stalled,probation"}).code == 0);
+  CHECK(site.run({"status", "--fail-on", "retrying"}).code == 3);
+}
+
 TEST_CASE("status --exit-code is 3 where a topic of the configuration does not exist") {
   Site site;
   REQUIRE(site.run({"run", "--drain"}).code == 0);

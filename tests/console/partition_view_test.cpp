@@ -25,39 +25,41 @@ TEST_CASE("the most urgent of what is the matter with a partition") {
   struct Case {
     const char* what;
     std::function<void(ledger::RegisterRow&)> change;
-    std::optional<std::int64_t> lag;
+    std::optional<std::int64_t> end_before;
     Concern concern;
   };
   const Case cases[] = {
-      {"all is well", [](auto&) {}, 8, Concern::kNone},
-      {"a minute is not more than a minute", [](auto& row) { row.since_update_ms = 60000; }, 8,
+      {"all is well", [](auto&) {}, 50, Concern::kNone},
+      {"a minute is not more than a minute", [](auto& row) { row.since_update_ms = 60000; }, 50,
        Concern::kNone},
-      {"nothing for a minute", [](auto& row) { row.since_update_ms = 60001; }, 8,
-       Concern::kStalled},
-      {"nothing for a minute, and nothing is left", [](auto& row) { row.since_update_ms = 60001; },
-       0, Concern::kNone},
-      {"nothing for a minute, and nobody knows what is left",
+      {"nothing for a minute, for which a message has waited",
+       [](auto& row) { row.since_update_ms = 60001; }, 43, Concern::kStalled},
+      {"nothing for a minute, but whatever waits came meanwhile",
+       [](auto& row) { row.since_update_ms = 300000; }, 42, Concern::kNone},
+      {"nothing for a minute, and the log was cut below what is stored",
+       [](auto& row) { row.since_update_ms = 60001; }, 0, Concern::kNone},
+      {"nothing for a minute, and nobody knows what waits",
        [](auto& row) { row.since_update_ms = 60001; }, std::nullopt, Concern::kNone},
       {"a process ended with the next message in hand",
        [](auto& row) {
          row.since_update_ms = 60001;
          row.suspect = ledger::SuspectView{42, 1, true};
        },
-       8, Concern::kProbation},
+       50, Concern::kProbation},
       {"attempts fail",
        [](auto& row) {
          row.suspect = ledger::SuspectView{42, 1, true};
          row.attempts = 2;
        },
-       8, Concern::kRetrying},
-      {"paused", [](auto& row) { row.state = PartitionState::kPaused; }, 8, Concern::kPaused},
+       50, Concern::kRetrying},
+      {"paused", [](auto& row) { row.state = PartitionState::kPaused; }, 50, Concern::kPaused},
       {"paused, and given back",
        [](auto& row) {
          row.state = PartitionState::kPaused;
          row.released = true;
        },
-       8, Concern::kUnowned},
-      {"its session is gone", [](auto& row) { row.session_gone = true; }, 8, Concern::kUnowned},
+       50, Concern::kUnowned},
+      {"its session is gone", [](auto& row) { row.session_gone = true; }, 50, Concern::kUnowned},
       {"halted without owner",
        [](auto& row) {
          row.state = PartitionState::kHalted;
@@ -65,29 +67,33 @@ TEST_CASE("the most urgent of what is the matter with a partition") {
        },
        0, Concern::kHalted},
   };
-  for (const auto& [what, change, lag, concern] : cases) {
+  for (const auto& [what, change, end_before, concern] : cases) {
     INFO(what);
     auto row = running();
     change(row);
-    CHECK(std::string(to_string(concern_of(&row, lag))) == to_string(concern));
+    CHECK(std::string(to_string(concern_of(&row, end_before))) == to_string(concern));
   }
-  CHECK(concern_of(nullptr, 8) == Concern::kUnowned);
+  CHECK(concern_of(nullptr, 50) == Concern::kUnowned);
 }
 
-TEST_CASE("of several matters with one partition each counts") {
+TEST_CASE(
+    "of several matters with one partition each counts, but stalled is one that has no other") {
   ConcernCounts counts;
-  counts.add(nullptr, 8);
+  counts.add(nullptr, 50);
   auto row = running();
   row.since_update_ms = 60001;
+  counts.add(&row, 50);
+  row.suspect = ledger::SuspectView{42, 1, true};
+  counts.add(&row, 50);
   row.attempts = 2;
-  counts.add(&row, 8);
+  counts.add(&row, 50);
   row.state = PartitionState::kPaused;
   row.released = true;
-  counts.add(&row, 8);
+  counts.add(&row, 50);
   CHECK(counts.unowned == 2);
   CHECK(counts.paused == 1);
   CHECK(counts.retrying == 1);
   CHECK(counts.stalled == 1);
   CHECK(counts.halted == 0);
-  CHECK(counts.on_probation == 0);
+  CHECK(counts.on_probation == 2);
 }

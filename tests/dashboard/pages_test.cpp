@@ -278,10 +278,12 @@ TEST_CASE("what is the matter with partitions is counted and named as pawl statu
   one.course.end = 50;
   CHECK(one.lag() == 8);
   one.row.since_update_ms = 61000;
+  CHECK(one.concern() == pawl::cli::Concern::kNone);
+  one.course.end_before = 43;
   PartitionsPage page;
   page.partitions = 1;
   page.lines = {one};
-  page.counts.add(&one.row, one.lag());
+  page.counts.add(&one.row, one.course.end_before);
   CHECK_THAT(partitions_html(frame(false), page),
              ContainsSubstring("stalled</span>") && ContainsSubstring("Stalled</"));
   one.row.suspect = ledger::SuspectView{43, 1, true};

@@ -29,6 +29,17 @@ TEST_CASE("without looks nothing is known, and one look knows no rate") {
   CHECK_FALSE(samples.view().total.lags.back());
 }
 
+TEST_CASE("where a log ended before is of the last look, and of what that asked for") {
+  Samples samples;
+  auto one = look(0, {{kOne, {5, 0, 3}}, {kOther, {5, 0, 3}}});
+  one.ends_before = {{kOne, 7}};
+  samples.add(one);
+  CHECK(samples.course(kOne).end_before == 7);
+  CHECK_FALSE(samples.course(kOther).end_before);
+  samples.add(look(10, {{kOne, {5, 0, 3}}}));
+  CHECK_FALSE(samples.course(kOne).end_before);
+}
+
 TEST_CASE("a rate is of the time that was looked at, and begins anew with the counters") {
   Samples samples;
   samples.add(look(0, {{kOne, {0, 0, 100}}, {kOther, {0, 0, 10}}}));
