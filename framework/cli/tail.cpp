@@ -69,7 +69,7 @@ class Tail {
       std::cout.flush();
       std::_Exit(kDone);
     });
-    auto before = look();
+    auto before = first_look();
     tell(beginning(before));
     // The first look has no other to be compared with.
     if (!before.status.postgres_problem.empty() || !before.status.kafka_problem.empty())
@@ -103,6 +103,18 @@ class Tail {
     return {line};
   }
 
+  /// Events count from before it, so that none is lost in between: one that comes meanwhile is in
+  /// the status, and is told by the next look again.
+  TailLook first_look() {
+    TailLook events;
+    look_at_events(events);
+    if (events.status.postgres_problem.empty() && !events_)
+      begins_ = ledger::RecentEvents::Begin::kWithAll;
+    TailLook look{source_.look(StatusSource::AwayKafka::kSpare), {}};
+    keep_only(look, arguments_.topic, arguments_.partition);
+    return look;
+  }
+
   TailLook look() {
     TailLook look{source_.look(StatusSource::AwayKafka::kSpare), {}};
     if (look.status.postgres_problem.empty() && look.status.known)
@@ -119,7 +131,7 @@ class Tail {
         const auto consumer = ledger::find_consumer(*session_, options_.postgres.schema,
                                                     options_.kafka.cluster, options_.kafka.group);
         if (consumer)
-          events_.emplace(options_.postgres.schema, consumer->id);
+          events_.emplace(options_.postgres.schema, consumer->id, begins_);
       }
       if (events_)
         look.events = events_->look(*session_);
@@ -160,6 +172,7 @@ class Tail {
   StatusSource source_;
   std::unique_ptr<postgres::Session> session_;
   std::optional<ledger::RecentEvents> events_;
+  ledger::RecentEvents::Begin begins_ = ledger::RecentEvents::Begin::kNow;
   std::optional<PassedMessages> messages_;
   std::mutex output_;
 };

@@ -43,10 +43,14 @@ constexpr const char* kChanges = R"sql(
 
 }  // namespace
 
-RecentEvents::RecentEvents(const std::string& schema, ConsumerId consumer) : consumer_(consumer) {
+RecentEvents::RecentEvents(const std::string& schema, ConsumerId consumer, Begin begin)
+    : consumer_(consumer) {
   const auto add = [&](RecentEvent::Kind kind, const char* last, const char* since) {
-    sources_.push_back(
-        {kind, {"", in_schema(last, schema)}, {"", in_schema(since, schema)}, -1, {}});
+    sources_.push_back({kind,
+                        {"", in_schema(last, schema)},
+                        {"", in_schema(since, schema)},
+                        begin == Begin::kWithAll ? 0 : -1,
+                        {}});
   };
   add(RecentEvent::Kind::kDeadLetter, kLastLetter, kLetters);
   add(RecentEvent::Kind::kSkipped, kLastSkip, kSkipped);

@@ -36,10 +36,13 @@ struct RecentEvent {
 /// What is new of these since the last look. One thread.
 class RecentEvents {
  public:
-  RecentEvents(const std::string& schema, ConsumerId consumer);
+  /// Whether the first look finds nothing, and is where all others begin, or finds all that is
+  /// there, of a consumer that there was not before.
+  enum class Begin { kNow, kWithAll };
 
-  /// By kind and number. The first look finds nothing: it is where all others begin. Throws
-  /// postgres::Error, postgres::InDoubt.
+  RecentEvents(const std::string& schema, ConsumerId consumer, Begin begin);
+
+  /// By kind and number. Throws postgres::Error, postgres::InDoubt.
   [[nodiscard]] std::vector<RecentEvent> look(postgres::Session& session);
 
  private:

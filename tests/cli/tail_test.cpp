@@ -1,5 +1,6 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <pqxx/pqxx>
 #include <sstream>
 
 #include "prelude.hpp"
@@ -92,6 +93,55 @@ TEST_CASE("tail --messages reads a few of many and says how many it leaves out; 
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   tail->wait_for_output("which are left out", kDeadline);
   CHECK_THAT(tail->output(), ContainsSubstring(R"({"account": "a", "amount": 1})"));
+  tail->kill(SIGINT);
+  CHECK(tail->wait(kDeadline).code == 0);
+}
+
+TEST_CASE("a dead letter that comes while tail begins has a line of its own") {
+  Site site;
+  const TempDir folder("tail");
+  site.pay(0, "bad", "a", "\"no number\"");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.on_failure=dead-letter", "--set",
+                    "failures.max_attempts=1"})
+              .code == 0);
+  pqxx::connection connection(site.url);
+  pqxx::work holding(connection);
+  // What the first line is made of is read up to here.
+  holding.exec("LOCK TABLE pawl.outbox_lanes");
+  const auto tail = start_tail(site, folder, {"--json"});
+  site.wait_for_sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "application_name = 'pawl command' AND wait_event_type = 'Lock'",
+      "1");
+  holding.exec(
+      "INSERT INTO pawl.dead_letters (consumer_id, topic, topic_id, partition, kafka_offset, "
+      "timestamp_ms, status, reason, handler, error, record_value, value_bytes, headers, payload) "
+      "SELECT consumer_id, topic, topic_id, partition, 1, timestamp_ms, status, reason, handler, "
+      "error, record_value, value_bytes, headers, payload FROM pawl.dead_letters");
+  holding.commit();
+  tail->wait_for_output("\"event\":\"dead-letter\"", kDeadline);
+  const auto lines = lines_of(tail->output());
+  CHECK(lines.at(0).at("event") == "begins");
+  CHECK_THAT(lines.at(0).at("verdict").get<std::string>(), ContainsSubstring("2 dead letters"));
+  tail->kill(SIGINT);
+  CHECK(tail->wait(kDeadline).code == 0);
+}
+
+TEST_CASE("a consumer that tail has not met before is told of from its first dead letter on") {
+  Site site;
+  const TempDir folder("tail");
+  site.pay(0, "bad", "a", "\"no number\"");
+  // So slow that the consumer and its letter come between two looks.
+  const auto tail =
+      std::make_unique<ChildProcess>(PAWL_PROGRAM,
+                                     std::vector<std::string>{"tail", "--json", "--interval", "5s",
+                                                              "--config", site.config().string()},
+                                     ChildOptions{.output = folder.path() / "tail"});
+  tail->wait_for_output("\"event\":\"begins\"", kDeadline);
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.on_failure=dead-letter", "--set",
+                    "failures.max_attempts=1"})
+              .code == 0);
+  tail->wait_for_output("\"event\":\"dead-letter\"", kDeadline);
   tail->kill(SIGINT);
   CHECK(tail->wait(kDeadline).code == 0);
 }
