@@ -234,6 +234,16 @@ TEST_CASE("what comes from elsewhere is text on every page") {
   }
 }
 
+TEST_CASE("of the replays of a letter those that failed are counted as such") {
+  LetterPage page;
+  page.letter = letter();
+  page.letter.replays = 2;
+  const std::string name = "Replays that failed</dt><dd>";
+  CHECK_THAT(letter_html(frame(false), page), ContainsSubstring(name + "2<"));
+  page.letter.status = "replayed";
+  CHECK_THAT(letter_html(frame(false), page), ContainsSubstring(name + "1<"));
+}
+
 TEST_CASE("who may not act sees no key, no value, no detail, and no form that acts") {
   LetterPage page;
   page.letter = letter();

@@ -134,7 +134,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   facts.add("Handler", dash_if_empty(letter.handler));
   facts.add("SQLSTATE", dash_if_empty(letter.sqlstate));
   facts.add("Attempts", grouped(letter.attempts));
-  facts.add("Replays that failed", grouped(letter.replays));
+  // The one that resolved it is counted as well.
+  facts.add("Replays that failed", grouped(letter.replays - (letter.status == "replayed" ? 1 : 0)));
   facts.add("Died", time_html(letter.died_at));
   if (!letter.due_at.empty())
     facts.add("Tried again by itself",
