@@ -34,7 +34,7 @@ const char* to_string(Concern concern) {
 }
 
 bool may_be_stalled(const ledger::RegisterRow& row) {
-  return row.state == ledger::PartitionState::kRunning && row.owned() && !row.retrying() &&
+  return row.state == ledger::PartitionState::kRunning && row.owned() && !row.any_retrying() &&
          !row.on_probation() && row.since_update_ms > kStalledAfterMs;
 }
 
@@ -52,7 +52,7 @@ Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> e
     return Concern::kUnowned;
   if (row->state == PartitionState::kPaused)
     return Concern::kPaused;
-  if (row->retrying())
+  if (row->any_retrying())
     return Concern::kRetrying;
   if (row->on_probation())
     return Concern::kProbation;
@@ -67,7 +67,7 @@ void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64
   halted += row->state == PartitionState::kHalted ? 1 : 0;
   paused += row->state == PartitionState::kPaused ? 1 : 0;
   stalled += cli::stalled(*row, end_before) ? 1 : 0;
-  retrying += row->retrying() ? 1 : 0;
+  retrying += row->any_retrying() ? 1 : 0;
   on_probation += row->on_probation() ? 1 : 0;
 }
 
@@ -92,7 +92,7 @@ std::string known_text(std::optional<std::int64_t> number) {
 }
 
 std::string state_text(const ledger::RegisterRow& row) {
-  if (row.retrying())
+  if (row.any_retrying())
     return "retrying";
   if (row.on_probation())
     return "probation";

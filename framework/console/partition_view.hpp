@@ -25,7 +25,7 @@ enum class Concern {
   kNone,
   kStalled,    ///< messages have waited for kStalledAfter, and none was processed meanwhile
   kProbation,  ///< a process ended with the next message in hand: it runs alone
-  kRetrying,   ///< attempts of the next message fail
+  kRetrying,   ///< attempts of the next message fail, or of one that runs beside others
   kPaused,
   kUnowned,  ///< no process works on it
   kHalted,

@@ -61,8 +61,13 @@ struct RegisterRow {
   [[nodiscard]] std::int64_t processed() const {
     return applied + duplicates + skipped + dead + parked;
   }
+  /// The next message, in a partition where each waits for the one before.
   [[nodiscard]] bool retrying() const {
     return state == PartitionState::kRunning && attempts > 0 && owned();
+  }
+  /// That, or any of those that run side by side.
+  [[nodiscard]] bool any_retrying() const {
+    return retrying() || (state == PartitionState::kRunning && ahead.trying > 0 && owned());
   }
   [[nodiscard]] bool on_probation() const {
     return state == PartitionState::kRunning && suspect && owned();

@@ -52,6 +52,18 @@ TEST_CASE("the most urgent of what is the matter with a partition") {
          row.attempts = 2;
        },
        50, Concern::kRetrying},
+      {"attempts of one beside others fail",
+       [](auto& row) {
+         row.since_update_ms = 60001;
+         row.ahead.trying = 1;
+       },
+       50, Concern::kRetrying},
+      {"one beside others would be tried again, were it not paused",
+       [](auto& row) {
+         row.state = PartitionState::kPaused;
+         row.ahead.trying = 1;
+       },
+       50, Concern::kPaused},
       {"paused", [](auto& row) { row.state = PartitionState::kPaused; }, 50, Concern::kPaused},
       {"paused, and given back",
        [](auto& row) {
@@ -74,6 +86,16 @@ TEST_CASE("the most urgent of what is the matter with a partition") {
     CHECK(std::string(to_string(concern_of(&row, end_before))) == to_string(concern));
   }
   CHECK(concern_of(nullptr, 50) == Concern::kUnowned);
+}
+
+TEST_CASE("the state of a partition is retrying whichever of its messages is tried again") {
+  auto row = running();
+  CHECK(state_text(row) == "running");
+  row.ahead.trying = 1;
+  CHECK(state_text(row) == "retrying");
+  row.ahead.trying = 0;
+  row.attempts = 1;
+  CHECK(state_text(row) == "retrying");
 }
 
 TEST_CASE(

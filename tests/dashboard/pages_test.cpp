@@ -299,6 +299,9 @@ TEST_CASE("what is the matter with partitions is counted and named as pawl statu
   one.row.suspect = ledger::SuspectView{43, 1, true};
   page.lines = {one};
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("probation</span>"));
+  one.row.ahead = {2, 49, 1, 6, ""};
+  page.lines = {one};
+  CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("retrying, 6 failed</span>"));
 }
 
 TEST_CASE("what is searched of dead letters") {

@@ -43,7 +43,8 @@ std::string concern_html(const PartitionLine& line) {
     case Concern::kPaused:
       return badge("warn", "paused");
     case Concern::kRetrying:
-      return badge("warn", fmt::format("retrying, {} failed", row.attempts));
+      return badge("warn",
+                   fmt::format("retrying, {} failed", std::max(row.attempts, row.ahead.attempts)));
     case Concern::kProbation:
       return badge("warn", "probation");
     case Concern::kStalled:
