@@ -24,7 +24,8 @@ namespace {
 constexpr std::size_t kMostPartitions = 20;
 constexpr std::size_t kMostReasons = 5;
 constexpr std::size_t kMostLetters = 8;
-/// A transaction that is open for longer makes the register's rows pile up noticeably.
+/// A transaction that is open for longer makes the register's rows pile up noticeably; every
+/// message's own is a short one.
 constexpr std::int64_t kLongOpenSeconds = 60;
 
 /// 12345 as "12,345".
@@ -280,10 +281,16 @@ std::string holder_text(const ledger::HorizonHolder& holder) {
 
 std::string server_text(const Status& status) {
   const auto& server = status.server;
+  const auto holder = std::ranges::find_if(server.holders, [](const ledger::HorizonHolder& one) {
+    return one.since ? *one.since >= kLongOpenSeconds : one.transactions > 0;
+  });
+  const bool held = holder != server.holders.end();
   std::string text = "\nVacuum is held back by: ";
-  text += server.holders.empty() ? "nothing" : holder_text(server.holders.front());
+  text += held                     ? holder_text(*holder)
+          : server.holders.empty() ? "nothing"
+                                   : fmt::format("nothing for {} s", kLongOpenSeconds);
   text += '\n';
-  if (!server.holders.empty() && server.holders.front().since.value_or(0) >= kLongOpenSeconds) {
+  if (held && holder->since) {
     text += "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
   }
   if (!server.sees_all) {
@@ -418,7 +425,7 @@ std::string status_text(const Status& status, bool all) {
   text += letters_text(status, all);
   text += leases_text(status);
   if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
-    text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox));
+    text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox, status.invocation));
   if (status.postgres_problem.empty())
     text += server_text(status);
   // Reasons are of several lines.

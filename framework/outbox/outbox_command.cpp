@@ -91,7 +91,7 @@ int status(const Options& options, const Arguments& arguments) {
                outbox_age(lane.oldest, found.now), std::to_string(lane.published),
                lane.last_published ? ledger::to_string(*lane.last_published) : "-"});
   }
-  std::cout << table.text() << '\n' << outbox_text(found) << '\n';
+  std::cout << table.text() << '\n' << outbox_text(found, options.invocation) << '\n';
   return needed ? kNeedsSomebody : kDone;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ranges>
 
+#include "config/invocation.hpp"
 #include "config/units.hpp"
 
 namespace pawl::cli {
@@ -77,7 +78,7 @@ Json outbox_json(const ledger::OutboxStatus& status) {
   return json;
 }
 
-std::string outbox_text(const ledger::OutboxStatus& status) {
+std::string outbox_text(const ledger::OutboxStatus& status, const InvocationOptions& invocation) {
   const auto waiting = status.waiting();
   auto text = fmt::format(
       "{} messages wait, the oldest for {}{}; {} are set apart{}",
@@ -85,7 +86,8 @@ std::string outbox_text(const ledger::OutboxStatus& status) {
       status.late()
           ? fmt::format(", LATE (outbox.alert_age = {})", config::format_duration(status.alert_age))
           : "",
-      status.set_apart, status.set_apart > 0 ? " (`outbox list`)" : "");
+      status.set_apart,
+      status.set_apart > 0 ? fmt::format(" (`{}`)", command_text(invocation, "outbox list")) : "");
   if (waiting > 0)
     text += relays_text(status);
   return text;

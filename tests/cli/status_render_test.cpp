@@ -90,7 +90,8 @@ TEST_CASE("status says what of the outbox waits, for how long, and where nobody 
   outbox.lanes[1].waiting = 0;
   CHECK(!has("Outbox"));
   outbox.set_apart = 2;
-  CHECK(has("2 are set apart (`outbox list`)"));
+  status.invocation.config_file = "F";
+  CHECK(has("2 are set apart (`pawl outbox list --config F`)"));
   CHECK(has("2 messages of the outbox SET APART"));
   CHECK(status_json(status, false).find(R"("set_apart":2)") != std::string::npos);
 }
@@ -110,6 +111,30 @@ TEST_CASE("the first line of status is the verdict") {
 TEST_CASE("when nothing is wrong the verdict of status says so") {
   CHECK(verdict_of(with({running(0, 0), running(1, 0)})) ==
         "no partition of 2 halted, lag 0, no dead letters");
+}
+
+TEST_CASE("what holds back vacuum is named once it is old, or nobody knows how old it is") {
+  auto status = with({running(0, 0)});
+  const auto line = [&] {
+    const auto text = status_text(status, false);
+    const auto begin = text.find("Vacuum is held back by: ");
+    return text.substr(begin, text.find("Connections:") - begin);
+  };
+  CHECK(line() == "Vacuum is held back by: nothing\n");
+  ledger::HorizonHolder holder{"session", "17", "app", "report", "active", 0, 59};
+  status.server.holders = {holder};
+  CHECK(line() == "Vacuum is held back by: nothing for 60 s\n");
+  holder.name = "18";
+  holder.since = 60;
+  status.server.holders.push_back(holder);
+  CHECK_THAT(line(), ContainsSubstring("session 18 \"report\" of app, active, open for") &&
+                         ContainsSubstring("Every message gets slower"));
+  holder.since.reset();
+  status.server.holders = {holder};
+  CHECK_THAT(line(), ContainsSubstring("nothing for 60 s"));
+  status.server.holders[0].transactions = 1;
+  CHECK_THAT(line(),
+             ContainsSubstring("session 18") && !ContainsSubstring("Every message gets slower"));
 }
 
 TEST_CASE("a thousand partitions are one screen, and --all shows each") {
