@@ -40,7 +40,8 @@ struct Status {
   std::string group;
   std::string bootstrap_servers;
   std::string database;          ///< without its password
-  std::string postgres_problem;  ///< empty: it answered
+  std::string postgres_problem;  ///< empty: it could be asked
+  bool postgres_answers = true;  ///< also where it refuses: its problem says why
   std::string kafka_problem;     ///< empty: it answered
   /// That are named in the configuration, and do not exist.
   std::vector<std::string> missing_topics;

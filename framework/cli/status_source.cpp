@@ -140,12 +140,17 @@ void StatusSource::ask_postgres(Status& status) {
       partition.row = std::move(row);
       status.partitions.push_back(std::move(partition));
     }
+  } catch (const NoConnection& error) {
+    status.postgres_problem = error.what();
+    status.postgres_answers = error.answered();
   } catch (const FatalError& error) {
     status.postgres_problem = error.what();
   } catch (const postgres::Error& error) {
     status.postgres_problem = error.what();
+    status.postgres_answers = error.failure() != postgres::FailureClass::kConnection;
   } catch (const postgres::InDoubt& error) {
     status.postgres_problem = error.what();
+    status.postgres_answers = false;
   }
   if (!status.postgres_problem.empty()) {
     session_.reset();

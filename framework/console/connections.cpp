@@ -8,6 +8,7 @@
 #include "kafka/choose_topics.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/connect_advice.hpp"
 
 namespace pawl::cli {
 
@@ -17,9 +18,14 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
   try {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
-    throw FatalError(
-        fmt::format("cannot connect to {}: {}; check postgres.url, the server, and its pg_hba.conf",
-                    config::redact_url(options.postgres.url), error.what()));
+    const std::string why = error.what();
+    // What is known of the cause ends in an advice of its own, behind a semicolon.
+    throw NoConnection(
+        fmt::format("cannot connect to {}: {}{}", config::redact_url(options.postgres.url), why,
+                    why.find("; ") == std::string::npos
+                        ? "; check postgres.url, the server, and its pg_hba.conf"
+                        : ""),
+        postgres::is_answer(why));
   }
 }
 

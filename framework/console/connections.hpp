@@ -7,6 +7,7 @@
 #include "kafka/client.hpp"
 #include "ledger/types.hpp"
 #include "message/topic_entries.hpp"
+#include "pawl/errors.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
 
@@ -18,8 +19,18 @@ inline constexpr std::chrono::milliseconds kKafkaTimeout{5000};
 /// And how long for one message.
 inline constexpr std::chrono::milliseconds kMessageTimeout{15000};
 
+/// The database refused to be connected to, or did not answer.
+class NoConnection : public FatalError {
+ public:
+  NoConnection(const std::string& what, bool answered) : FatalError(what), answered_(answered) {}
+  [[nodiscard]] bool answered() const { return answered_; }
+
+ private:
+  bool answered_;
+};
+
 /// Connects an operator's command to the database and looks that the schema can be served. Throws
-/// FatalError with the place (redacted) and what to do.
+/// FatalError with the place (redacted) and what to do; NoConnection where there is no session.
 std::unique_ptr<postgres::Session> connect_database(const Options& options);
 
 /// The same without looking at the schema.

@@ -55,9 +55,11 @@ std::string connect_advice(std::string_view report, bool by_command, const std::
     return by_command
                ? "; the server does not take what postgres.password_command printed for this "
                  "user"
-               : "; look at user and password in postgres.url, or in libpq's environment";
+               : "; look at user and password in postgres.url, or in libpq's environment, and at "
+                 "the "
+                 "server's pg_hba.conf";
   }
-  if (has(report, "FATAL:  database \"") && has(report, "\" does not exist"))
+  if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
     return "; make the database (createdb), or correct its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
@@ -71,6 +73,12 @@ std::string connect_advice(std::string_view report, bool by_command, const std::
     return has(report, advice.words);
   });
   return found == kAdvice.end() ? "" : std::string(found->look);
+}
+
+bool is_answer(std::string_view report) {
+  return has(report, "FATAL:") || has(report, "certificate verify failed") ||
+         std::any_of(kAdvice.begin(), kAdvice.end(),
+                     [report](const Advice& advice) { return has(report, advice.words); });
 }
 
 }  // namespace pawl::postgres

@@ -11,4 +11,7 @@ namespace pawl::postgres {
 [[nodiscard]] std::string connect_advice(std::string_view report, bool by_command,
                                          const std::string& server);
 
+/// Whether a report is of a server that answered, and refused us or was refused.
+[[nodiscard]] bool is_answer(std::string_view report);
+
 }  // namespace pawl::postgres

@@ -143,6 +143,20 @@ bool may_show(std::string_view quoted, const PQconninfoOption* options) {
   return !secret;
 }
 
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!blank)
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  if (line.ends_with(' '))
+    line.pop_back();
+  return line;
+}
+
 }  // namespace
 
 std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
@@ -198,7 +212,7 @@ std::string connect_report(PGconn* connection) {
     const auto close = open == std::string_view::npos ? open : rest.find('"', open + 1);
     shown += rest.substr(0, close == std::string_view::npos ? close : open);
     if (close == std::string_view::npos)
-      return shown;
+      return one_line(shown);
     const auto quoted = rest.substr(open + 1, close - open - 1);
     shown.append("\"")
         .append(!refuses && may_show(quoted, options.get()) ? quoted : "***")

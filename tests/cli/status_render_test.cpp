@@ -137,6 +137,14 @@ TEST_CASE("what holds back vacuum is named once it is old, or nobody knows how o
              ContainsSubstring("session 18") && !ContainsSubstring("Every message gets slower"));
 }
 
+TEST_CASE("the verdict tells a PostgreSQL that refuses from one that does not answer") {
+  auto status = with({});
+  status.postgres_problem = "password authentication failed";
+  CHECK(verdict_of(status) == "PostgreSQL CANNOT BE USED");
+  status.postgres_answers = false;
+  CHECK(verdict_of(status) == "PostgreSQL DOES NOT ANSWER");
+}
+
 TEST_CASE("a thousand partitions are one screen, and --all shows each") {
   std::vector<StatusPartition> partitions;
   for (int p = 0; p < 1000; ++p)

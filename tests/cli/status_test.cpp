@@ -205,6 +205,27 @@ TEST_CASE("status in JSON says null for what only PostgreSQL knows, while that i
   CHECK(nothing.at("totals").at("partitions").is_null());
 }
 
+TEST_CASE("a database that answers and cannot be used is not one that does not answer") {
+  Site site;
+  const std::vector<std::string> without_schema{"--set", "postgres.schema=nothing"};
+  const auto schema = run_with(site, {"status"}, without_schema);
+  CHECK(schema.code == 1);
+  CHECK_THAT(schema.out,
+             ContainsSubstring("PostgreSQL CANNOT BE USED") && ContainsSubstring("schema version"));
+  site.url = site.url.substr(0, site.url.rfind('/')) + "/no_such_database";
+  const auto database = site.run({"status"});
+  CHECK(database.code == 1);
+  CHECK_THAT(database.out, ContainsSubstring("PostgreSQL CANNOT BE USED"));
+  // One advice, on a line without gaps.
+  auto line = database.out.substr(database.out.find("PostgreSQL at "));
+  line.resize(line.find('\n'));
+  CHECK_THAT(line, ContainsSubstring("does not exist; make the database (createdb)") &&
+                       !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
+  site.url = "postgresql://postgres@127.0.0.1:9/nothing";
+  CHECK_THAT(site.run({"status"}).out,
+             ContainsSubstring("PostgreSQL DOES NOT ANSWER") && ContainsSubstring("pg_hba.conf"));
+}
+
 TEST_CASE("status tells when a lag is gone, and a watched screen what time it is") {
   Site site;
   site.handler = "sql = [\"SELECT pg_sleep(0.01)\"]\n";

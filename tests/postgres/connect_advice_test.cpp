@@ -2,6 +2,7 @@
 #include "prelude.hpp"
 
 using pawl::postgres::connect_advice;
+using pawl::postgres::is_answer;
 
 TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
   struct Row {
@@ -9,19 +10,19 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
     std::string names;  // empty: there is nothing to add
   };
   const auto row = GENERATE(values<Row>({
-      {"FATAL:  password authentication failed for user \"app\"", "password in postgres.url"},
+      {"FATAL: password authentication failed for user \"app\"", "password in postgres.url"},
       {"fe_sendauth: no password supplied", "postgres.password_command"},
       {"SSL error: certificate verify failed", "-connect db:5432 -CAfile"},
       {"server certificate for \"a\" does not match host name \"b\"", "sslmode=verify-full"},
       {"SSL error: sslv3 alert certificate expired", "renew sslcert"},
       {"SSL error: tlsv1 alert unknown ca", "ssl_ca_file"},
-      {"FATAL:  connection requires a valid client certificate", "sslcert and sslkey"},
-      {"FATAL:  certificate authentication failed for user \"app\"", "(CN) in sslcert"},
-      {"FATAL:  no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
+      {"FATAL: connection requires a valid client certificate", "sslcert and sslkey"},
+      {"FATAL: certificate authentication failed for user \"app\"", "(CN) in sslcert"},
+      {"FATAL: no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
       {"server does not support SSL, but SSL was required", "ssl = on"},
-      {"FATAL:  permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
-      {"FATAL:  database \"shop\" does not exist", "createdb"},
-      {"FATAL:  role \"app\" does not exist", ""},
+      {"FATAL: permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
+      {"FATAL: database \"shop\" does not exist", "createdb"},
+      {"FATAL: role \"app\" does not exist", ""},
       {"connection to server at \"db\" failed: Connection refused", ""},
   }));
   INFO(row.report);
@@ -31,7 +32,15 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
 }
 
 TEST_CASE("a password that a command printed is not looked for in postgres.url") {
-  CHECK(
-      connect_advice("FATAL:  password authentication failed for user \"app\"", true, "db:5432") ==
-      "; the server does not take what postgres.password_command printed for this user");
+  CHECK(connect_advice("FATAL: password authentication failed for user \"app\"", true, "db:5432") ==
+        "; the server does not take what postgres.password_command printed for this user");
+}
+
+TEST_CASE("a refusal is an answer, whoever refuses, and silence is none") {
+  CHECK(is_answer("connection to server at \"db\" failed: FATAL: role \"app\" does not exist"));
+  CHECK(is_answer("fe_sendauth: no password supplied"));
+  CHECK(is_answer("SSL error: certificate verify failed"));
+  CHECK_FALSE(is_answer("connection to server at \"db\" failed: Connection refused"));
+  CHECK_FALSE(is_answer("db port 5432 did not answer within 5 s"));
+  CHECK_FALSE(is_answer(""));
 }
