@@ -15,7 +15,6 @@
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "console/table.hpp"
-#include "handlers/topic_entries.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "ledger/rows.hpp"
@@ -128,16 +127,8 @@ void OffsetChange::read_register() {
         KeyHorizon(ledger::pruned_to(*session_, schema, plan_.consumer->id, partitions_.topic));
   }
   plan_.first_contact = !known_topic;
-  const auto entries = handlers::topic_entries(options_);
-  if (!known_topic && entries.entry_of(partitions_.topic).empty()) {
-    auto topics = entries.names();
-    for (const auto& pattern : entries.patterns())
-      topics.push_back(pattern.text());
-    throw BadCall(
-        fmt::format("--topic {}: no handler of the configuration has it, and no offset of "
-                    "it is stored; the handlers' topics are: {}",
-                    partitions_.topic, fmt::join(topics, ", ")));
-  }
+  if (!known_topic)
+    require_handled(options_, partitions_.topic);
 }
 
 void OffsetChange::ask_kafka() {

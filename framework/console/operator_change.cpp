@@ -1,12 +1,14 @@
 #include "console/operator_change.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 
 #include "config/invocation.hpp"
 #include "console/bad_call.hpp"
 #include "console/partition_view.hpp"
+#include "handlers/topic_entries.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -51,12 +53,27 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
   return *consumer;
 }
 
+void require_handled(const Options& options, const std::string& topic) {
+  const auto entries = handlers::topic_entries(options);
+  if (!entries.entry_of(topic).empty())
+    return;
+  auto topics = entries.names();
+  for (const auto& pattern : entries.patterns())
+    topics.push_back(pattern.text());
+  throw BadCall(
+      fmt::format("--topic {}: no handler of the configuration has it, and no offset of it is "
+                  "stored; the handlers' topics are: {}",
+                  topic, fmt::join(topics, ", ")));
+}
+
 std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const Options& options,
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments) {
   if (arguments.topic.empty())
     throw BadCall("--topic \"\": name the topic (a variable of the shell may be empty)");
   auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
+  if (rows.empty())
+    require_handled(options, arguments.topic);
   if (!arguments.all) {
     std::erase_if(rows,
                   [&](const auto& row) { return row.partition.partition != *arguments.partition; });

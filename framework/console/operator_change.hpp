@@ -30,7 +30,11 @@ std::shared_ptr<PartitionArguments> add_partition_arguments(Command& command, bo
 /// The consumer's row; throws FatalError when it has never run against this database.
 ledger::KnownConsumer require_consumer(postgres::Session& session, const Options& options);
 
-/// The rows that `arguments` chose, by partition; throws FatalError naming those that are missing.
+/// Throws BadCall with the handlers' topics when none of them means this one.
+void require_handled(const Options& options, const std::string& topic);
+
+/// The rows that `arguments` chose, by partition; throws FatalError naming those that are missing,
+/// BadCall where nothing is stored of the topic and no handler has it.
 std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const Options& options,
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments);

@@ -116,6 +116,18 @@ TEST_CASE("a topic without a name is no topic, and not all of them") {
         "0");
 }
 
+TEST_CASE("a topic that no handler has is told with those that they have") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  for (const auto* which : {"pause", "resume"}) {
+    const auto outcome = site.run({"partitions", which, "--topic", "shipmentz", "--all"});
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err,
+               ContainsSubstring("--topic shipmentz: no handler of the configuration has it") &&
+                   ContainsSubstring("the handlers' topics are: " + site.topic));
+  }
+}
+
 TEST_CASE("resume lets the running process try a halted message again, once its cause is gone") {
   Site site;
   site.pay(0, "e0", "stranger", "1");
