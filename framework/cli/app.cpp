@@ -15,6 +15,7 @@
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
 #include "console/command_tree.hpp"
+#include "console/unknown_words.hpp"
 #include "dead_letters/commands.hpp"
 #include "kafka/handles.hpp"
 #include "leases/leases_command.hpp"
@@ -72,8 +73,11 @@ int parse_and_run(CLI::App& root, const cli::Commands& commands, int argc, char*
     std::cout << root.help();
     return cli::kDone;
   } catch (const CLI::ParseError& error) {
-    const auto words = chosen(root).words;
-    std::cerr << fmt::format("{}: {}\nSee: {} --help\n", words, error.what(), words);
+    const auto [command, words] = chosen(root);
+    // What is missing is often only written wrong, and CLI11 tells of that alone.
+    const auto unknown = cli::unknown_words_text(cli::tree_of(*command), root.remaining(true));
+    std::cerr << fmt::format("{}: {}\nSee: {} --help\n", words,
+                             unknown.empty() ? error.what() : unknown, words);
     return cli::kBadCall;
   }
   const auto* action = commands.action(chosen(root).command);

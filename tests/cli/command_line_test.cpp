@@ -94,6 +94,15 @@ TEST_CASE("a wrong command line is told clearly, with exit code 2 and nothing on
   CHECK_THAT(outcome.err, ContainsSubstring("pawl") && ContainsSubstring("--help"));
 }
 
+TEST_CASE("words that are not known are told before what is missing, in their order") {
+  CHECK_THAT(invoke({"run", "--confg", "x"}).err,
+             ContainsSubstring("pawl run: not expected: --confg x; did you mean --config?"));
+  CHECK_THAT(invoke({"rum", "--config", "F"}).err,
+             ContainsSubstring("pawl: not expected: rum --config F; did you mean run?"));
+  CHECK_THAT(invoke({"offsets", "sohw"}).err, ContainsSubstring("did you mean show?"));
+  CHECK_THAT(invoke({"run"}).err, ContainsSubstring("--config is required"));
+}
+
 TEST_CASE("a configuration that is missing or wrong is told with its place, exit code 2") {
   const auto missing = invoke({"run", "--config", "no/such/file.toml"});
   CHECK(missing.code == 2);
