@@ -20,10 +20,15 @@ Connections::Lease Connections::get() {
     if (!idle_.empty()) {
       auto session = std::move(idle_.back());
       idle_.pop_back();
-      return {*this, std::move(session)};
+      return {*this, std::move(session), true};
     }
   }
-  return {*this, cli::connect_database(options_)};
+  return {*this, cli::connect_database(options_), false};
+}
+
+void Connections::forget_kept() {
+  const std::scoped_lock lock(mutex_);
+  idle_.clear();
 }
 
 }  // namespace pawl::dashboard

@@ -18,22 +18,27 @@ class Connections {
   /// One page's session.
   class Lease {
    public:
-    Lease(Connections& from, std::unique_ptr<postgres::Session> session)
-        : from_(from), session_(std::move(session)) {}
+    Lease(Connections& from, std::unique_ptr<postgres::Session> session, bool kept)
+        : from_(from), session_(std::move(session)), kept_(kept) {}
     /// Gives it back, if nothing was thrown meanwhile.
     ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     [[nodiscard]] postgres::Session& operator*() const { return *session_; }
+    /// It was made for an earlier page: the server may have ended it meanwhile.
+    [[nodiscard]] bool kept() const { return kept_; }
 
    private:
     Connections& from_;
     std::unique_ptr<postgres::Session> session_;
+    const bool kept_;
     const int exceptions_ = std::uncaught_exceptions();
   };
 
   /// Throws FatalError that says what to do.
   [[nodiscard]] Lease get();
+  /// What ended one that was kept has ended the others, too.
+  void forget_kept();
 
  private:
   static constexpr std::size_t kMostIdle = 2;

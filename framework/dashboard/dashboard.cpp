@@ -194,13 +194,27 @@ ops::HttpAnswer Dashboard::routed(Asked& asked) {
     return act(asked);
   sampler_.wanted();
   asked.frame.done = take_notice(field(asked.query, "notice"));
-  const auto session = connections_.get();
-  auto text = page(asked, *session);
+  auto text = page(asked);
   if (text.empty()) {
     asked.frame.problem = "There is no such thing; it may have been removed.";
     return {404, kHtml, message_html(asked.frame, "Not found")};
   }
   return {200, kHtml, std::move(text)};
+}
+
+std::string Dashboard::page(const Asked& asked) {
+  {
+    const auto session = connections_.get();
+    try {
+      return page(asked, *session);
+    } catch (const postgres::Error& error) {
+      if (!session.kept() || error.failure() != postgres::FailureClass::kConnection)
+        throw;
+    }
+  }
+  connections_.forget_kept();
+  const auto session = connections_.get();
+  return page(asked, *session);
 }
 
 std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
@@ -305,8 +319,7 @@ ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
   asked.frame.problem = sentence;
   const auto sentence_alone = [&] { return message_html(asked.frame, "What became of it"); };
   try {
-    const auto session = connections_.get();
-    auto text = page(asked, *session);
+    auto text = page(asked);
     return {409, kHtml, text.empty() ? sentence_alone() : std::move(text)};
   } catch (const std::exception&) {
     // It counts more than what the page would tell.

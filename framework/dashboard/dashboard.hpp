@@ -68,6 +68,8 @@ class Dashboard {
 
   [[nodiscard]] ops::HttpAnswer routed(Asked& asked);
   [[nodiscard]] std::string page(const Asked& asked, postgres::Session& session);
+  /// The page by a session that may have been kept, once more by a new one where that has ended.
+  [[nodiscard]] std::string page(const Asked& asked);
   [[nodiscard]] ops::HttpAnswer act(Asked& asked);
   [[nodiscard]] ops::HttpAnswer sign_in(Asked& asked);
   [[nodiscard]] ops::HttpAnswer sign_out(const Asked& asked);

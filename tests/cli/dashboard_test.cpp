@@ -137,6 +137,21 @@ TEST_CASE("partitions that nothing is stored of stand on the page, and leave the
   CHECK_THAT(body.substr(body.find(">Lag<"), 200), ContainsSubstring("unknown"));
 }
 
+TEST_CASE("a page that meets a kept session that was ended is read by a new one") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const Page page(site, site.url);
+  REQUIRE(ask(page.base + "/", "anna").status == 200);
+  const std::string sessions =
+      " FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pawl "
+      "command'";
+  REQUIRE(site.sql("SELECT count(pg_terminate_backend(pid)) > 0" + sessions) == "t");
+  site.wait_for_sql("SELECT count(*)" + sessions, "0");
+  const auto reply = ask(page.base + "/", "anna");
+  INFO(reply.body);
+  CHECK(reply.status == 200);
+}
+
 TEST_CASE("the page ends at once, though it looks at a database that does not answer") {
   Site site;
   REQUIRE(site.run({"run", "--drain"}).code == 0);
