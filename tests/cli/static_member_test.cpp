@@ -21,8 +21,8 @@ void stop(ChildProcess& process) {
 
 std::string kafka_lines(const std::string& assignor) {
   // Nobody is missed within the test.
-  return fmt::format(
-      "assignor = \"{}\"\ngroup_instance_id = \"one\"\nsession_timeout = \"45s\"\n", assignor);
+  return fmt::format("assignor = \"{}\"\ngroup_instance_id = \"one\"\nsession_timeout = \"45s\"\n",
+                     assignor);
 }
 
 }  // namespace
