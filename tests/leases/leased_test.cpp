@@ -163,14 +163,15 @@ TEST_CASE("of two messages with one key the second waits for the first, and gets
   charging.use("charge",
                "concurrency = 4\norder_by = \"{header:event-id}\"\nscope = \"one for both\"");
   auto& world = charging.world();
-  world.produce_one("twice", 1, 0);
-  world.produce_one("twice", 1, 1);
-  for (int i = 0; i < 20; ++i)
-    world.produce_one(fmt::format("other-{}", i), 1, i % 2);
   const auto first = charging.start();
   const ShowOnFailure show("first", *first);
   const auto second = charging.start();
   const ShowOnFailure show_second("second", *second);
+  charging.wait_for_owners(2);
+  world.produce_one("twice", 1, 0);
+  world.produce_one("twice", 1, 1);
+  for (int i = 0; i < 20; ++i)
+    world.produce_one(fmt::format("other-{}", i), 1, i % 2);
   wait_until(
       [&] {
         return world.number(

@@ -43,6 +43,16 @@ class ChargingWorld {
     options.environment["PAWL_TEST_API"] = fmt::format("127.0.0.1:{}", api_.port());
     return world_.start(options);
   }
+  /// Until so many processes have a partition each, so that no hand-over comes in between.
+  void wait_for_owners(int processes) {
+    testing::wait_until(
+        [&] {
+          return world_.number(
+                     "SELECT count(DISTINCT owner) FROM pawl.processed_kafka_offsets"
+                     " WHERE NOT released") == processes;
+        },
+        std::chrono::seconds(120), fmt::format("{} processes to share the partitions", processes));
+  }
   /// To the end of the log.
   void drain() {
     const auto process = start({"--drain"});
