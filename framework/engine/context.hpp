@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -60,10 +59,6 @@ struct Context {
   /// reached.
   std::chrono::milliseconds longest_batch{1000};
   Requests requests = {};
-  /// Kafka has said at least once what is this process's, if only that nothing is.
-  std::atomic<bool> assigned_once = false;
-  /// Coverage::settled() of the last look.
-  std::atomic<bool> covered = false;
   Breaker breaker = {};
   TriedHalts tried_halts = {};
   RunGate gate = {};

@@ -42,10 +42,14 @@ std::string names_of(const std::vector<TopicPartition>& partitions) {
 }  // namespace
 
 Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
-                 const Hands& hands, Pulse& pulse)
-    : context_(context), workers_(workers), hands_(hands), pulse_(pulse), thread_([this] {
-        run();
-      }) {}
+                 const Hands& hands, Pulse& pulse, const std::atomic<bool>& assigned_once)
+    : context_(context),
+      workers_(workers),
+      hands_(hands),
+      pulse_(pulse),
+      assigned_once_(assigned_once),
+      covered_(!may_be_left_out(context.options.kafka)),
+      thread_([this] { run(); }) {}
 
 Monitor::~Monitor() {
   stopping_ = true;
@@ -71,8 +75,7 @@ void Monitor::run() {
         check_topics();
         pulse_.beat();
       }
-      if (may_be_left_out(context_.options.kafka) && context_.assigned_once &&
-          now >= next_coverage) {
+      if (may_be_left_out(context_.options.kafka) && assigned_once_ && now >= next_coverage) {
         look_at_coverage();
         next_coverage =
             now + (covered_once_ ? context_.options.kafka.topic_check_interval : kCoverageLook);
@@ -191,7 +194,7 @@ void Monitor::look_at_coverage() {
   if (!found) {
     // Nothing can be known, and nothing is to wait for it.
     covered_once_ = true;
-    context_.covered = true;
+    covered_ = true;
     return;
   }
   std::set<TopicPartition> wanted;
@@ -205,7 +208,7 @@ void Monitor::look_at_coverage() {
   const auto missing =
       coverage_.look(wanted, found->settled ? std::optional(found->partitions) : std::nullopt);
   covered_once_ = covered_once_ || coverage_.settled();
-  context_.covered = coverage_.settled();
+  covered_ = coverage_.settled();
   if (missing.empty())
     return;
   warn(Warning::kLeftOut,

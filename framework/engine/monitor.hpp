@@ -24,11 +24,16 @@ namespace pawl::engine {
 /// that hold locks we wait for. Owned by the supervisor; stops in its destructor.
 class Monitor {
  public:
+  /// `assigned_once`: Kafka has said what is this process's, if only that nothing is.
   Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers, const Hands& hands,
-          Pulse& pulse);
+          Pulse& pulse, const std::atomic<bool>& assigned_once);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
+
+  /// Whether the group leaves out nothing of what this process asks for, as far as can be known.
+  /// Any thread.
+  [[nodiscard]] bool covered() const { return covered_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -50,6 +55,8 @@ class Monitor {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   const Hands& hands_;
   Pulse& pulse_;
+  const std::atomic<bool>& assigned_once_;
+  std::atomic<bool> covered_;
   Coverage coverage_;
   bool covered_once_ = false;
   std::set<std::string> refused_;    ///< topics, as told

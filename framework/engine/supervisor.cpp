@@ -287,7 +287,8 @@ void Supervisor::start_workers() {
     workers_.push_back(std::make_unique<Worker>(*context_));
     load_[workers_.back().get()] = 0;
   }
-  monitor_ = std::make_unique<Monitor>(*context_, workers_, *hands_, monitor_pulse_);
+  monitor_ =
+      std::make_unique<Monitor>(*context_, workers_, *hands_, monitor_pulse_, assigned_once_);
   for (const auto& make : make_tasks_) {
     if (auto task = make(*context_))
       tasks_.push_back(std::move(task));
@@ -315,7 +316,7 @@ void Supervisor::loop() {
     say_what_is_awaited();
     if (draining_ && subscribed_.empty() && nothing_to_drain())
       return;
-    if (draining_ && assigned_once_ && !revocation_ && covered() &&
+    if (draining_ && assigned_once_ && !revocation_ && monitor_->covered() &&
         draining_->is_done(owners_.size()))
       return;
   }
@@ -332,7 +333,6 @@ std::function<void()> Supervisor::readable_callback(const TopicPartition& partit
 
 void Supervisor::on_assigned(std::vector<std::shared_ptr<kafka::PartitionStream>> streams) {
   assigned_once_ = true;
-  context_->assigned_once = true;
   for (auto& stream : streams) {
     if (draining_)
       draining_->assigned(stream->partition());

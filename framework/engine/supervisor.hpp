@@ -68,9 +68,6 @@ class Supervisor final : private kafka::MembershipListener {
   void loop();
   void finish_revocation();
   void serve_requests();
-  [[nodiscard]] bool covered() const {
-    return !may_be_left_out(options_.kafka) || context_->covered;
-  }
   void commit_progress();
   void tell_kafka(const std::vector<std::shared_ptr<PartitionStatus>>& partitions, bool all);
   void stop_tasks(Clock::time_point deadline, bool finish);
