@@ -156,6 +156,8 @@ void Check::make_router() {
   }
   for (const auto& warning : handlers::key_warnings(*router_))
     findings_.note(warning);
+  for (const auto& note : router_->plans().notes)
+    findings_.note(note);
 }
 
 /// Whom the handlers call.

@@ -8,6 +8,7 @@
 
 #include "config/validation.hpp"
 #include "handlers/http/request_template.hpp"
+#include "handlers/topic_plan.hpp"
 #include "message/topic_entries.hpp"
 
 namespace pawl::config {
@@ -193,19 +194,6 @@ void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defau
   }
 }
 
-/// What runs side by side with others of its partition.
-void validate_concurrency(const HandlerOptions& handler, const std::string& option,
-                          Validation& validation) {
-  if (!handler.order_by.empty())
-    validation.key_template(option + ".order_by", handler.order_by);
-  if (handler.concurrency == 1)
-    return;
-  if (handler.batch) {
-    validation.add(option + ".concurrency", std::to_string(handler.concurrency),
-                   "the messages of a batch share one transaction", "remove it, or batch = true");
-  }
-}
-
 /// Redis may forget an attempt: after one that is unknown, only a side that knows repetitions by
 /// their key may be called.
 void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
@@ -234,46 +222,18 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
   if (handler.retention && *handler.retention != milliseconds{0})
     validation.range(option + ".retention", *handler.retention, std::chrono::seconds{1},
                      kLongestRetention);
-  validate_concurrency(handler, option, validation);
+  if (!handler.order_by.empty())
+    validation.key_template(option + ".order_by", handler.order_by);
   validate_unknown(handler, common.options.leases, option, validation);
   validate_own(common, handler, option, validation);
 }
 
-bool parks(const HandlerOptions& handler, const Options& options) {
-  const auto& failures = handler.failures ? *handler.failures : options.failures;
-  return failures.on_failure == FailurePolicy::kPark ||
-         failures.on_failure == FailurePolicy::kRetryLater;
-}
-
-/// A topic's messages run side by side for all of its handlers, or for none.
+/// What handlers of one topic do not allow each other. Of code it is known when it is there.
 void validate_topics_together(const Options& options, Validation& validation) {
-  std::set<std::string_view> concurrent;
-  std::set<std::string_view> parking;
-  for (const auto& handler : options.handlers) {
-    if (handler.concurrency > 1)
-      concurrent.insert(handler.topics.begin(), handler.topics.end());
-    if (parks(handler, options))
-      parking.insert(handler.topics.begin(), handler.topics.end());
-  }
-  for (std::size_t i = 0; i < options.handlers.size(); ++i) {
-    const HandlerOptions& handler = options.handlers[i];
-    for (const auto& topic : handler.topics) {
-      if (!concurrent.contains(topic))
-        continue;
-      if (handler.batch && handler.concurrency == 1) {
-        validation.add(fmt::format("handler[{}].batch", i), "",
-                       fmt::format("another handler of topic {} has concurrency", topic),
-                       "remove batch here, or concurrency there");
-      }
-      if (parking.contains(topic) && handler.order_by != "{key}") {
-        validation.add(fmt::format("handler[{}].order_by", i), in_quotes(handler.order_by),
-                       fmt::format("messages of topic {} may be parked, and wait behind each other "
-                                   "by their record key",
-                                   topic),
-                       "write order_by = \"{key}\"");
-      }
-    }
-  }
+  const auto plans = handlers::plan_topics(handlers::traits_of(options, nullptr), options);
+  for (const auto& refusal : plans.refusals)
+    validation.add(fmt::format("handler[{}].{}", refusal.handler, refusal.option), refusal.shown,
+                   refusal.what, refusal.fix);
 }
 
 /// Handlers are tried from the top, so one without `when` takes all that comes below it.

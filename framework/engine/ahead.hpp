@@ -12,6 +12,7 @@
 
 #include "engine/errand.hpp"
 #include "engine/window.hpp"
+#include "handlers/topic_plan.hpp"
 
 namespace pawl::engine {
 
@@ -21,8 +22,14 @@ class AheadOfOffset {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `together`: messages of the partition may run side by side.
-  AheadOfOffset(bool together, Window::Limits limits) : together_(together), window_(limits) {}
+  /// A run of calls in the log's order holds no more messages than are taken from a stream at once.
+  static constexpr std::size_t kMostCalls = 64;
+
+  /// `plan`: of its topic. `bytes`: what its window may hold.
+  AheadOfOffset(const handlers::TopicPlan& plan, std::size_t bytes)
+      : together_(plan.max_ahead > 1),
+        calls_(plan.calls),
+        window_({together_ ? plan.max_ahead : kMostCalls, bytes}) {}
 
   ~AheadOfOffset();
   AheadOfOffset(const AheadOfOffset&) = delete;
@@ -30,7 +37,11 @@ class AheadOfOffset {
 
   /// As long as this is not so the partition needs nothing of it.
   [[nodiscard]] bool is_used() const { return together_ || !known_.empty() || !window_.empty(); }
+  /// Messages of the partition may run side by side. If not, what is in its window runs one after
+  /// the other: calls, and what was finished before the partition was acquired.
   [[nodiscard]] bool together() const { return together_; }
+  /// Handlers of the partition call out.
+  [[nodiscard]] bool calls() const { return calls_; }
   [[nodiscard]] Window& window() { return window_; }
   [[nodiscard]] const Window& window() const { return window_; }
 
@@ -78,6 +89,7 @@ class AheadOfOffset {
 
  private:
   const bool together_;
+  const bool calls_;
   Window window_;
   std::shared_ptr<HeldPartition> held_;
   ledger::Position tail_;  ///< behind what was added last, or an end of the log

@@ -72,12 +72,7 @@ struct Context {
 
   /// Messages of one partition of the topic that a worker may have in hand at once.
   [[nodiscard]] std::uint32_t most_in_hand(const std::string& topic) const {
-    std::uint32_t most = router.max_ahead(topic);
-    if (router.batches(topic))
-      most = options.batch.max_messages;
-    if (router.pipelines(topic))
-      most = std::max(most, options.consumer.pipeline);
-    return most;
+    return router.plan_of(topic).most_in_hand;
   }
 
   /// A pattern means the topic, and it is there only since the consumer met that pattern.

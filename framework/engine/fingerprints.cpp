@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "handlers/topic_plan.hpp"
 #include "message/digest.hpp"
 
 namespace pawl::engine {
@@ -102,8 +103,11 @@ std::map<std::string, ledger::Fingerprint> fingerprints(const Options& options,
       of.policies.add(handler.failures.value_or(options.failures).on_failure);
     }
   }
+  const auto plans = handlers::plan_topics(handlers::traits_of(options, &registry), options);
   std::map<std::string, ledger::Fingerprint> result;
   for (auto& [topic, of] : collected) {
+    if (plans.of(topic).order == handlers::TopicPlan::Order::kKey)
+      of.handlers.add("completes in the order of order_by");
     of.conditions.add(options.failures.unmatched);
     result[topic] = {of.handlers.digest(), of.conditions.digest(), of.keys.digest(),
                      of.policies.digest()};

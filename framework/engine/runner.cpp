@@ -34,43 +34,60 @@ Runner::Runner(Context& context, WorkerSession& session, Consequences& consequen
       pipeline_(context.frame, context.offsets, processor.scopes()),
       batches_(context.frame, processor.scopes()) {}
 
-bool Runner::turn(Partition& partition, const std::function<bool()>& called_away) {
+Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& called_away) {
   for (int i = 0; i < kTurn; ++i) {
     if (partition.inbox().empty() && !take(partition, kTake))
-      return i > 0;
+      return i > 0 ? Turn::kWorked : Turn::kIdle;
     if (partition.inbox().front().record.kind() == kafka::Record::Kind::kEndOfLog) {
       pass_end(partition);
     } else if (!halts_at(partition)) {
       const auto filled = fill(partition);
       if (!filled)
-        return true;
+        return Turn::kWorked;
       // Each look at what waits runs the keys' code anew.
       const auto look_again = partition.pace().look_again();
       if (*filled == Filled::kPartly && look_again && Clock::now() < *look_again &&
           may_batch(partition))
-        return i > 0;
+        return i > 0 ? Turn::kWorked : Turn::kIdle;
       const auto pass = probation_.ask_to_run(partition);
       if (!pass)
-        return true;
+        return Turn::kWorked;
       const auto work = choose(partition, *filled);
       if (work.kind == Work::Kind::kWait)
-        return i > 0;
+        return i > 0 ? Turn::kWorked : Turn::kIdle;
       if (work.kind != Work::Kind::kOne) {
         const auto failed = work.kind == Work::Kind::kBatch ? run_batch(partition, work)
                                                             : run_pipeline(partition, work);
         if (failed)
           consequences_.follow(partition, *failed);
-        return true;
+        return Turn::kWorked;
       }
+      // A suspect runs where nothing else does meanwhile.
+      if (partition.head().on_probation == 0 && is_call_next(partition))
+        return Turn::kCall;
       run_alone(partition, work, i + 1 < kTurn && !pipelines(partition));
     }
     if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
-      return true;
+      return Turn::kWorked;
     // A claim that travelled ahead is in vain then.
     if (i % kBetweenLooks == kBetweenLooks - 1 && called_away())
-      return true;
+      return Turn::kWorked;
   }
-  return true;
+  return Turn::kWorked;
+}
+
+bool Runner::is_call_next(const Partition& partition) {
+  if (!partition.ahead().calls() || partition.inbox().empty() ||
+      !partition.inbox().front().is_message())
+    return false;
+  const auto message = partition.view(partition.inbox().front());
+  try {
+    message::JsonView json(reader_, message);
+    const auto* const binding = context_.router.route(message, json);
+    return binding != nullptr && binding->leased != nullptr;
+  } catch (const std::exception&) {  // it is said when it is processed
+    return false;
+  }
 }
 
 void Runner::turn_alone(Partition& partition) {
@@ -148,13 +165,12 @@ void Runner::pass_end(Partition& partition) {
 
 /// Whatever is known of the head message alone keeps it out of a batch.
 bool Runner::may_batch(const Partition& partition) const {
-  return context_.router.batches(partition.name().topic) && partition.pace().batch().size() > 1 &&
-         partition.head().is_plain();
+  return context_.router.plan_of(partition.name().topic).batches() &&
+         partition.pace().batch().size() > 1 && partition.head().is_plain();
 }
 
 bool Runner::pipelines(const Partition& partition) const {
-  return context_.options.consumer.pipeline > 1 && !session_->pooled() &&
-         context_.router.pipelines(partition.name().topic);
+  return !session_->pooled() && context_.router.plan_of(partition.name().topic).pipelines();
 }
 
 bool Runner::may_pipeline(const Partition& partition) const {

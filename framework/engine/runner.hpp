@@ -14,6 +14,7 @@
 #include "engine/probation.hpp"
 #include "engine/verdict.hpp"
 #include "engine/worker_session.hpp"
+#include "message/json.hpp"
 
 namespace pawl::engine {
 
@@ -24,9 +25,18 @@ class Runner {
   Runner(Context& context, WorkerSession& session, Consequences& consequences, Probation& probation,
          MessageProcessor& processor);
 
+  enum class Turn {
+    kIdle,  ///< there is nothing to do
+    kWorked,
+    kCall,  ///< what comes next is a call, which must not keep the worker's thread
+  };
+
   /// The turn of a partition that runs: some messages, or one pipeline or batch of them.
-  /// `called_away`: somebody waits for the worker. False: there is nothing to do.
-  bool turn(Partition& partition, const std::function<bool()>& called_away);
+  /// `called_away`: somebody waits for the worker.
+  Turn turn(Partition& partition, const std::function<bool()>& called_away);
+
+  /// Whether the first of what was taken is a call.
+  [[nodiscard]] bool is_call_next(const Partition& partition);
 
   /// Records taken from a partition's stream at once.
   static constexpr std::size_t kTake = 64;
@@ -90,6 +100,7 @@ class Runner {
   MessageProcessor& processor_;
   MessagePipeline pipeline_;
   BatchProcessor batches_;
+  message::JsonReader reader_;
 };
 
 }  // namespace pawl::engine

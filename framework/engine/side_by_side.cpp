@@ -53,6 +53,9 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
       break;
     const auto& item = inbox.front();
     if (is_end(item) && inbox.size() > 1 && !window.empty()) {
+      // What is behind it may not come into this window, and names it as what comes before.
+      if (!ahead.together())
+        break;
       partition.skip_end();
       worked = true;
       continue;
@@ -61,12 +64,11 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     const bool same = known != nullptr && ahead.is_same(*known, item);
     const bool finished = same && known->outcome;
     const bool replaced = known != nullptr && known->outcome && !same;
-    const bool together =
-        item.is_message() && ahead.together() && !replaced &&
-        !goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) &&
-        partition.head().is_plain() && !ahead.is_suspect(item.record.offset());
-    if (!finished && !together) {
-      if (!window.empty())
+    const auto place = finished   ? Place::kWindow
+                       : replaced ? Place::kAlone
+                                  : place_of(partition, item);
+    if (place != Place::kWindow) {
+      if (!window.empty() || place == Place::kRunner)
         break;
       if (replaced) {
         consequences_.halt(
@@ -102,6 +104,19 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
   return worked;
 }
 
+SideBySide::Place SideBySide::place_of(const Partition& partition, const Inbox::Item& item) {
+  const auto& ahead = partition.ahead();
+  // In the log's order only calls leave this thread. Once nothing is known any more of what is
+  // ahead of the stored offset the others go together again.
+  if (!ahead.together() && !runner_.is_call_next(partition))
+    return ahead.is_used() ? Place::kAlone : Place::kRunner;
+  const bool known_alone =
+      !item.is_message() ||
+      goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) ||
+      !partition.head().is_plain() || ahead.is_suspect(item.record.offset());
+  return known_alone ? Place::kAlone : Place::kWindow;
+}
+
 /// As in any partition. False: the partition may not go on now.
 bool SideBySide::run_front_alone(Partition& partition, const std::function<bool()>& called_away) {
   const auto before = partition.held().stored;
@@ -115,9 +130,12 @@ Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item ite
       std::make_shared<InWindow>(InWindow{.stream = partition.stream(), .item = std::move(item)});
   const auto message = partition.view(entry->item);
   message::JsonView json(reader_, message);
+  // All are in one order then.
+  if (!partition.ahead().together())
+    entry->order_key = "";
   try {
     entry->binding = context_.router.route(message, json);
-    if (entry->binding != nullptr && entry->binding->order_by) {
+    if (partition.ahead().together() && entry->binding != nullptr && entry->binding->order_by) {
       const auto rendered = entry->binding->order_by->render_key(message, json);
       if (const auto* key = std::get_if<message::KeyText>(&rendered))
         entry->order_key = key->text;
@@ -125,7 +143,7 @@ Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item ite
   } catch (const std::exception&) {
     // Its value is not JSON; its handler says whether that is wrong. A record key that is parked
     // for it holds back the later ones.
-    if (message.key())
+    if (partition.ahead().together() && message.key())
       entry->order_key = *message.key();
   }
   return entry;

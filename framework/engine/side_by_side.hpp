@@ -15,7 +15,9 @@
 
 namespace pawl::engine {
 
-/// Runs partitions whose handlers have `concurrency`: gives their messages to the hands, takes what
+/// Runs what does not run on the worker's thread: all messages of partitions whose handlers have
+/// `concurrency`, and calls of the others, which complete in the log's order: one call after the
+/// other, and nothing else of the partition meanwhile. Gives messages to the hands, takes what
 /// became of them, and moves the stored offset over those that are finished. What is known of the
 /// first message (an attempt to be counted, a halt, probation) makes it go alone, as in any
 /// partition, once all before it is stored. One worker's.
@@ -37,7 +39,15 @@ class SideBySide {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Where the message that comes next belongs.
+  enum class Place {
+    kWindow,
+    kAlone,   ///< by itself on this thread, once the window is empty
+    kRunner,  ///< with those behind it on this thread, once the window is empty
+  };
+
   bool fill(Partition& partition, const std::function<bool()>& called_away);
+  [[nodiscard]] Place place_of(const Partition& partition, const Inbox::Item& item);
   bool run_front_alone(Partition& partition, const std::function<bool()>& called_away);
   [[nodiscard]] Window::Entry make_entry(const Partition& partition, Inbox::Item item);
   bool begin(Partition& partition, std::int64_t below);

@@ -149,8 +149,12 @@ bool Worker::turn(Partition& partition) {
   if (!partition.running())
     return acquisition_.advance(partition);
   const auto called_away = [this] { return mailbox_.has_mail(); };
-  return partition.ahead().is_used() ? side_by_side_.turn(partition, called_away)
-                                     : runner_.turn(partition, called_away);
+  if (!partition.ahead().is_used()) {
+    const auto turn = runner_.turn(partition, called_away);
+    if (turn != Runner::Turn::kCall)
+      return turn == Runner::Turn::kWorked;
+  }
+  return side_by_side_.turn(partition, called_away);
 }
 
 void Worker::end() {

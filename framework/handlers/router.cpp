@@ -46,14 +46,6 @@ postgres::Isolation parse_isolation(const std::string& text) {
   return postgres::Isolation::kReadCommitted;
 }
 
-std::string label_of(const HandlerOptions& options, std::size_t position) {
-  if (!options.name.empty())
-    return options.name;
-  if (!options.function.empty())
-    return options.function;
-  return handler_option(position);
-}
-
 std::unique_ptr<Handler> make_leased_handler(const HandlerOptions& options,
                                              const std::string& label,
                                              const pawl::LeasedHandler& functions,
@@ -114,17 +106,6 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 
-/// Without a key there is nothing to lease.
-void require_keys(const HandlerOptions& options, const Binding& binding) {
-  if (binding.missing_key != MissingKey::kProcess)
-    return;
-  throw ConfigErrors(
-      {fmt::format("{}: missing_key = \"process\" of the leased handler \"{}\": a call needs an "
-                   "idempotency key; "
-                   "choose \"fail\" or \"skip\"",
-                   options.where, binding.label)});
-}
-
 }  // namespace
 
 /// A key of a leased handler's must not be claimed beside its lease.
@@ -171,25 +152,13 @@ Router::Router(const Options& options, const Registry& registry)
     binding->max_response = from.max_response.value_or(options.idempotency.max_response);
     binding->handler = make_handler(from, binding->label, i, binding->max_response, registry,
                                     options.postgres.schema);
-    // A parked record key must be looked at for each message.
-    if (!parks(binding->failures.on_failure) && options.batch.max_messages > 1)
-      binding->batch = binding->handler->as_batch_handler();
     binding->concurrency = from.concurrency;
     binding->leased = binding->handler->as_leased_handler();
     binding->on_unknown = from.on_unknown;
     binding->remote_memory = from.remote_memory;
-    if (binding->leased != nullptr)
-      require_keys(from, *binding);
     if (!from.order_by.empty())
       binding->order_by = message::Template::parse_key(from.order_by);
     for (const auto& topic : from.topics) {
-      // A call takes a thread, and nothing waits for it that need not.
-      if (from.concurrency > 1 || binding->leased != nullptr)
-        ahead_[topic] = std::max(ahead_[topic], from.max_ahead);
-      if (binding->batch != nullptr)
-        batched_.insert(topic);
-      if (binding->handler->planner() != nullptr)
-        pipelined_.insert(topic);
       auto& bound = by_topic_[topic];
       if (bound.empty())
         topics_.push_back(topic);
@@ -198,10 +167,32 @@ Router::Router(const Options& options, const Registry& registry)
     bindings_.push_back(std::move(binding));
   }
   require_own_scopes(options);
-  // There each message goes by itself.
-  for (const auto& [topic, most] : ahead_) {
-    batched_.erase(topic);
-    pipelined_.erase(topic);
+  plan(options, registry);
+}
+
+void Router::plan(const Options& options, const Registry& registry) {
+  auto traits = traits_of(options, &registry);
+  for (std::size_t i = 0; i < bindings_.size(); ++i) {
+    const auto& handler = *bindings_[i]->handler;
+    traits[i].calls = handler.as_leased_handler() != nullptr;
+    traits[i].batches = handler.as_batch_handler() != nullptr;
+    traits[i].plans_ahead = handler.planner() != nullptr;
+  }
+  plans_ = plan_topics(traits, options);
+  std::vector<std::string> refused;
+  for (const auto& refusal : plans_.refusals) {
+    const auto& where = options.handlers[refusal.handler].where;
+    refused.push_back(fmt::format("{}handler[{}].{}{}: {}; {}",
+                                  where.empty() ? "" : fmt::format("{}: ", where), refusal.handler,
+                                  refusal.option,
+                                  refusal.shown.empty() ? "" : fmt::format(" = {}", refusal.shown),
+                                  refusal.what, refusal.fix));
+  }
+  if (!refused.empty())
+    throw ConfigErrors(refused);
+  for (std::size_t i = 0; i < bindings_.size(); ++i) {
+    if (plans_.grouping(i) == Grouping::kBatch)
+      bindings_[i]->batch = bindings_[i]->handler->as_batch_handler();
   }
 }
 

@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "handlers/batch_handler.hpp"
 #include "handlers/handler.hpp"
 #include "handlers/leased_handler.hpp"
+#include "handlers/topic_plan.hpp"
 #include "message/condition.hpp"
 #include "message/template.hpp"
 #include "message/topic_entries.hpp"
@@ -20,11 +20,6 @@
 #include "postgres/frame.hpp"
 
 namespace pawl::handlers {
-
-/// Whether messages wait behind an earlier one of their record key that was set aside.
-[[nodiscard]] constexpr bool parks(FailurePolicy policy) {
-  return policy == FailurePolicy::kPark || policy == FailurePolicy::kRetryLater;
-}
 
 /// One [[handler]] of the configuration, compiled: which messages, which key, what to run.
 struct Binding {
@@ -79,26 +74,17 @@ class Router {
   /// when none does. Throws message::MessageError when a condition cannot be evaluated.
   [[nodiscard]] const Binding* route(const Message& message, message::JsonView& json) const;
 
-  /// Whether messages of the topic may travel to the server together: not where code, or an answer
-  /// of the server, decides what follows.
-  [[nodiscard]] bool pipelines(std::string_view topic) const {
-    return pipelined_.contains(entry_of(topic));
+  /// What is decided about the messages of the topic before any of them is read.
+  [[nodiscard]] const TopicPlan& plan_of(std::string_view topic) const {
+    return plans_.of(entry_of(topic));
   }
-  /// Whether messages of the topic may go in batches.
-  [[nodiscard]] bool batches(std::string_view topic) const {
-    return batched_.contains(entry_of(topic));
-  }
-  /// How many messages of a partition may be begun while an earlier one is not finished; 1: they
-  /// run one after the other.
-  [[nodiscard]] std::uint32_t max_ahead(std::string_view topic) const {
-    const auto found = ahead_.find(entry_of(topic));
-    return found == ahead_.end() ? 1 : found->second;
-  }
+  [[nodiscard]] const TopicPlans& plans() const { return plans_; }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 
  private:
   void require_own_scopes(const Options& options) const;
+  void plan(const Options& options, const Registry& registry);
 
   const message::TopicEntries entries_;
   mutable std::shared_mutex known_mutex_;
@@ -108,9 +94,7 @@ class Router {
   // By the configuration's entries:
   std::map<std::string, std::vector<const Binding*>, std::less<>> by_topic_;
   std::vector<std::string> topics_;
-  std::set<std::string, std::less<>> batched_;
-  std::set<std::string, std::less<>> pipelined_;
-  std::map<std::string, std::uint32_t, std::less<>> ahead_;  ///< where handlers have concurrency
+  TopicPlans plans_;
 };
 
 /// What in the handlers' key templates looks like a mistake; each once, and none blocks a start.

@@ -23,38 +23,40 @@ constexpr std::chrono::milliseconds kRepeatInterval{60000};
 constexpr std::chrono::milliseconds kConnectionQuiet{1000};
 
 /// The handlers whose messages do not go one by one: they share transactions, or the way to the
-/// server.
+/// server. And what one would not expect of a handler because of the others of its topics.
 std::string together(const Options& options, const handlers::Router& router) {
   std::vector<std::string> batches;
   std::vector<std::string> pipelines;
-  for (const auto& binding : router.bindings()) {
-    if (binding->batch != nullptr)
-      batches.push_back(handlers::handler_text(binding->label));
-    // Side by side each goes by itself.
-    if (binding->concurrency == 1 && binding->handler->planner() != nullptr)
-      pipelines.push_back(handlers::handler_text(binding->label));
+  const auto& plans = router.plans();
+  for (std::size_t i = 0; i < router.bindings().size(); ++i) {
+    const auto name = handlers::handler_text(router.bindings()[i]->label);
+    if (plans.grouping(i) == handlers::Grouping::kBatch)
+      batches.push_back(name);
+    if (plans.grouping(i) == handlers::Grouping::kPipeline)
+      pipelines.push_back(name);
   }
   std::string text;
   if (!batches.empty()) {
     text += fmt::format("; up to {} messages of {} share one transaction",
                         options.batch.max_messages, fmt::join(batches, ", "));
   }
-  if (!pipelines.empty() && options.consumer.pipeline > 1 && !options.postgres.pooled) {
+  if (!pipelines.empty()) {
     text += fmt::format("; up to {} transactions of {} travel to PostgreSQL at once",
                         options.consumer.pipeline, fmt::join(pipelines, ", "));
   }
+  for (const auto& note : plans.notes)
+    text += fmt::format("; {}", note);
   return text;
 }
 
-std::string guarantee_of(const Options& options) {
+std::string guarantee_of(const Options& options, const handlers::Router& router) {
   const bool unchecked = std::any_of(
       options.handlers.begin(), options.handlers.end(), [&](const HandlerOptions& handler) {
         return handler.missing_key.value_or(options.idempotency.missing_key) ==
                MissingKey::kProcess;
       });
-  const bool calls =
-      std::any_of(options.handlers.begin(), options.handlers.end(),
-                  [](const HandlerOptions& handler) { return !handler.http.empty(); });
+  const bool calls = std::ranges::any_of(router.plans().by_entry,
+                                         [](const auto& entry) { return entry.second.calls; });
   return fmt::format(
       "each message is one transaction of key, effects and offset: one effect per key{}{}{}",
       calls ? " in this database (calls to the outside are made under a lease, and recorded once)"
@@ -116,7 +118,7 @@ void LogObserver::starting(const std::string& program, const Options& options,
       fmt::format("{}: group {} consumes {} from {} into {} (schema {}){}; {}{}", program, group_,
                   fmt::join(router.topics(), ", "), options.kafka.bootstrap_servers,
                   config::redact_url(options.postgres.url), options.postgres.schema,
-                  options.consumer.drain ? ", until drained" : "", guarantee_of(options),
+                  options.consumer.drain ? ", until drained" : "", guarantee_of(options, router),
                   together(options, router)));
   consumer_ = &consumer;
   started_ = last_progress_at_ = Clock::now();

@@ -42,6 +42,9 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
   CHECK(change("t", [](auto& o) {
           o.handlers[0].sql[0].name = o.handlers[0].response.statement = "a";
         }) == "handlers");
+  // In which order the topic completes; how far ahead, or which of two numbers, is no matter.
+  CHECK(change("t", [](auto& o) { o.handlers[0].concurrency = 2; }) == "handlers");
+  CHECK(change("u", [](auto& o) { o.handlers[0].max_ahead = 20; }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].max_response = 2048; }) == "keys");
   CHECK(change("u", [](auto& o) { o.handlers[1].name = "other"; }) == "handlers");
   CHECK(change("u", [](auto& o) { std::swap(o.handlers[0], o.handlers[1]); }) ==

@@ -90,12 +90,12 @@ TEST_CASE("a topic's handlers are those of its name, else of the pattern that me
     CHECK(handler_of("payments") == 1);
     CHECK(handler_of("other") == -1);
   }
-  CHECK(router.max_ahead("payments") > 1);
-  CHECK(router.max_ahead("orders.eu") > 1);
-  CHECK(router.max_ahead("orders.us") == 1);
-  CHECK(router.pipelines("orders.us"));
-  CHECK_FALSE(router.pipelines("payments"));
-  CHECK_FALSE(router.pipelines("other"));
+  CHECK(router.plan_of("payments").max_ahead > 1);
+  CHECK(router.plan_of("orders.eu").max_ahead > 1);
+  CHECK(router.plan_of("orders.us").max_ahead == 1);
+  CHECK(router.plan_of("orders.us").pipelines());
+  CHECK_FALSE(router.plan_of("payments").pipelines());
+  CHECK_FALSE(router.plan_of("other").pipelines());
 }
 
 TEST_CASE("what a configuration writes to, its patterns do not mean") {
