@@ -40,6 +40,8 @@ missing_packages() {
         command -v redis-server >/dev/null || echo redis-server
         command -v redis-sentinel >/dev/null || echo redis-sentinel
         command -v openssl >/dev/null || echo openssl
+        # Scripts of tests look at processes.
+        command -v pgrep >/dev/null || echo procps
         # A token command's, as docs/security.md has it.
         command -v curl >/dev/null || echo curl
         # For promtool; the server itself is not started.
@@ -51,6 +53,9 @@ missing_packages() {
         package_installed python3-selenium || echo python3-selenium
         # The Kubernetes manifest's test, with the same Python.
         package_installed python3-yaml || echo python3-yaml
+        # tests/cases, with the same Python.
+        package_installed python3-psycopg || echo python3-psycopg
+        package_installed python3-confluent-kafka || echo python3-confluent-kafka
         command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
         command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"
     fi

@@ -12,18 +12,14 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 source "$root/scripts/lib/common.sh"
 # shellcheck source=scripts/lib/system.sh
 source "$root/scripts/lib/system.sh"
+# shellcheck source=scripts/lib/fresh-system.sh
+source "$root/scripts/lib/fresh-system.sh"
 # shellcheck source=tests/waiting.sh
 source "$root/tests/waiting.sh"
 read_system /etc/os-release
 suite=${1:-$system_codename}
 
-((EUID == 0)) || fail "needs root, for a system of its own"
-command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
-command -v readelf >/dev/null || fail "needs readelf: apt-get install binutils"
-command -v systemd-nspawn >/dev/null || fail "needs systemd-nspawn: apt-get install systemd-container"
-[[ $system_id == debian ]] || fail "is for Debian, this is $system_name"
-mirror=$(archive_mirror)
-[[ $mirror ]] || fail "apt of this machine names no Debian mirror"
+fresh_system_needs readelf systemd-nspawn
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/pawl-debian.XXXXXX")
 chmod 755 "$work"
@@ -51,10 +47,8 @@ require() { # WHAT EXPECTED ACTUAL
 }
 new_system() { # FOLDER PACKAGES: a system that has nothing but these
     say "a fresh $suite"
-    quietly debootstrap --variant=minbase --include="ca-certificates${2:+,$2}" "$suite" "$1" "$mirror"
-    mount -t proc proc "$1/proc"
-    printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
-    chmod 755 "$1/usr/sbin/policy-rc.d"
+    quietly make_fresh_system "$suite" "$1" "$2"
+    mountpoint -q "$1/proc" || mount -t proc proc "$1/proc"
 }
 # Where it stands inside.
 package_file() { # now|next NAME
@@ -84,7 +78,11 @@ check_symbols() { # FILE FOLDER_OF_THE_DBGSYM_PACKAGE
     require "the build id of ${symbols#"$work/"}" "$id" "$(build_id "$symbols")"
     [[ $(sections "$symbols") == *.debug_info* ]] || fail "$symbols has no debug symbols"
 }
-inside() { chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
+read_network_environment
+inside() {
+    chroot "$work/system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+        "${network_environment[@]}" "$@"
+}
 
 # ---- the packages, and those of a version behind -------------------------------------------------
 
@@ -100,7 +98,7 @@ else
     git -C "$root" archive --prefix=pawl/ HEAD | tar -x -C "$work/build/srv"
     for version in "$newer" ''; do
         say "building for $suite"
-        quietly chroot "$work/build" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv LC_ALL=C \
+        quietly chroot "$work/build" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "${network_environment[@]}" \
             /srv/pawl/scripts/package ${version:+--version "$version"}
         target=$work/${version:+next}
         [[ $version ]] || target=$work/now
