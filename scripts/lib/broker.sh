@@ -159,3 +159,16 @@ kafka_create_topic() { # DIR NAME PARTITIONS CONF...
         { tail -n 15 service.log >&2; fail "could not create the topic $2; the reason stands above"; }
     echo "$2"
 }
+
+# As retention does, at once.
+kafka_delete_records() { # DIR TOPIC PARTITION BEFORE_OFFSET
+    local bootstrap file
+    bootstrap=$(kafka_bootstrap "$1")
+    cd -- "$1"
+    file=$(mktemp)
+    printf '{"version": 1, "partitions": [{"topic": "%s", "partition": %d, "offset": %d}]}' "$2" "$3" "$4" >"$file"
+    kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC org.apache.kafka.tools.DeleteRecordsCommand \
+        --bootstrap-server "$bootstrap" --offset-json-file "$file" >>service.log 2>&1 ||
+        { rm -f -- "$file"; tail -n 15 service.log >&2; fail "could not delete records of $2; the reason stands above"; }
+    rm -f -- "$file"
+}
