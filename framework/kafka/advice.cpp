@@ -16,6 +16,13 @@ struct Advice {
   std::string_view also = {};  ///< words that must be there as well
 };
 
+// A certificate that is missing and one that is refused: which of its alerts a broker sends for
+// which differs between versions of TLS and of Java.
+constexpr std::string_view kCertificate =
+    "; the broker wants a certificate of this program, or refuses the one it got: set "
+    "\"ssl.certificate.location\" and \"ssl.key.location\" below [kafka.librdkafka], and look at "
+    "the broker's truststore";
+
 // The first whose words are found counts.
 constexpr std::array kAdvice{
     Advice{"kafka.oauth_token_command failed", ""},
@@ -45,18 +52,13 @@ constexpr std::array kAdvice{
            "; look at \"sasl.username\" and \"sasl.password\" below [kafka.librdkafka]"},
     Advice{"Authentication failed",
            "; look at \"sasl.username\" and \"sasl.password\" below [kafka.librdkafka]"},
-    Advice{"alert certificate required",
-           "; the broker wants a certificate of this program: set \"ssl.certificate.location\" and "
-           "\"ssl.key.location\" below [kafka.librdkafka]"},
-    Advice{"alert bad certificate",
-           "; the broker refuses this program's certificate, or wants one: look at "
-           "\"ssl.certificate.location\" below [kafka.librdkafka], and at the broker's truststore"},
+    Advice{"alert certificate required", kCertificate},
+    Advice{"alert bad certificate", kCertificate},
+    Advice{"alert handshake failure", kCertificate},
     Advice{"alert certificate expired",
            "; this program's certificate has ended: renew \"ssl.certificate.location\" of "
            "[kafka.librdkafka]"},
-    Advice{"alert certificate unknown",
-           "; the broker refuses this program's certificate: look at \"ssl.certificate.location\" "
-           "below [kafka.librdkafka], and at the broker's truststore"},
+    Advice{"alert certificate unknown", kCertificate},
     Advice{"alert unknown ca",
            "; the broker does not know the authority of \"ssl.certificate.location\" below "
            "[kafka.librdkafka]: look at its truststore"},

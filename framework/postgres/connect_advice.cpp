@@ -13,6 +13,12 @@ struct Advice {
   std::string_view look;
 };
 
+// TLS 1.3 has an alert for a certificate that is missing; what else a server or a pooler sends,
+// differs.
+constexpr std::string_view kCertificate =
+    "; the server wants a certificate of this program, or refuses the one it got: set sslcert and "
+    "sslkey in postgres.url, and look at the server's ssl_ca_file";
+
 // The first whose words are found counts.
 constexpr std::array kAdvice{
     Advice{"no password supplied",
@@ -26,9 +32,9 @@ constexpr std::array kAdvice{
     Advice{"alert unknown ca",
            "; the server does not know the authority of sslcert of postgres.url: look at its "
            "ssl_ca_file"},
-    Advice{"alert certificate required",
-           "; the server wants a certificate of this program: set sslcert and sslkey in "
-           "postgres.url"},
+    Advice{"alert certificate required", kCertificate},
+    Advice{"alert bad certificate", kCertificate},
+    Advice{"alert handshake failure", kCertificate},
     Advice{"requires a valid client certificate",
            "; the server wants a certificate of this program: set sslcert and sslkey in "
            "postgres.url"},

@@ -41,6 +41,16 @@ TEST_CASE("librdkafka's words of a refusal are completed by the property to look
   CHECK(explained(row.text) == row.text + advice_for(row.text));
 }
 
+TEST_CASE("a missing certificate gets the same advice, whichever alert tells of it") {
+  const auto advice = advice_for("ssl/tls alert certificate required: SSL alert number 116");
+  CHECK_THAT(advice, ContainsSubstring("\"ssl.certificate.location\"") &&
+                         ContainsSubstring("\"ssl.key.location\"") &&
+                         ContainsSubstring("truststore"));
+  CHECK(advice_for("sslv3 alert bad certificate: SSL alert number 42") == advice);
+  CHECK(advice_for("sslv3 alert handshake failure: SSL alert number 40") == advice);
+  CHECK(advice_for("sslv3 alert certificate unknown: SSL alert number 46") == advice);
+}
+
 TEST_CASE("a broker's certificate that is refused is told by what to change") {
   CHECK_THAT(certificate_advice(X509_V_ERR_HOSTNAME_MISMATCH),
              ContainsSubstring("kafka.bootstrap_servers"));

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -306,19 +307,22 @@ TEST_CASE("leases do not depend on the clocks of processes, which may be hours a
   auto& world = charging.world();
   world.set_kafka_options("session_timeout = \"1s\"");
   world.produce_one("event", 1, 0);
-  const auto with_clock = [&](const std::string& shift) {
-    return charging.start({"--events"},
-                          {{"LD_PRELOAD", PAWL_SHIFTED_CLOCK}, {"PAWL_TEST_CLOCK_SHIFT", shift}});
+  // LD_PRELOAD ends a path at a space; LD_LIBRARY_PATH, where a bare name is looked for, does not.
+  const std::filesystem::path clock = PAWL_SHIFTED_CLOCK;
+  const auto with_clock = [&](const std::string& shift, const std::string& told) {
+    auto process = charging.start({"--events"}, {{"LD_PRELOAD", clock.filename().string()},
+                                                 {"LD_LIBRARY_PATH", clock.parent_path().string()},
+                                                 {"PAWL_TEST_CLOCK_SHIFT", shift}});
+    process->wait_for_output("CLOCK " + told, 60s);
+    return process;
   };
   // Whose clock is behind must not take its lease for ended, nor the other one for lasting.
-  const auto behind = with_clock("-3600");
+  const auto behind = with_clock("-3600", "behind");
   const ShowOnFailure show("behind", *behind);
   wait_for_calls(api, 1);
   const auto until = world.value("SELECT lease_until FROM pawl.leases");
-  const auto ahead = with_clock("3600");
+  const auto ahead = with_clock("3600", "ahead");
   const ShowOnFailure show_ahead("ahead", *ahead);
-  behind->wait_for_output("CLOCK behind", 60s);
-  ahead->wait_for_output("CLOCK ahead", 60s);
   // For longer than a lease lasts that is not extended.
   wait_until(
       [&] {
