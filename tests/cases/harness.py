@@ -16,15 +16,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PAWL = os.environ["PAWL"]  # the program
-PG = os.environ["CASES_POSTGRES"]  # postgresql://...
-KAFKA = os.environ["CASES_KAFKA"]  # host:port
-KAFKA_FOLDER = os.environ["CASES_KAFKA_FOLDER"]
-PGBOUNCER_PORT = os.environ["CASES_PGBOUNCER_PORT"]  # in transaction mode, before the same server
-SERVICES = os.environ["CASES_SERVICES"]  # scripts/services
-SCRATCH = os.environ["CASES_SCRATCH"]
+PG = os.environ["SITE_POSTGRES"]  # postgresql://...
+KAFKA = os.environ["SITE_KAFKA"]  # host:port
+KAFKA_FOLDER = os.environ["SITE_KAFKA_FOLDER"]
+PGBOUNCER_PORT = os.environ["SITE_PGBOUNCER_PORT"]  # in transaction mode, before the same server
+SERVICES = os.environ["SITE_SERVICES"]  # scripts/services
+SCRATCH = os.environ["SITE_SCRATCH"]
 # Waits and commands may take this many times as long: on a machine that does much else.
 PATIENCE = float(os.environ.get("CASES_PATIENCE", "1"))
-KEEP = os.environ.get("CASES_KEEP") == "yes"
+KEEP = os.environ.get("SITE_KEEP") == "yes"
 
 CASES = []
 
