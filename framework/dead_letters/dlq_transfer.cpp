@@ -122,10 +122,14 @@ int export_letters(const Options& options, const ExportArguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
-  view.for_each(*session, filter, true, [](const DeadLetter& letter) {
-    std::cout << to_json(letter).dump() << '\n';
-    return std::cout.good();
-  });
+  // An import gives new ids, by which the partitions of a record key are ordered.
+  view.for_each(
+      *session, filter, true,
+      [](const DeadLetter& letter) {
+        std::cout << to_json(letter).dump() << '\n';
+        return std::cout.good();
+      },
+      ledger::LetterOrder::kById);
   std::cout.flush();
   if (!std::cout)
     throw FatalError("stdout: cannot write the export; it is not complete");

@@ -130,6 +130,72 @@ TEST_CASE(
   stop_cleanly(*process);
 }
 
+// A producer's partitioner gives a key another partition when some are added, maybe a lower one.
+TEST_CASE("a key that moved to a lower partition is tried again in the order of its messages") {
+  PaymentsWorld world(3);
+  prepare_accounts(world);
+  close(world, "a");
+  const auto process = world.start(retrying(R"(["1h", "2h"])"));
+  const ShowOnFailure show("consumer", *process);
+  produce(world, "a", 1, 3, 2);
+  world.wait_for_stored(2, 2);
+  produce(world, "a", 4, 6, 1);
+  produce(world, "a", 7, 7, 0);
+  wait_for_letters(world, 6, "status = 'parked'");
+  CHECK(world.value("SELECT DISTINCT pawl.first_dead_letter(consumer_id, topic, record_key_hash) = "
+                    "min(dead_letter_id) OVER () FROM pawl.dead_letters") == "t");
+  CHECK(letters(world, "due_at < 'infinity'") == 1);
+  open(world, "a");
+  make_due(world);
+  // The parts of the key are as old as their first messages; within each, offsets decide. Which of
+  // the two new partitions was read first is Kafka's affair.
+  wait_for_letters(world, 0, "status IN ('dead', 'parked')");
+  const auto order = order_of(world, "a");
+  CHECK((order == "1,2,3,4,5,6,7" || order == "1,2,3,7,4,5,6"));
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a parked message that is the first of its key after its position was set back is due") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  const auto options = retrying(R"(["1h", "2h"])");
+  produce(world, "a", 1, 1);
+  world.drain(options);
+  close(world, "a");
+  produce(world, "a", 2, 3);
+  world.drain(options);
+  CHECK(statuses(world) == "a-2 dead, a-3 parked");
+  world.execute(
+      "SELECT pawl.operator_change(consumer_id, topic, partition, -1, 'running', 'set', 'test') "
+      "FROM pawl.processed_kafka_offsets");
+  open(world, "a");
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  // It is a duplicate, and nothing else would make it due.
+  wait_for_letters(world, 1, "idempotency_key = 'a-1' AND status = 'replayed'");
+  make_due(world);
+  wait_for_order(world, "a", "1,2,3");
+  wait_for_letters(world, 0, "status IN ('dead', 'parked')");
+  stop_cleanly(*process);
+}
+
+// As a version before stored it: both wait for their turn.
+TEST_CASE("a dead letter that is due before its turn makes the first of its key due") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 3);
+  world.drain(retrying(R"(["1h", "2h"])"));
+  world.execute(
+      "UPDATE pawl.dead_letters SET due_at = CASE kafka_offset WHEN 2 THEN now() ELSE 'infinity' "
+      "END");
+  open(world, "a");
+  const auto process = world.start(retrying(R"(["1h", "2h"])"));
+  const ShowOnFailure show("consumer", *process);
+  wait_for_order(world, "a", "1,2,3");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("what no later try can help is a dead letter at once") {
   PaymentsWorld world(1);
   prepare_accounts(world);

@@ -53,10 +53,15 @@ constexpr const char* kBury = R"sql(
   SELECT dead_letter_id FROM again UNION ALL SELECT dead_letter_id FROM fresh
 )sql";
 
-// A letter that was dead or waited before, and is only parked again, keeps what it has.
+// A letter that was dead or waited before, and is only parked again, keeps what it has. A parked
+// one whose position was set back may be the first of its key: nothing that it waits for would make
+// it due.
 constexpr const char* kSchedule = R"sql(
   UPDATE pawl.dead_letters d
-     SET due_at = coalesce(clock_timestamp() + make_interval(secs => $6::bigint / 1000.0), 'infinity'),
+     SET due_at = CASE WHEN $6::bigint IS NOT NULL
+                       THEN clock_timestamp() + make_interval(secs => $6::bigint / 1000.0)
+                       WHEN pawl.letter_before(d.dead_letter_id) IS NULL THEN clock_timestamp()
+                       ELSE 'infinity' END,
          retries = CASE WHEN $6::bigint IS NULL THEN -1 ELSE 0 END
    WHERE d.consumer_id = $1::integer AND d.topic = $2 AND d.partition = $3::integer
      AND d.kafka_offset = $4::bigint AND d.message_digest = $5::bytea

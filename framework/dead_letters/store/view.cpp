@@ -48,11 +48,18 @@ constexpr const char* kList = R"sql(
            WHERE h.header ->> 'name' = 'traceparent' ORDER BY h.place DESC LIMIT 1)
     FROM pawl.dead_letters d
    WHERE {}
-     AND ($13::text IS NULL OR (d.topic, d.partition, d.kafka_offset, d.dead_letter_id)
-          > ($13::text COLLATE "C", $14::integer, $15::bigint, $16::bigint))
-   ORDER BY d.topic, d.partition, d.kafka_offset, d.dead_letter_id
+     AND ($13::text IS NULL OR {})
+   ORDER BY {}
    LIMIT $17::bigint
 )sql";
+
+constexpr const char* kAfterPlace =
+    "(d.topic, d.partition, d.kafka_offset, d.dead_letter_id)"
+    " > ($13::text COLLATE \"C\", $14::integer, $15::bigint, $16::bigint)";
+constexpr const char* kByPlace = "d.topic, d.partition, d.kafka_offset, d.dead_letter_id";
+constexpr const char* kAfterId =
+    "($14::integer, $15::bigint) IS NOT NULL AND d.dead_letter_id > $16::bigint";
+constexpr const char* kById = "d.dead_letter_id";
 
 constexpr const char* kCounts = R"sql(
   SELECT d.topic, d.handler, d.reason, d.status, count(*),
@@ -87,11 +94,8 @@ constexpr const char* kParkedKeys = R"sql(
                        WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
                          AND d.record_key_hash = k.record_key_hash
                          AND d.status IN ('dead', 'parked')) n
-   CROSS JOIN LATERAL (SELECT d.* FROM pawl.dead_letters d
-                       WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
-                         AND d.record_key_hash = k.record_key_hash
-                         AND d.status IN ('dead', 'parked')
-                       ORDER BY d.partition, d.kafka_offset, d.dead_letter_id LIMIT 1) f
+    JOIN pawl.dead_letters f
+      ON f.dead_letter_id = pawl.first_dead_letter(k.consumer_id, k.topic, k.record_key_hash)
    WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2)
    ORDER BY n.letters DESC, k.topic, k.record_key_hash
    LIMIT $3::bigint
@@ -173,17 +177,18 @@ LetterPlace place_in(const DeadLetter& letter) {
 std::vector<DeadLetter> DeadLetterView::list(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              bool with_payload) const {
-  return page(session, filter, limit, std::nullopt, with_payload);
+  return page(session, filter, limit, std::nullopt, with_payload, LetterOrder::kByPlace);
 }
 
 void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter& filter,
-                              bool with_payload,
-                              const std::function<bool(const DeadLetter&)>& use) const {
+                              bool with_payload, const std::function<bool(const DeadLetter&)>& use,
+                              LetterOrder order) const {
   std::optional<DeadLetter> last;
   while (true) {
     auto letters = page(session, filter, kPage,
-                        last ? std::optional{place_in(*last)} : std::nullopt, with_payload);
-    if (letters.empty() || !std::ranges::all_of(letters, use))
+                        last ? std::optional{place_in(*last)} : std::nullopt, with_payload, order);
+    const bool is_last = std::ssize(letters) < kPage;
+    if (!std::ranges::all_of(letters, use) || is_last)
       return;
     last = std::move(letters.back());
   }
@@ -192,8 +197,12 @@ void DeadLetterView::for_each(postgres::Session& session, const DeadLetterFilter
 std::vector<DeadLetter> DeadLetterView::page(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              const std::optional<LetterPlace>& after,
-                                             bool with_payload) const {
-  const postgres::Statement ask{"", in_schema(fmt::format(fmt::runtime(kList), kChosen), schema_)};
+                                             bool with_payload, LetterOrder order) const {
+  const bool by_id = order == LetterOrder::kById;
+  const postgres::Statement ask{
+      "", in_schema(fmt::format(fmt::runtime(kList), kChosen, by_id ? kAfterId : kAfterPlace,
+                                by_id ? kById : kByPlace),
+                    schema_)};
   postgres::Parameters parameters;
   fill(parameters, consumer_, filter);
   if (after) {

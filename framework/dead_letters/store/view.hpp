@@ -66,6 +66,9 @@ struct DeadLetterFilter {
   std::optional<std::string> record_key_hash;  ///< SHA-256 of the record key
 };
 
+/// kById is the order in which dead letters were stored.
+enum class LetterOrder : std::uint8_t { kByPlace, kById };
+
 /// Where a letter stands in the order of topic, partition, offset.
 struct LetterPlace {
   TopicPartition partition;
@@ -118,16 +121,18 @@ class DeadLetterView {
   [[nodiscard]] std::vector<DeadLetter> page(postgres::Session& session,
                                              const DeadLetterFilter& filter, std::int64_t limit,
                                              const std::optional<LetterPlace>& after,
-                                             bool with_payload) const;
+                                             bool with_payload,
+                                             LetterOrder order = LetterOrder::kByPlace) const;
 
   /// Counts no further than `most`.
   [[nodiscard]] UnresolvedLetters count_unresolved(postgres::Session& session,
                                                    std::int64_t most) const;
 
-  /// Hands every letter to `use`, in the order of topic, partition, offset, until that returns
-  /// false. Page by page: a letter that is resolved meanwhile may or may not be seen.
+  /// Hands every letter to `use`, in this order, until that returns false. Page by page: a letter
+  /// that is resolved meanwhile may or may not be seen.
   void for_each(postgres::Session& session, const DeadLetterFilter& filter, bool with_payload,
-                const std::function<bool(const DeadLetter&)>& use) const;
+                const std::function<bool(const DeadLetter&)>& use,
+                LetterOrder order = LetterOrder::kByPlace) const;
 
   /// Most letters first, up to `limit`. `topic` empty: of all.
   [[nodiscard]] std::vector<ParkedKey> parked_keys(postgres::Session& session,
