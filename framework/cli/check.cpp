@@ -17,6 +17,7 @@
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
+#include "handlers/atomicity.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/published_topics.hpp"
 #include "handlers/response_sql.hpp"
@@ -305,6 +306,11 @@ void Check::check_statements(postgres::Session& session) {
       check_statement(session, statement);
     }
   }
+  const auto atomicity = handlers::check_atomicity(session, *router_, options_.handlers);
+  for (const auto& problem : atomicity.problems)
+    findings_.wrong(problem);
+  for (const auto& warning : atomicity.warnings)
+    findings_.note(warning);
   for (std::size_t i = 0; i < options_.audit.checks.size(); ++i) {
     const auto& check = options_.audit.checks[i];
     check_statement(session,
@@ -316,7 +322,8 @@ void Check::check_statements(postgres::Session& session) {
 
 void Check::check_statement(postgres::Session& session,
                             const handlers::DescribedStatement& statement) {
-  auto problem = postgres::describe(session, statement.sql, statement.parameters).problem;
+  const auto described = postgres::describe(session, statement.sql, statement.parameters);
+  auto problem = described.problem;
   if (!statement.response.empty()) {
     // Of the statement as it was written PostgreSQL tells more.
     const auto own = postgres::describe(session, statement.response, statement.own_parameters);
@@ -331,6 +338,11 @@ void Check::check_statement(postgres::Session& session,
     findings_.wrong(fmt::format(
         "{}{}{}: {}; correct the statement, or create or grant what it needs", statement.where,
         statement.where.empty() ? "" : ": ", statement.label, *problem));
+  } else if (described.not_planned) {
+    findings_.note(
+        fmt::format("{}: the server understands the statement, but does not plan it with NULL "
+                    "parameters: {}. Rights are checked when its first message is processed",
+                    statement.label, *described.not_planned));
   } else {
     findings_.good(statement.label);
   }

@@ -978,6 +978,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "`\"halt\"`. `\"0s\"`: for ever."},
 
     {.section = "handler",
+     .name = "not_atomic",
+     .field = TextsField{handler_field<&HandlerOptions::not_atomic>},
+     .values = "names as `schema.table`, or `dblink_exec`",
+     .meaning =
+         "Tables [on another server](guarantees.md#effects-on-another-server) that `sql` may "
+         "write to, although that server commits separately and a crash can repeat the "
+         "effect there."},
+
+    {.section = "handler",
      .name = "batch",
      .field = FlagField{handler_field<&HandlerOptions::batch>},
      .meaning = "`sql` takes [many messages at once](batches.md): each placeholder is an array. "

@@ -9,6 +9,7 @@
 #include "dead_letters/dlq.hpp"
 #include "engine/backoff.hpp"
 #include "engine/message_key.hpp"
+#include "handlers/atomicity.hpp"
 #include "pawl/errors.hpp"
 #include "retention/store/retention.hpp"
 
@@ -35,7 +36,9 @@ OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
       }),
       replay_(context_, registry, consumer_.id,
               [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
-      tell_(std::move(tell)) {}
+      tell_(std::move(tell)) {
+  handlers::require_atomicity(session_, router_, options_.handlers);
+}
 
 std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter& letter) {
   const auto& topic = letter.partition.topic;

@@ -8,6 +8,7 @@
 #include "config/invocation.hpp"
 #include "engine/owner.hpp"
 #include "engine/shutdown_watch.hpp"
+#include "handlers/atomicity.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -151,6 +152,7 @@ ledger::FirstTopics Supervisor::find_topics(postgres::Session& session,
   }
   return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant,
                                command_text(options_.invocation, "migrate up"));
+  handlers::require_atomicity(session, router_, options_.handlers);
 }
 
 /// Where patterns mean other topics by now. Who drains goes to the end of what there was.

@@ -30,11 +30,18 @@ void explain(Session& session, std::size_t parameters) {
                            parameters == 0 ? "" : fmt::format("({})", nulls)));
 }
 
+/// Of class 42 are mistakes in the statement, and rights that are missing. All others depend on the
+/// values, and those here are NULL: Citus, for one, wants a value for the distribution column.
+bool is_about_values(const Error& error) {
+  return !error.sqlstate().starts_with("42");
+}
+
 }  // namespace
 
 Description describe(Session& session, const std::string& sql, std::size_t parameters) {
   Description description;
   bool prepared = false;
+  bool understood = false;
   run(session, "BEGIN");
   run(session, "SAVEPOINT before_describe");
   try {
@@ -47,12 +54,15 @@ Description describe(Session& session, const std::string& sql, std::size_t param
       description.problem = fmt::format("PostgreSQL counts {} parameters, the configuration has {}",
                                         counted, parameters);
     } else {
+      understood = true;
       explain(session, counted);
     }
   } catch (const Error& error) {
     if (!session.alive())
       throw;
-    description.problem = fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate());
+    auto& found =
+        understood && is_about_values(error) ? description.not_planned : description.problem;
+    found = fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate());
     run(session, "ROLLBACK TO SAVEPOINT before_describe");
   }
   // Prepared statements outlive transactions.

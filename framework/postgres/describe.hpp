@@ -11,7 +11,9 @@ namespace pawl::postgres {
 /// What the server makes of a statement.
 struct Description {
   std::optional<std::string> problem;  ///< what is wrong, with its SQLSTATE; nullopt: nothing
-  int columns = 0;                     ///< that it returns, where it was understood
+  /// Why it could not be planned: it was understood, but this server refuses NULL as a parameter.
+  std::optional<std::string> not_planned;
+  int columns = 0;  ///< that it returns, where it was understood
 };
 
 /// Has the server parse, analyse and plan a statement as a consumer would run it, without running

@@ -425,6 +425,9 @@ struct HandlerOptions {
   std::optional<FailureOptions> failures;
   /// "", "read committed", "repeatable read" or "serializable".
   std::string isolation;
+  /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may write to although
+  /// they commit separately.
+  std::vector<std::string> not_atomic;
   SourceLocation where;
 
   friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
