@@ -191,7 +191,7 @@ void Check::check_redis() {
     // A lease that no message can have.
     const ledger::RedisLeaseScripts scripts(options_.redis.prefix, "check");
     ledger::RedisLeaseRequest request;
-    request.lease = {ledger::ScopeId{0}, "", "check", 1};
+    request.lease = {ledger::Scope{}, "", "check", 1};
     request.time = std::chrono::seconds(1);
     (void)scripts.acquire(*connection, request, request.time);
     (void)scripts.give_back(*connection, request.lease, ledger::GivenBack::kNotBegun, false,

@@ -62,11 +62,18 @@ postgres::Session& Replay::session() {
     session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
     for (const auto& on_connect : registry_.connect_functions())
       on_connect(session_->connection());
-    processor_.forget();
+    session_->take_baseline();
+    forget();
     return *session_;
   } catch (...) {  // code's may be anything
     throw unusable(explain(std::current_exception(), true).text);
   }
+}
+
+/// What was read of the database may be of one that has lost it since.
+void Replay::forget() {
+  processor_.forget();
+  sources_.clear();
 }
 
 ledger::SourceId Replay::source_of(const std::string& topic) {
@@ -159,9 +166,9 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
   using postgres::FailureClass;
   using Kind = ReplayResult::Kind;
   const ResolveStep last(letters_, letter.id);
-  const auto source = source_of(letter.partition.topic);
   for (int tries = 1;; ++tries) {
     auto& connection = session();
+    const auto source = source_of(letter.partition.topic);
     Subject subject;
     try {
       if (auto waiting = waits(letter, connection))
@@ -190,6 +197,18 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
                               "{}: {}",
                               letter.id, failure.text)};
         case FailureClass::kContention:
+          if (tries < kContentionTries)
+            continue;
+          break;
+        case FailureClass::kOutOfOrder:
+          // What was read of this database may be of before it lost commits.
+          forget();
+          if (tries < kContentionTries)
+            continue;
+          break;
+        case FailureClass::kSessionChanged:
+          if (!connection.restore())
+            session_.reset();
           if (tries < kContentionTries)
             continue;
           break;

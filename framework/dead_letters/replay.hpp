@@ -64,6 +64,7 @@ class Replay {
 
   postgres::Session& session();
   ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
+  void forget();
   ledger::SourceId source_of(const std::string& topic);
   std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
                                     postgres::Session& connection);

@@ -23,6 +23,8 @@ AfterRecord after_record(const FailedRecord& record) {
     case FailureClass::kProgram:
       // What is not kept would have to be called for once more.
       return record.keeps_responses ? AfterRecord::kGivenBack : AfterRecord::kRepeat;
+    case FailureClass::kSessionChanged:
+      return AfterRecord::kRepeat;
     case FailureClass::kConnection:
     case FailureClass::kReadOnly:
     case FailureClass::kMessage:

@@ -35,6 +35,8 @@ bool AheadOfOffset::is_same(const ledger::KnownAhead& known, const Inbox::Item& 
 }
 
 void AheadOfOffset::stored(ledger::Position position) {
+  if (held_)
+    held_->last_stored = position.last();
   known_.erase(known_.begin(), known_.upper_bound(position.last()));
   suspects_.erase(suspects_.begin(), suspects_.upper_bound(position.last()));
 }

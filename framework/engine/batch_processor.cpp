@@ -78,7 +78,7 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
   if (auto conflicts = sort_keys(); !conflicts.empty())
     return conflicts;
   if (!by_key_.empty())
-    scope_ = scopes_.find(session, *binding_, messages_.front().topic(), step.source);
+    scope_ = &scopes_.find(session, *binding_, messages_.front().topic(), step.source);
 
   postgres::Frame frame(session, binding_->frame);
   step.advance.transaction = claim(frame, step);
@@ -128,7 +128,7 @@ std::string BatchProcessor::claim(postgres::Frame& frame, const BatchStep& step)
     const auto answer = frame.begin(request_);
     return ledger::IdempotencyKeys::claimed_by(answer.get()).value_or("");
   }
-  context_.batch_keys.claim(request_, scope_, step.source, step.partition.partition, keys_);
+  context_.batch_keys.claim(request_, *scope_, step.source, step.partition.partition, keys_);
   const auto answer = frame.begin(request_);
   auto claimed = ledger::BatchKeys::claimed(answer.get());
   for (const auto offset : claimed.offsets) {
@@ -158,7 +158,7 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
   }
   if (asked.empty())
     return {};
-  context_.batch_keys.look_up(request_, scope_, keys, binding_->on_duplicate != nullptr);
+  context_.batch_keys.look_up(request_, *scope_, keys, binding_->on_duplicate != nullptr);
   const auto answer = frame.exec(request_);
   auto found = ledger::BatchKeys::found(answer.get());
   if (found.size() != asked.size()) {
@@ -230,7 +230,7 @@ handlers::BatchClaim BatchProcessor::claim_of_applied() const {
       keys.add_null();
     }
   }
-  return {static_cast<std::int32_t>(scope_), keys.array()};
+  return {static_cast<std::int32_t>(scope_->id), keys.array()};
 }
 
 /// What code answered, for those that have a key to store it with.
@@ -244,7 +244,7 @@ void BatchProcessor::store(postgres::Frame& frame, const std::vector<Response>& 
     stored.add(entry.key, *responses[i]);
   }
   if (stored.size() > 0)
-    frame.defer_own(context_.batch_keys.store_responses(scope_, stored));
+    frame.defer_own(context_.batch_keys.store_responses(scope_->id, stored));
 }
 
 ledger::BatchCounts BatchProcessor::count() const {
@@ -260,7 +260,7 @@ ledger::BatchCounts BatchProcessor::count() const {
 void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
   if (renewed_.size() > 0) {
     postgres::Request renewal;
-    context_.keys.renew(renewal, scope_, renewed_);
+    context_.keys.renew(renewal, scope_->id, renewed_);
     frame.defer_own(std::move(renewal));
   }
   step.offsets.advance_batch(request_, step.partition, step.advance, count());

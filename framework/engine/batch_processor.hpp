@@ -87,7 +87,7 @@ class BatchProcessor {
   Entry studied_;  // of the message that study() was about
 
   // While a batch is processed.
-  ledger::ScopeId scope_{};
+  const ledger::Scope* scope_ = nullptr;
   std::vector<std::uint32_t> by_key_;    // those with a key, each key once, sorted by key
   std::vector<std::uint32_t> repeated_;  // those with the key of an earlier one in the batch
   ledger::KeysToClaim keys_;

@@ -49,6 +49,8 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
       return partition.acquire_again(false);
     case What::kPrepareAnew:
       return prepare_anew(partition, attempt);
+    case What::kRestoreSession:
+      return restore_session(partition, attempt);
     case What::kWaitForRoom:
       return partition.wait_for_room(failure.text);
     case What::kCount:
@@ -100,6 +102,14 @@ void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
   session_.renew();
   // Before the pause that decide() wants.
   partition.acquire_again(false);
+}
+
+void Consequences::restore_session(Partition& partition, const Attempt& attempt) {
+  if (!session_.restore())
+    return prepare_anew(partition, attempt);
+  // What cannot be stored now is found out again.
+  if (attempt.what == Undertaking::kHalt)
+    partition.acquire_again(false);
 }
 
 void Consequences::count_and_decide(Partition& partition, const Attempt& attempt) {

@@ -55,6 +55,7 @@ class Consequences {
   void tell_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
   void count_and_decide(Partition& partition, const Attempt& attempt);
   bool count_attempt(Partition& partition, const Attempt& attempt);
+  void restore_session(Partition& partition, const Attempt& attempt);
   void prepare_anew(Partition& partition, const Attempt& attempt);
   void set_aside(Partition& partition, const Attempt& attempt);
 

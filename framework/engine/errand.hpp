@@ -20,11 +20,19 @@ struct HeldPartition {
   TopicPartition name;
   std::string topic_id;
   ledger::SourceId source{};
-  ledger::Fence fence;
+  ledger::Fence acquired;
   std::optional<PreviousOwner> previous_owner;
   std::chrono::steady_clock::time_point acquired_at = std::chrono::steady_clock::now();
   /// It is to be let go of: what no hand has begun comes back.
   std::atomic<bool> winding_up{false};
+  /// Last offset that its owner has seen stored since it was acquired; raised by the owner's
+  /// thread.
+  std::atomic<std::int64_t> last_stored{acquired.stored.last()};
+
+  /// As of now: to be asked for before the transaction begins that is to be fenced by it.
+  [[nodiscard]] ledger::Fence fence() const {
+    return {acquired.id, acquired.epoch, ledger::Position::behind(last_stored)};
+  }
 };
 
 /// What became of a message that was run by itself.

@@ -96,6 +96,8 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kOutOfOrder, "out_of_order"},
     {Warning::kNoRoom, "no_room"},
     {Warning::kRegisterUnread, "register_unread"},
+    {Warning::kSessionRestored, "session_settings_restored"},
+    {Warning::kWrongDatabase, "wrong_database"},
     {Warning::kRegisterWentBack, "register_went_back"},
     {Warning::kFailureNotStored, "failure_not_stored"},
     {Warning::kLogEndNotStored, "log_end_not_stored"},

@@ -91,6 +91,11 @@ std::optional<Landing> Hand::refused(const Errand& errand) {
   // The server may have lost commits with the session. Who acquired since has asked the register.
   if (lost_after_ && errand.partition->acquired_at <= *lost_after_)
     return away(How::kAskAgain, "the connection was made anew");
+  // As a worker does behind each acquire.
+  if (errand.partition->acquired_at > forgot_at_) {
+    forgot_at_ = WorkerSession::Clock::now();
+    processor_.forget();
+  }
   return std::nullopt;
 }
 
@@ -99,7 +104,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.nothing_to_call = nothing_to_call;
     step.taken_at = errand.entry->item.taken_at;
@@ -139,7 +144,7 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
     std::unique_ptr<LeasedCall> call;
     {
       const auto watched =
@@ -182,7 +187,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.call = &call;
     step.taken_at = errand.entry->item.taken_at;
@@ -254,6 +259,13 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
         landing.here = true;
         return landing;
       }
+    case What::kRestoreSession: {
+      if (!session_.restore())
+        session_.renew();
+      auto landing = later({});
+      landing.here = true;
+      return landing;
+    }
     case What::kWaitForRoom:
     case What::kGoOn:
       return later(backoff_.next());
@@ -291,8 +303,8 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
   try {
     const auto watched = session_.watch(errand.partition->name, errand.partition->previous_owner,
                                         std::chrono::milliseconds(0));
-    const auto attempts = context_.offsets.ahead().count_attempt(*session_, errand.partition->fence,
-                                                                 record_of(errand));
+    const auto attempts = context_.offsets.ahead().count_attempt(
+        *session_, errand.partition->fence(), record_of(errand));
     if (!attempts)
       return away(How::kGiveWay, "another owner has the partition");
     head.attempts = *attempts;
@@ -319,7 +331,7 @@ Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
   try {
     const auto watched =
         session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
-    const FinishStep finish(context_.offsets.ahead(), partition.fence, record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
     MessageStep step{message, partition.source, epoch, finish};
     step.taken_at = errand.entry->item.taken_at;
     processor_.set_aside(*session_, step, attempt.subject, options.on_failure, burial);

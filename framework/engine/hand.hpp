@@ -59,6 +59,8 @@ class Hand {
   MessageProcessor processor_;
   Backoff backoff_;
   std::chrono::steady_clock::time_point last_used_{};  ///< the session, and it answered
+  /// When what was read of the database was forgotten last.
+  std::chrono::steady_clock::time_point forgot_at_{};
   /// The same of the one that was lost last.
   std::optional<std::chrono::steady_clock::time_point> lost_after_;
 };

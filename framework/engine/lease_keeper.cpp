@@ -68,7 +68,7 @@ LeaseKeeper::~LeaseKeeper() {
     watch_.join();
 }
 
-ledger::KeyLease LeaseKeeper::propose(ledger::ScopeId scope, std::string key) {
+ledger::KeyLease LeaseKeeper::propose(ledger::Scope scope, std::string key) {
   {
     // Where the system has no thread to spare, no lease may be taken.
     const std::scoped_lock lock(mutex_);
@@ -77,7 +77,7 @@ ledger::KeyLease LeaseKeeper::propose(ledger::ScopeId scope, std::string key) {
     if (!thread_.joinable())
       thread_ = std::thread([this] { run(); });
   }
-  return {scope, std::move(key), owner_, new_token()};
+  return {std::move(scope), std::move(key), owner_, new_token()};
 }
 
 std::shared_ptr<HeldLease> LeaseKeeper::hold(ledger::KeyLease lease,

@@ -63,7 +63,7 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
   /// A lease to ask for, under the name of this process and a new token.
-  [[nodiscard]] ledger::KeyLease propose(ledger::ScopeId scope, std::string key);
+  [[nodiscard]] ledger::KeyLease propose(ledger::Scope scope, std::string key);
   /// It was given. `asked_at`: before the request was sent.
   [[nodiscard]] std::shared_ptr<HeldLease> hold(ledger::KeyLease lease,
                                                 BootClock::time_point asked_at);

@@ -43,7 +43,7 @@ ledger::GivenBack known_of(const LeasedCall& call) {
 }
 
 /// Where the system has no thread for the keeper, no lease may be taken.
-ledger::KeyLease propose(LeaseKeeper& keeper, ledger::ScopeId scope, const std::string& key) {
+ledger::KeyLease propose(LeaseKeeper& keeper, const ledger::Scope& scope, const std::string& key) {
   try {
     return keeper.propose(scope, key);
   } catch (const std::system_error& error) {
@@ -125,17 +125,17 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   const auto& message = hand.message;
   auto& keeper = *context_.lease_keeper;
   const auto& key = *hand.key_text();
-  const auto scope_id = scopes_.find(session, binding, message.topic(), hand.step->source);
+  const auto& scope = scopes_.find(session, binding, message.topic(), hand.step->source);
   ledger::LeaseRequest request;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
                      message.offset()};
   auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
   // Under the same token: the answer may be all that was lost.
-  if (!asked || asked->lease.scope != scope_id || asked->lease.key != key ||
+  if (!asked || asked->lease.scope.id != scope.id || asked->lease.key != key ||
       asked->subject != request.subject) {
     if (asked)
       forget_asked(session, *asked);
-    asked = ledger::AskedLease{propose(keeper, scope_id, key), request.subject};
+    asked = ledger::AskedLease{propose(keeper, scope, key), request.subject};
   }
   request.lease = asked->lease;
   request.message =
@@ -175,10 +175,8 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
       break;
   }
   emit_step(Step::kLeased, hand);
-  std::string buffer;
-  const auto& scope = scope_name(context_.options.kafka, binding.scope, message.topic(), buffer);
   return std::make_unique<LeasedCall>(
-      keeper, binding, message::remote_key(scope, key),
+      keeper, binding, message::remote_key(scope.name, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
       keeper.hold(request.lease, asked_at), context_.options.invocation);
 }
@@ -315,9 +313,10 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
     subject.handler_begun = true;
     comment(frame, hand);
     if (const auto trace = message::trace_setting(hand.message); !trace.empty()) {
-      context_.keys.name_transaction(request_, trace);
+      context_.keys.name_open_transaction(request_, trace);
       (void)frame.exec(request_);
     }
+    frame.runs_code();
     (void)call_handler(session, [&] {
       leased.record(frame, hand.message, call.response());
       return Response{};
@@ -343,7 +342,7 @@ void MessageProcessor::record_alone(postgres::Session& session, const LeasedCall
   context_.leases->record(request_, call.lease(), call.subject(), call.response(),
                           session.durable_commit());
   frame.begin_later(std::exchange(request_, {}));
-  context_.keys.name_transaction(request_);
+  context_.keys.name_open_transaction(request_);
   frame.finish(request_, {});
   context_.leases->recorded(call.lease());
 }
@@ -375,7 +374,7 @@ void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand
                                   LeasedCall& call) {
   if (call.in_doubt()) {
     // It may have been recorded when the connection broke.
-    context_.keys.look_up(request_, call.lease().scope, call.lease().key);
+    context_.keys.look_up(request_, call.lease().scope.id, call.lease().key);
     const auto found = postgres::run_transaction(session, {std::move(request_)});
     const auto stored = ledger::IdempotencyKeys::read(found.back().get());
     if (stored && stored->topic == hand.message.topic() &&

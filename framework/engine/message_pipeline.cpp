@@ -50,8 +50,8 @@ bool MessagePipeline::study(Entry& entry, ledger::SourceId source) {
   if (entry.binding == nullptr)
     return false;
   const auto* planner = entry.binding->handler->planner();
-  const auto scope = scopes_.known(*entry.binding, entry.message.topic(), source);
-  if (planner == nullptr || !scope)
+  const auto* scope = scopes_.known(*entry.binding, entry.message.topic(), source);
+  if (planner == nullptr || scope == nullptr)
     return false;
   auto key = derive_key(*entry.binding, entry.message, json);
   auto* const found = std::get_if<Key>(&key);
@@ -82,19 +82,19 @@ bool MessagePipeline::study(Entry& entry, ledger::SourceId source) {
   const auto bytes = entry.message.value().size() + entry.key.size() + entry.plan.bytes();
   if (bytes_ + bytes > kMostBytes)
     return false;
-  scope_ = *scope;
+  scope_ = scope;
   bytes_ += bytes;
   return true;
 }
 
 /// Whether it can travel with those on board: in transactions of one kind, under another key.
-bool MessagePipeline::fits(const Entry& entry, ledger::ScopeId scope) const {
+bool MessagePipeline::fits(const Entry& entry, const ledger::Scope& scope) const {
   if (bytes_ + entry.message.value().size() > kMostBytes)
     return false;
   if (used_ == 0)
     return true;
   const auto on_board = std::span(entries_).first(used_);
-  return scope == scope_ && entry.binding->frame == on_board.front().binding->frame &&
+  return scope.id == scope_->id && entry.binding->frame == on_board.front().binding->frame &&
          std::ranges::none_of(on_board, [&](const Entry& e) { return e.key == entry.key; });
 }
 
@@ -115,7 +115,7 @@ void MessagePipeline::find_duplicates(postgres::Session& session) {
     }
   }
   postgres::Flight flight(session);
-  context_.batch_keys.look_up(request_, scope_, keys_, false);
+  context_.batch_keys.look_up(request_, *scope_, keys_, false);
   flight.add(request_);
   if (parks) {
     context_.dead_letters.ask_first_parked(request_, partition_->topic, record_keys_);
@@ -135,15 +135,18 @@ void MessagePipeline::find_duplicates(postgres::Session& session) {
     used_ = std::min(used_, ledger::DeadLetters::first_parked(answers[1].get()).value_or(used_));
 }
 
-void MessagePipeline::send(postgres::Flight& flight, Entry& entry, bool is_last) {
+void MessagePipeline::send(postgres::Session& session, postgres::Flight& flight, Entry& entry,
+                           bool is_last) {
   if (!entry.duplicate) {
     flight.add(entry.claim);
     for (auto& step : entry.plan.steps())
       flight.add(step.request, entry.comment);
+    if (auto release = session.release_of_locks())
+      flight.add(*release);
   } else if (entry.renews) {
     renewed_.clear();
     renewed_.add_text(entry.key);
-    context_.keys.renew(request_, scope_, renewed_);
+    context_.keys.renew(request_, scope_->id, renewed_);
     flight.add(request_);
   }
   entry.advance.outcome = entry.duplicate ? Outcome::kDuplicate : Outcome::kApplied;
@@ -163,9 +166,9 @@ MessagePipeline::Landed MessagePipeline::run(postgres::Session& session,
   postgres::Answers answers;
   try {
     postgres::Flight flight(session, postgres::Cargo::kHandler);
-    flight.add(postgres::begin_statement(frame.isolation, false));
+    flight.add(postgres::begin_statement(frame.isolation));
     for (std::size_t i = 0; i < used_; ++i) {
-      send(flight, entries_[i], i + 1 == used_);
+      send(session, flight, entries_[i], i + 1 == used_);
       entries_[i].committed_at = flight.size() - 1;
     }
     if (sent) {
@@ -180,7 +183,9 @@ MessagePipeline::Landed MessagePipeline::run(postgres::Session& session,
         error.sqlstate());
   }
   auto landed = read(answers);
-  if (!landed.complete)
+  if (landed.complete)
+    session.locks_released();
+  else
     postgres::roll_back(session);
   landed.complete = landed.complete && used_ == collected;
   if (landed.row_missing)

@@ -76,9 +76,9 @@ class MessagePipeline {
   };
 
   bool study(Entry& entry, ledger::SourceId source);
-  [[nodiscard]] bool fits(const Entry& entry, ledger::ScopeId scope) const;
+  [[nodiscard]] bool fits(const Entry& entry, const ledger::Scope& scope) const;
   void find_duplicates(postgres::Session& session);
-  void send(postgres::Flight& flight, Entry& entry, bool is_last);
+  void send(postgres::Session& session, postgres::Flight& flight, Entry& entry, bool is_last);
   [[nodiscard]] Landed read(const postgres::Answers& answers) const;
 
   const FrameContext& context_;
@@ -88,7 +88,7 @@ class MessagePipeline {
   std::vector<Entry> entries_;
   std::size_t used_ = 0;
   std::size_t bytes_ = 0;
-  ledger::ScopeId scope_{};
+  const ledger::Scope* scope_ = nullptr;
   const TopicPartition* partition_ = nullptr;
   postgres::ArrayElements keys_;
   postgres::ArrayElements record_keys_;

@@ -155,8 +155,8 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
     if (binding == nullptr || binding->batch != nullptr || binding->leased != nullptr ||
         hand.key_text() == nullptr)
       return std::nullopt;
-    const auto scope = scopes_.known(*binding, hand.message.topic(), next_->source);
-    if (!scope)
+    const auto* scope = scopes_.known(*binding, hand.message.topic(), next_->source);
+    if (scope == nullptr)
       return std::nullopt;
     // Only what comes from Kafka has a next one, so a parked key holds it back.
     const bool parks = binding->may_park(hand.message);
@@ -168,7 +168,7 @@ std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
   }
 }
 
-ledger::Claim MessageProcessor::claim_of(ledger::ScopeId scope, ledger::SourceId source,
+ledger::Claim MessageProcessor::claim_of(const ledger::Scope& scope, ledger::SourceId source,
                                          const InHand& hand, bool parks) const {
   ledger::Claim claim{scope,  *hand.key_text(),         message::payload_hash(hand.message),
                       source, hand.message.partition(), hand.message.offset()};
@@ -184,7 +184,7 @@ void MessageProcessor::comment(postgres::Frame& frame, const InHand& hand) const
     frame.comment(message::trace_comment(hand.message));
 }
 
-void MessageProcessor::request_claim(postgres::Request& request, ledger::ScopeId scope,
+void MessageProcessor::request_claim(postgres::Request& request, const ledger::Scope& scope,
                                      ledger::SourceId source, const InHand& hand,
                                      bool parks) const {
   context_.keys.claim(request, claim_of(scope, source, hand, parks));
@@ -210,8 +210,8 @@ bool MessageProcessor::apply_in_one_flight(postgres::Session& session, InHand& h
       binding.frame.isolation != postgres::Isolation::kReadCommitted)
     return false;
   const auto* planner = binding.handler->planner();
-  const auto scope = scopes_.known(binding, hand.message.topic(), hand.step->source);
-  if (planner == nullptr || !scope)
+  const auto* scope = scopes_.known(binding, hand.message.topic(), hand.step->source);
+  if (planner == nullptr || scope == nullptr)
     return false;
   try {
     plan_.clear();
@@ -250,7 +250,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   if (apply_in_one_flight(session, hand, subject))
     return Outcome::kApplied;
   const auto& binding = hand.binding();
-  const auto scope = scopes_.find(session, binding, hand.message.topic(), hand.step->source);
+  const auto& scope = scopes_.find(session, binding, hand.message.topic(), hand.step->source);
   postgres::Frame frame(session, binding.frame);
   const bool parks = hand.step->last.respects_parking() && binding.may_park(hand.message);
   const auto claim = [&] {
@@ -269,7 +269,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   if (!transaction) {
     if (parks && park_behind(frame, hand, subject.key))
       return Outcome::kParked;
-    return pass_duplicate(frame, hand, scope, subject.key);
+    return pass_duplicate(frame, hand, scope.id, subject.key);
   }
 
   if (binding.leased != nullptr) {
@@ -280,7 +280,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   const auto response = run_handler(session, frame, hand, subject);
   require_fits(hand.binding(), response);
   if (response)
-    frame.defer_own(context_.keys.store_response(scope, subject.key, *response));
+    frame.defer_own(context_.keys.store_response(scope.id, subject.key, *response));
   emit_step(Step::kHandled, hand);
   finish(frame, hand, *transaction, Outcome::kApplied);
   return Outcome::kApplied;

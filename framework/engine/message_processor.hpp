@@ -103,11 +103,11 @@ class MessageProcessor {
   InHand& take_in_hand(const postgres::Session& session, const MessageStep& step);
   void study(InHand& hand) const;
   ledger::Outcome process_without_key(postgres::Session& session, InHand& hand, Subject& subject);
-  [[nodiscard]] ledger::Claim claim_of(ledger::ScopeId scope, ledger::SourceId source,
+  [[nodiscard]] ledger::Claim claim_of(const ledger::Scope& scope, ledger::SourceId source,
                                        const InHand& hand, bool parks) const;
   void comment(postgres::Frame& frame, const InHand& hand) const;
-  void request_claim(postgres::Request& request, ledger::ScopeId scope, ledger::SourceId source,
-                     const InHand& hand, bool parks) const;
+  void request_claim(postgres::Request& request, const ledger::Scope& scope,
+                     ledger::SourceId source, const InHand& hand, bool parks) const;
   std::optional<postgres::NextStart> prepare_next();
   bool begin_with_lock(postgres::Frame& frame, const InHand& hand);
   bool apply_in_one_flight(postgres::Session& session, InHand& hand, Subject& subject);

@@ -311,7 +311,7 @@ std::optional<Attempt> Runner::run_one(Partition& partition, const Work& work, b
   try {
     const auto message = partition.view(item);
     const AdvanceStep advance(context_.offsets, partition.name(), partition.step_over(item),
-                              partition.ahead().held()->fence);
+                              partition.ahead().held()->fence());
     auto outcome = ledger::Outcome::kApplied;
     {
       const auto watched = session_.watch(partition.name(), partition.held().previous_owner,

@@ -9,11 +9,11 @@ const std::string& ScopeCache::name_of(const handlers::Binding& binding, std::st
   return scope_name(options_.kafka, binding.scope, topic, name_);
 }
 
-std::optional<ledger::ScopeId> ScopeCache::known(const handlers::Binding& binding,
-                                                 std::string_view topic, ledger::SourceId source) {
+const ledger::Scope* ScopeCache::known(const handlers::Binding& binding, std::string_view topic,
+                                       ledger::SourceId source) {
   const auto& scopes = scopes_[source];
   const auto found = scopes.find(name_of(binding, topic));
-  return found == scopes.end() ? std::nullopt : std::optional(found->second);
+  return found == scopes.end() ? nullptr : &found->second;
 }
 
 /// Of a scope and topic that a handler has.
@@ -27,14 +27,13 @@ milliseconds ScopeCache::retention_of(const std::string& scope, std::string_view
   return found == meant.end() ? options_.retention.keys : found->second;
 }
 
-ledger::ScopeId ScopeCache::find(postgres::Session& session, const handlers::Binding& binding,
-                                 std::string_view topic, ledger::SourceId source) {
-  if (const auto scope = known(binding, topic, source))
+const ledger::Scope& ScopeCache::find(postgres::Session& session, const handlers::Binding& binding,
+                                      std::string_view topic, ledger::SourceId source) {
+  if (const auto* scope = known(binding, topic, source))
     return *scope;
   const auto& name = name_of(binding, topic);
   const auto scope = keys_.scope(session, name, source, retention_of(name, topic));
-  scopes_[source].emplace(name, scope);
-  return scope;
+  return scopes_[source].emplace(name, ledger::Scope{scope, name}).first->second;
 }
 
 }  // namespace pawl::engine

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 
 #include "engine/key_retention.hpp"
@@ -20,14 +19,14 @@ class ScopeCache {
   ScopeCache(const Options& options, const ledger::IdempotencyKeys& keys)
       : options_(options), keys_(keys), retentions_(key_retentions(options)) {}
 
-  /// Nullopt: not read yet.
-  [[nodiscard]] std::optional<ledger::ScopeId> known(const handlers::Binding& binding,
-                                                     std::string_view topic,
-                                                     ledger::SourceId source);
-  /// Reads it, or makes it when it is new.
-  ledger::ScopeId find(postgres::Session& session, const handlers::Binding& binding,
-                       std::string_view topic, ledger::SourceId source);
-  /// The connection is a new one.
+  /// Null: not read yet. It stays where it is until forget().
+  [[nodiscard]] const ledger::Scope* known(const handlers::Binding& binding, std::string_view topic,
+                                           ledger::SourceId source);
+  /// Reads it, or makes it when it is new. It stays where it is until forget().
+  const ledger::Scope& find(postgres::Session& session, const handlers::Binding& binding,
+                            std::string_view topic, ledger::SourceId source);
+  /// The connection is a new one, or a partition was acquired since: what was read may be of a
+  /// database that has lost it.
   void forget() { scopes_.clear(); }
 
  private:
@@ -37,7 +36,7 @@ class ScopeCache {
   const Options& options_;
   const ledger::IdempotencyKeys& keys_;
   const KeyRetentions retentions_;
-  std::map<ledger::SourceId, std::map<std::string, ledger::ScopeId>> scopes_;
+  std::map<ledger::SourceId, std::map<std::string, ledger::Scope>> scopes_;
   std::string name_;
 };
 

@@ -214,7 +214,7 @@ bool SideBySide::pass(Partition& partition) {
   const auto count = window.prefix();
   const auto& last = window[count - 1].item;
   ledger::Passing passing;
-  passing.fence = ahead.held()->fence;
+  passing.fence = ahead.held()->fence();
   passing.from = partition.held().stored;
   passing.to = ledger::Position::behind(last.record.offset());
   passing.messages = static_cast<std::int64_t>(count);

@@ -15,7 +15,7 @@ class UnplacedStep final : public LastStep {
 
   void request(postgres::Request& request, const std::string& /*transaction*/,
                ledger::Outcome /*outcome*/) const override {
-    keys_.name_transaction(request);
+    keys_.name_open_transaction(request);
   }
   [[nodiscard]] bool names_transaction() const override { return false; }
   [[nodiscard]] bool respects_parking() const override { return false; }

@@ -120,6 +120,9 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     return {What::kReconnect, Wait::kNone, Say::kNothing,
             suspect ? Company::kAlone : Company::kAsBefore};
   }
+  // An earlier transaction of the session left them behind.
+  if (failure.kind == FailureClass::kSessionChanged)
+    return {What::kRestoreSession, Wait::kNone, Say::kNothing};
   if (attempt.what == Undertaking::kHalt)
     return is_stale_statement(failure) ? kPrepareAnew : kAskAgain;
   if (attempt.what == Undertaking::kAcquire) {

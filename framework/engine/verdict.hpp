@@ -46,19 +46,20 @@ struct Policy {
 /// What the worker does next.
 struct Action {
   enum class What {
-    kReconnect,      ///< the session is lost
-    kGiveWay,        ///< the partition has another owner, or the register lost its row
-    kAskAgain,       ///< where the partition stands, the register and Kafka
-    kPrepareAnew,    ///< in a new session
-    kWaitForRoom,    ///< the server has none to spare
-    kTryAgain,       ///< uncounted
-    kCount,          ///< in the register, and decide once more
-    kRetry,          ///< after as long as the counted attempts say
-    kGoOn,           ///< run the message now
-    kSetAside,       ///< as the policy says
-    kHaltAtMessage,  ///< until an operator or a new owner tries it once more
-    kHaltProgram,    ///< and try by itself from time to time: any message would fail
-    kHaltFlood,      ///< as kHaltProgram, because the breaker is open
+    kReconnect,       ///< the session is lost
+    kGiveWay,         ///< the partition has another owner, or the register lost its row
+    kAskAgain,        ///< where the partition stands, the register and Kafka
+    kPrepareAnew,     ///< in a new session
+    kRestoreSession,  ///< its settings are put back, and the message runs again
+    kWaitForRoom,     ///< the server has none to spare
+    kTryAgain,        ///< uncounted
+    kCount,           ///< in the register, and decide once more
+    kRetry,           ///< after as long as the counted attempts say
+    kGoOn,            ///< run the message now
+    kSetAside,        ///< as the policy says
+    kHaltAtMessage,   ///< until an operator or a new owner tries it once more
+    kHaltProgram,     ///< and try by itself from time to time: any message would fail
+    kHaltFlood,       ///< as kHaltProgram, because the breaker is open
   };
   enum class Wait { kNone, kJitter, kAcquireBackoff, kRetryBackoff };
   enum class Say { kNothing, kFailed, kWarning };

@@ -146,8 +146,14 @@ bool Worker::work() {
 bool Worker::turn(Partition& partition) {
   if (partition.ahead().winding_up() || !partition.is_due(Clock::now()))
     return false;
-  if (!partition.running())
-    return acquisition_.advance(partition);
+  if (!partition.running()) {
+    const auto before = partition.held().epoch;
+    const bool worked = acquisition_.advance(partition);
+    // What was read of the database may be of before it lost commits.
+    if (partition.held().epoch != before)
+      processor_.forget();
+    return worked;
+  }
   const auto called_away = [this] { return mailbox_.has_mail(); };
   if (!partition.ahead().is_used()) {
     const auto turn = runner_.turn(partition, called_away);

@@ -50,6 +50,7 @@ std::unique_ptr<postgres::Session> WorkerSession::connect() {
     ledger::tell_whose_hand(*fresh, context_.owner);
   fresh->established();
   run_connect_functions(*fresh);
+  fresh->take_baseline();
   return fresh;
 }
 
@@ -115,14 +116,17 @@ void WorkerSession::refuse_database() {
   if (std::exchange(database_refused_, true))
     return;
   was_lost_ = true;
-  tell(Step::kDisconnected,
-       fmt::format("this is not database {} in which this process began, or it has given consumer "
-                   "{}/{} another "
-                   "number: nothing is read or written in it. Bring the right database back, or "
-                   "restart this "
-                   "program to work with this one",
-                   context_.registration.database_id, context_.options.kafka.cluster,
-                   context_.options.kafka.group));
+  const auto text = fmt::format(
+      "this is not database {} in which this process began, or it has given consumer "
+      "{}/{} another "
+      "number: nothing is read or written in it. Bring the right database back, or "
+      "restart this "
+      "program to work with this one",
+      context_.registration.database_id, context_.options.kafka.cluster,
+      context_.options.kafka.group);
+  if (whose_ == Whose::kWorker)
+    context_.observers.emit(warning_event(Warning::kWrongDatabase, text));
+  tell(Step::kDisconnected, text);
 }
 
 /// A server that lets workers in is not away: a hand without a session says so once.
@@ -177,8 +181,32 @@ void WorkerSession::lose_if_read_only() {
     lose(kReadOnlyServer);
 }
 
+bool WorkerSession::restore() {
+  context_.observers.emit(warning_event(
+      Warning::kSessionRestored,
+      "a handler left settings of its session behind (search_path, role, a timeout, TimeZone or "
+      "the "
+      "like); they are put back, and what met them is processed again. Write SET LOCAL"));
+  return session_->restore();
+}
+
+/// Whether another message's handler left the session so that this failure may come of it.
+bool WorkerSession::may_be_changed(const Failure& failure) {
+  using postgres::FailureClass;
+  const bool statement = !failure.sqlstate.empty() && (failure.kind == FailureClass::kProgram ||
+                                                       failure.kind == FailureClass::kMessage);
+  try {
+    return statement && session_->alive() && !session_->in_transaction() &&
+           !session_->is_as_it_began();
+  } catch (const postgres::Error&) {  // NOLINT(bugprone-empty-catch): the session is found dead
+    return false;
+  }
+}
+
 Failure WorkerSession::why_failed() {
   auto failure = explain(std::current_exception(), session_->alive());
+  if (may_be_changed(failure))
+    failure.kind = postgres::FailureClass::kSessionChanged;
   if (failure.kind != postgres::FailureClass::kReadOnly)
     return failure;
   try {

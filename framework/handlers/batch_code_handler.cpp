@@ -20,6 +20,7 @@ void BatchCodeHandler::collect(const Message& /*message*/, message::JsonView& /*
 
 std::vector<Response> BatchCodeHandler::apply_batch(postgres::Frame& frame,
                                                     const BatchMessages& batch) const {
+  frame.runs_code();
   auto responses = function_(frame, batch.messages);
   if (!responses.empty() && responses.size() != batch.messages.size()) {
     throw std::logic_error(fmt::format(

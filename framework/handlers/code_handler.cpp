@@ -4,6 +4,7 @@ namespace pawl::handlers {
 
 Response CodeHandler::apply(postgres::Frame& frame, const Message& message,
                             message::JsonView& /*json*/) const {
+  frame.runs_code();
   return function_(frame, message);
 }
 

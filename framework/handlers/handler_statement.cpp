@@ -58,8 +58,11 @@ HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t>
       expect_rows_(expect_rows) {
   if (!expect_rows)
     return;
-  if (auto raising = counted_sql(plain_.text, *expect_rows, schema))
+  if (auto raising = counted_sql(plain_.text, *expect_rows, schema)) {
     raising_ = postgres::application_statement(name(prepared), *std::move(raising));
+    // What counts its rows is pawl's own.
+    raising_->may_lock_session = plain_.may_lock_session;
+  }
 }
 
 HandlerStatement::HandlerStatement(std::string sql, std::string rule)

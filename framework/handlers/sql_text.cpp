@@ -242,10 +242,23 @@ class SqlTextParser {
   }
 
   void word(std::string_view content) {
+    refuse_session_lock(content);
     if (!words_end_ && words_.size() < 3)
       words_.push_back(sql_keyword(content));
     begin_of_content();
     append(content);
+  }
+
+  /// PostgreSQL manual, 13.3.5: these are held until the session ends, whatever the transaction
+  /// does.
+  void refuse_session_lock(std::string_view content) const {
+    const auto name = sql_keyword(content);
+    if (!name.starts_with("PG_ADVISORY_LOCK") && !name.starts_with("PG_TRY_ADVISORY_LOCK"))
+      return;
+    fail(at_, fmt::format("{} takes a lock of the session, which outlives the message's "
+                          "transaction; write pg_{}advisory_xact_lock{}",
+                          content, name.starts_with("PG_TRY") ? "try_" : "",
+                          name.ends_with("_SHARED") ? "_shared" : ""));
   }
 
   void content_token(std::string_view content) {

@@ -1,6 +1,7 @@
 #include "ledger/batch_keys.hpp"
 
 #include "ledger/rows.hpp"
+#include "ledger/verified.hpp"
 #include "message/hexadecimal.hpp"
 
 namespace pawl::ledger {
@@ -9,7 +10,7 @@ namespace {
 constexpr const char* kClaim = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
-  SELECT $1::integer, i.key, i.payload_hash, $2::integer, $3::integer, i.kafka_offset
+  SELECT {scope}, i.key, i.payload_hash, $2::integer, $3::integer, i.kafka_offset
     FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS i (key, payload_hash, kafka_offset)
    ORDER BY i.key COLLATE "C"
   ON CONFLICT (scope_id, key) DO NOTHING
@@ -18,7 +19,7 @@ constexpr const char* kClaim = R"sql(
 
 constexpr const char* kLookup = R"sql(
   SELECT place, payload_hash, response, created_ms
-    FROM pawl.stored_keys($1::integer, $2::text[], $3::boolean)
+    FROM pawl.stored_keys({scope}, $2::text[], $3::boolean)
 )sql";
 
 // Their sizes are known to be small enough.
@@ -50,19 +51,21 @@ void KeyResponses::add(const std::string& key, std::string_view response) {
 }
 
 BatchKeys::BatchKeys(const std::string& schema)
-    : claim_{"pawl_claim_batch", in_schema(kClaim, schema)},
-      lookup_{"pawl_lookup_batch", in_schema(kLookup, schema)},
+    : claim_(verifying("pawl_claim_batch", kClaim, "{scope}", verified_scope(1, 7, schema), 7,
+                       schema)),
+      lookup_{"pawl_lookup_batch", with_scope(kLookup, verified_scope(1, 4, schema), schema)},
       respond_{"pawl_respond_batch", in_schema(kRespond, schema)} {}
 
-void BatchKeys::claim(postgres::Request& request, ScopeId scope, SourceId source,
+void BatchKeys::claim(postgres::Request& request, const Scope& scope, SourceId source,
                       std::int32_t partition, const KeysToClaim& keys) const {
   auto& parameters = request.to(claim_);
-  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_integer(static_cast<std::int64_t>(scope.id));
   parameters.add_integer(static_cast<std::int64_t>(source));
   parameters.add_integer(partition);
   parameters.add_text(keys.keys.array());
   parameters.add_text(keys.payload_hashes.array());
   parameters.add_text(keys.offsets.array());
+  parameters.add_text(scope.name);
 }
 
 ClaimedKeys BatchKeys::claimed(const PGresult* rows) {
@@ -76,12 +79,13 @@ ClaimedKeys BatchKeys::claimed(const PGresult* rows) {
   return claimed;
 }
 
-void BatchKeys::look_up(postgres::Request& request, ScopeId scope,
+void BatchKeys::look_up(postgres::Request& request, const Scope& scope,
                         const postgres::ArrayElements& keys, bool with_responses) const {
   auto& parameters = request.to(lookup_);
-  parameters.add_integer(static_cast<std::int64_t>(scope));
+  parameters.add_integer(static_cast<std::int64_t>(scope.id));
   parameters.add_text(keys.array());
   parameters.add_text(with_responses ? "true" : "false");
+  parameters.add_text(scope.name);
 }
 
 std::vector<EarlierKey> BatchKeys::found(const PGresult* rows) {

@@ -55,12 +55,14 @@ class BatchKeys {
 
   /// Claims in the keys' order whatever the messages' order is, so that two batches which share
   /// keys wait for each other instead of locking each other out.
-  void claim(postgres::Request& request, ScopeId scope, SourceId source, std::int32_t partition,
-             const KeysToClaim& keys) const;
+  /// Raises as IdempotencyKeys::claim() does.
+  void claim(postgres::Request& request, const Scope& scope, SourceId source,
+             std::int32_t partition, const KeysToClaim& keys) const;
   [[nodiscard]] static ClaimedKeys claimed(const PGresult* rows);
 
   /// Of keys that were not claimed. One that is missing from the answer was removed meanwhile.
-  void look_up(postgres::Request& request, ScopeId scope, const postgres::ArrayElements& keys,
+  /// Raises PW017 as a claim does.
+  void look_up(postgres::Request& request, const Scope& scope, const postgres::ArrayElements& keys,
                bool with_responses) const;
   [[nodiscard]] static std::vector<EarlierKey> found(const PGresult* rows);
 

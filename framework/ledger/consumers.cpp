@@ -135,7 +135,13 @@ bool still_registered(postgres::Session& session, const std::string& schema,
   parameters.add_text(cluster);
   parameters.add_text(group);
   const auto result = session.exec(statement, parameters);
-  return PQntuples(result.get()) == 1 && boolean(result.get(), 0, 0);
+  if (PQntuples(result.get()) != 1 || !boolean(result.get(), 0, 0))
+    return false;
+  session.verify_in_each_transaction(
+      in_schema(fmt::format("pawl.require_database({}::uuid)",
+                            session.connection().quote(registration.database_id)),
+                schema));
+  return true;
 }
 
 }  // namespace pawl::ledger

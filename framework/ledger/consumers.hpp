@@ -9,8 +9,8 @@ namespace pawl::ledger {
 
 /// The schema versions (migrations/NNNN_*.sql) that this program can serve. A range, so that a
 /// fleet can be rolled forward before or after the database.
-inline constexpr int kOldestSchema = 14;
-inline constexpr int kNewestSchema = 14;
+inline constexpr int kOldestSchema = 15;
+inline constexpr int kNewestSchema = 15;
 
 /// What one process must know of the database before it consumes.
 struct Registration {
@@ -37,6 +37,8 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
 /// Whether what register_consumer() found still holds, asked on every new connection: a database
 /// that comes back may be another one, or may have given the consumer's number to somebody else.
 /// A consumer that it has forgotten altogether is no change: first contact deals with that.
+/// Through a pooler, which may lead to another database later, each transaction of this session
+/// asks for the database once more from now on (PW019).
 bool still_registered(postgres::Session& session, const std::string& schema,
                       const std::string& cluster, const std::string& group,
                       const Registration& registration);

@@ -2,6 +2,7 @@
 
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
+#include "ledger/verified.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -12,7 +13,7 @@ namespace {
 constexpr const char* kClaim = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
-  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
+  VALUES ({scope}, $2, $3::bigint, $4::integer, $5::integer, $6::bigint)
   ON CONFLICT (scope_id, key) DO NOTHING
   RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true),
             CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) END
@@ -22,8 +23,8 @@ constexpr const char* kClaim = R"sql(
 constexpr const char* kClaimUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition,
         kafka_offset)
-  SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint
-   WHERE NOT pawl.is_parked($8::integer, $9, $10::bytea)
+  SELECT {scope}, $2, $3::bigint, $4::integer, $5::integer, $6::bigint
+   WHERE NOT pawl.is_parked($9::integer, $10, $11::bytea)
   ON CONFLICT (scope_id, key) DO NOTHING
   RETURNING pg_current_xact_id(), set_config('pawl_message.claimed', scope_id || ':' || key, true),
             CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) END
@@ -34,7 +35,7 @@ constexpr const char* kClaimUnlessParked = R"sql(
 constexpr const char* kClaimOrRaise = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
-  VALUES ($1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
+  VALUES ({scope}, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
           CASE WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
                WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
                THEN ''::bytea END)
@@ -44,18 +45,23 @@ constexpr const char* kClaimOrRaise = R"sql(
 constexpr const char* kClaimOrRaiseUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
-  SELECT $1::integer, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
-         CASE WHEN pawl.is_parked($8::integer, $9, $10::bytea) THEN pawl.refuse_claim()
+  SELECT {scope}, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
+         CASE WHEN pawl.is_parked($9::integer, $10, $11::bytea) THEN pawl.refuse_claim()
               WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
               WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
               THEN ''::bytea END
   ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
 )sql";
 
-constexpr const char* kUnchecked = "SELECT pg_current_xact_id()";
+constexpr const char* kUnchecked = R"sql(
+  SELECT pg_current_xact_id(), {session},
+         CASE WHEN $1::text IS NOT NULL THEN set_config('pawl_message.trace', $1, true) END
+)sql";
 
-constexpr const char* kUncheckedTraced =
-    "SELECT pg_current_xact_id(), set_config('pawl_message.trace', $1, true)";
+constexpr const char* kName = R"sql(
+  SELECT pg_current_xact_id(),
+         CASE WHEN $1::text IS NOT NULL THEN set_config('pawl_message.trace', $1, true) END
+)sql";
 
 constexpr const char* kLookup = R"sql(
   SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),
@@ -88,14 +94,21 @@ constexpr const char* kFindScope = R"sql(
      AND u.retention_ms = pawl.longer_retention(u.retention_ms, $3::bigint)
 )sql";
 
+/// A claim, which verifies its scope and the session that it runs in. `parameters`: its own.
+postgres::Statement claim_statement(const char* name, std::string_view text, int parameters,
+                                    const std::string& schema) {
+  return verifying(name, text, "{scope}", verified_scope(1, 8, schema), parameters, schema);
+}
+
 void fill(postgres::Parameters& parameters, const Claim& claim) {
-  parameters.add_integer(static_cast<std::int64_t>(claim.scope));
+  parameters.add_integer(static_cast<std::int64_t>(claim.scope.id));
   parameters.add_text(claim.key);
   parameters.add_integer(claim.payload_hash);
   parameters.add_integer(static_cast<std::int64_t>(claim.source));
   parameters.add_integer(claim.partition);
   parameters.add_integer(claim.offset);
   parameters.add_text_or_null(claim.trace);
+  parameters.add_text(claim.scope.name);
   if (claim.unless_parked)
     add_record_key(parameters, *claim.unless_parked);
 }
@@ -103,13 +116,14 @@ void fill(postgres::Parameters& parameters, const Claim& claim) {
 }  // namespace
 
 IdempotencyKeys::IdempotencyKeys(const std::string& schema)
-    : claim_{"pawl_claim", in_schema(kClaim, schema)},
-      claim_unless_parked_{"pawl_claim_unless_parked", in_schema(kClaimUnlessParked, schema)},
-      unchecked_{"pawl_unchecked", kUnchecked},
-      unchecked_traced_{"pawl_unchecked_traced", kUncheckedTraced},
-      claim_or_raise_{"pawl_claim_or_raise", in_schema(kClaimOrRaise, schema)},
-      claim_or_raise_unless_parked_{"pawl_claim_or_raise_unless_parked",
-                                    in_schema(kClaimOrRaiseUnlessParked, schema)},
+    : claim_(claim_statement("pawl_claim", kClaim, 8, schema)),
+      claim_unless_parked_(
+          claim_statement("pawl_claim_unless_parked", kClaimUnlessParked, 11, schema)),
+      unchecked_(verifying("pawl_unchecked", kUnchecked, "{session}", "0", 1, schema)),
+      name_{"pawl_name_transaction", kName},
+      claim_or_raise_(claim_statement("pawl_claim_or_raise", kClaimOrRaise, 8, schema)),
+      claim_or_raise_unless_parked_(claim_statement("pawl_claim_or_raise_unless_parked",
+                                                    kClaimOrRaiseUnlessParked, 11, schema)),
       lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
       renew_{"pawl_renew_keys", in_schema(kRenew, schema)},
       respond_{"pawl_store_response", in_schema(kRespond, schema)},
@@ -126,11 +140,12 @@ void IdempotencyKeys::claim_or_raise(postgres::Request& request, const Claim& cl
 }
 
 void IdempotencyKeys::name_transaction(postgres::Request& request, std::string_view trace) const {
-  if (trace.empty()) {
-    request.to(unchecked_);
-  } else {
-    request.to(unchecked_traced_).add_text(trace);
-  }
+  request.to(unchecked_).add_text_or_null(trace);
+}
+
+void IdempotencyKeys::name_open_transaction(postgres::Request& request,
+                                            std::string_view trace) const {
+  request.to(name_).add_text_or_null(trace);
 }
 
 std::optional<std::string> IdempotencyKeys::claimed_by(const PGresult* rows) {

@@ -18,7 +18,7 @@ namespace pawl::ledger {
 
 /// Views what it was made of.
 struct Claim {
-  ScopeId scope{};
+  const Scope& scope;
   std::string_view key;
   std::int64_t payload_hash = 0;
   SourceId source{};
@@ -55,7 +55,8 @@ class IdempotencyKeys {
  public:
   explicit IdempotencyKeys(const std::string& schema);
 
-  /// Claims nothing for a duplicate, nor behind a parked record key (DeadLetters::ask_parked tells
+  /// All claims raise PW017 where the scope does not have its number in this database. This one
+  /// claims nothing for a duplicate, nor behind a parked record key (DeadLetters::ask_parked tells
   /// one from the other).
   void claim(postgres::Request& request, const Claim& claim) const;
 
@@ -66,6 +67,8 @@ class IdempotencyKeys {
   /// Instead of a claim for a message that has no key: only names the transaction. `trace`: as
   /// Claim has it.
   void name_transaction(postgres::Request& request, std::string_view trace = {}) const;
+  /// The same later in a transaction, whose session the handler may have changed since.
+  void name_open_transaction(postgres::Request& request, std::string_view trace = {}) const;
 
   /// Reads the answer to a claim: the transaction's id, or nullopt for a duplicate.
   [[nodiscard]] static std::optional<std::string> claimed_by(const PGresult* rows);
@@ -91,7 +94,7 @@ class IdempotencyKeys {
   postgres::Statement claim_;
   postgres::Statement claim_unless_parked_;
   postgres::Statement unchecked_;
-  postgres::Statement unchecked_traced_;
+  postgres::Statement name_;
   postgres::Statement claim_or_raise_;
   postgres::Statement claim_or_raise_unless_parked_;
   postgres::Statement lookup_;

@@ -16,16 +16,22 @@ constexpr const char* kHoldFence = "SELECT pg_advisory_xact_lock_shared(18854357
 constexpr const char* kKeepFence =
     "SELECT FROM pawl.partition_fences WHERE fence_id = $1::integer FOR SHARE";
 
-// Raises instead of inserting nothing: COMMIT is on its way behind it.
+// Raises instead of inserting nothing, also where a row is missing: COMMIT is on its way behind it.
+// A database that went back, under a pooler that kept the connection, may have the same epoch as
+// before; its stored offset tells.
 constexpr const char* kFinish = R"sql(
   INSERT INTO pawl.messages_ahead AS a (fence_id, kafka_offset, outcome, leader_epoch, digest)
-  SELECT f.fence_id, $3::bigint, $4, $5::integer, $6::bigint
-    FROM pawl.partition_fences f
-   WHERE f.fence_id = $1::integer
-     AND CASE WHEN f.epoch = $2::bigint
+  SELECT $1::integer, $3::bigint, $4, $5::integer, $6::bigint
+    FROM (SELECT) one
+    LEFT JOIN pawl.partition_fences f ON f.fence_id = $1::integer
+    LEFT JOIN pawl.processed_kafka_offsets r
+           ON (r.consumer_id, r.topic, r.partition) = (f.consumer_id, f.topic, f.partition)
+   WHERE CASE WHEN f.epoch = $2::bigint
+               AND r.owner_epoch = $2::bigint
+               AND r.last_processed_offset >= $8::bigint
                AND coalesce($7::xid8 = pg_current_xact_id_if_assigned(), $7::xid8 IS NULL)
               THEN true
-              ELSE pawl.refuse_finish(f, $2::bigint, $7::xid8)
+              ELSE pawl.refuse_finish($1::integer, $2::bigint, $8::bigint, $7::xid8)
          END
   ON CONFLICT (fence_id, kafka_offset) DO UPDATE
      SET outcome = CASE WHEN a.outcome IS NULL OR a.digest <> excluded.digest THEN excluded.outcome
@@ -157,6 +163,7 @@ void MessagesAhead::finish(postgres::Request& request, const Fence& fence,
   parameters.add_optional_integer(record.leader_epoch);
   parameters.add_integer(record.digest);
   parameters.add_text_or_null(transaction);
+  parameters.add_integer(fence.stored.last());
 }
 
 std::optional<std::uint32_t> MessagesAhead::count_attempt(postgres::Session& session,

@@ -164,7 +164,8 @@ Acquired read_acquired(const PGresult* rows) {
     acquired.previous_backend =
         postgres::Backend{static_cast<std::int32_t>(*pid), text(rows, 0, 10)};
   }
-  acquired.fence = {FenceId{static_cast<std::int32_t>(integer(rows, 0, 11))}, acquired.epoch};
+  acquired.fence = {FenceId{static_cast<std::int32_t>(integer(rows, 0, 11))}, acquired.epoch,
+                    acquired.stored};
   return acquired;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "ledger/rows.hpp"
+
 namespace pawl::ledger {
 namespace {
 
@@ -36,9 +38,13 @@ const postgres::Statement kEndStalledSession =
     end_stalled("a.pid = $3::integer AND a.backend_start = $4::timestamptz");
 
 // 'pawh' in ASCII: the class of these locks. An owner's name ends with a random number of 32 bits.
-const postgres::Statement kTellWhoseHand{
-    "",
-    "SELECT pg_advisory_lock_shared(1885435752, ('x' || right($1::text, 8))::bit(32)::integer)"};
+constexpr std::int32_t kHandClass = 1885435752;
+
+const postgres::Statement kTellWhoseHand{"",
+                                         R"sql(
+  SELECT pg_advisory_lock_shared(1885435752, k.object), k.object
+    FROM (SELECT ('x' || right($1::text, 8))::bit(32)::integer AS object) k
+)sql"};
 
 const postgres::Statement kEndStalledHand = end_stalled(R"sql(EXISTS (
            SELECT FROM pg_locks l
@@ -60,7 +66,8 @@ bool end_stalled_hand(postgres::Session& session, const std::string& owner, std:
 void tell_whose_hand(postgres::Session& session, const std::string& owner) {
   postgres::Parameters parameters;
   parameters.add_text(owner);
-  session.exec(kTellWhoseHand, parameters);
+  const auto taken = session.exec(kTellWhoseHand, parameters);
+  session.keep_lock(kHandClass, static_cast<std::int32_t>(integer(taken.get(), 0, 1)));
 }
 
 bool end_stalled_session(postgres::Session& session, const postgres::Backend& suspect,

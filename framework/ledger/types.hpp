@@ -23,6 +23,13 @@ enum class SourceId : std::int32_t {};
 
 enum class ScopeId : std::int32_t {};
 
+/// A row of pawl.idempotency_scopes. The number is a fact of one database, and verified by the name
+/// wherever keys are claimed or looked up under it.
+struct Scope {
+  ScopeId id{};
+  std::string name;
+};
+
 /// Whose messages wait for each other once one of them is parked. Views its message.
 struct RecordKey {
   ConsumerId consumer{};
@@ -57,6 +64,8 @@ enum class FenceId : std::int32_t {};
 struct Fence {
   FenceId id{};
   OwnerEpoch epoch{};
+  /// As its owner acquired it or has seen it stored since. Behind that the database lost commits.
+  Position stored{};
 };
 
 /// A record that is ahead of the stored offset.

@@ -63,22 +63,27 @@ void Flight::send_prepare(const Statement& statement) {
   expected_.push_back({true, statement.name});
 }
 
-void Flight::send_text(const std::string& text, Parameters& parameters) {
-  const auto view = parameters.view();
-  check_sent(PQsendQueryParams(raw_, text.c_str(), parameters.count(), nullptr, view.values,
-                               view.lengths, view.formats, 0));
+void Flight::send_text(const std::string& text, const Bound& bound) {
+  check_sent(PQsendQueryParams(raw_, text.c_str(), bound.count, nullptr, bound.view.values,
+                               bound.view.lengths, bound.view.formats, 0));
+}
+
+Flight::Bound Flight::bind(const Statement& statement, Parameters& parameters) const {
+  if (statement.verifies_session)
+    return {parameters.view_with(session_.state()), parameters.count() + 1};
+  return {parameters.view(), parameters.count()};
 }
 
 void Flight::add(const Statement& statement, Parameters& parameters) {
+  const auto bound = bind(statement, parameters);
   if (session_.pooled() || statement.name.empty()) {
-    send_text(statement.text, parameters);
+    send_text(statement.text, bound);
   } else {
-    const auto view = parameters.view();
     if (!session_.is_prepared(statement.name) && !prepares(statement.name)) {
       send_prepare(statement);
     }
-    check_sent(PQsendQueryPrepared(raw_, statement.name.c_str(), parameters.count(), view.values,
-                                   view.lengths, view.formats, 0));
+    check_sent(PQsendQueryPrepared(raw_, statement.name.c_str(), bound.count, bound.view.values,
+                                   bound.view.lengths, bound.view.formats, 0));
   }
   sent(statement);
 }
@@ -88,6 +93,8 @@ void Flight::sent(const Statement& statement) {
   ++statements_;
   if (statement.publishes)
     session_.note_published();
+  if (statement.may_lock_session)
+    session_.may_hold_locks();
 }
 
 void Flight::add(Request& request, std::string_view comment) {
@@ -95,7 +102,7 @@ void Flight::add(Request& request, std::string_view comment) {
     return add(request);
   const auto& statement = *request.statement;
   // On a line of its own: the text may end in a comment that goes to the end of its line.
-  send_text(fmt::format("{}\n{}", statement.text, comment), request.parameters);
+  send_text(fmt::format("{}\n{}", statement.text, comment), bind(statement, request.parameters));
   sent(statement);
 }
 

@@ -73,7 +73,13 @@ class Flight {
   [[nodiscard]] bool prepares(const std::string& name) const;
   void read_answers(Answers& answers);
   void send_prepare(const Statement& statement);
-  void send_text(const std::string& text, Parameters& parameters);
+  /// What a statement is bound to.
+  struct Bound {
+    Parameters::View view;
+    int count;
+  };
+  [[nodiscard]] Bound bind(const Statement& statement, Parameters& parameters) const;
+  void send_text(const std::string& text, const Bound& bound);
   void sent(const Statement& statement);
   void check_sent(int ok);
   Result next_result();

@@ -12,13 +12,12 @@ namespace pawl::postgres {
 namespace {
 
 // Through a pooler nothing may outlive the transaction, so each carries its settings itself.
-const Statement kLocalSettings{"",
-                               R"sql(
+constexpr const char* kLocalSettings = R"sql(
   SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
    set_config('idle_in_transaction_session_timeout', $3, true),
    set_config('array_nulls', 'on', true), set_config('standard_conforming_strings', 'on', true),
    set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), true)
-)sql"};
+)sql";
 
 Parameters local_settings(const SessionSettings& session, const FrameSettings& frame) {
   Parameters parameters;
@@ -58,10 +57,10 @@ Result Frame::begin(Request& first) {
 }
 
 void Frame::add_begin(Flight& flight) const {
-  flight.add(begin_statement(settings_.isolation, session_.pooled()));
+  flight.add(begin_statement(settings_.isolation));
   if (session_.pooled()) {
     auto local = local_settings(session_.settings(), settings_);
-    flight.add(kLocalSettings, local);
+    flight.add({"", kLocalSettings + session_.in_each_transaction()}, local);
   }
 }
 
@@ -161,6 +160,12 @@ std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
       break;
     }
   }
+  for (const auto& deferred : deferred_) {
+    if (deferred.request.statement->may_lock_session)
+      session_.may_hold_locks();
+  }
+  if (auto release = session_.release_of_locks())
+    defer_own(*std::move(release));
   last_ = &last;
   hooks_ = &hooks;
   if (next)
@@ -175,7 +180,7 @@ bool Frame::can_start_next() const {
   return next_ && !session_.pooled() &&
          next_->settings.statement_timeout == session_.statement_timeout() &&
          session_.is_prepared(next_->first.statement->name) &&
-         session_.is_prepared(begin_statement(next_->settings.isolation, false).name);
+         session_.is_prepared(begin_statement(next_->settings.isolation).name);
 }
 
 /// Whose statement of the last flight failed. What runs at COMMIT is the handler's: deferred
@@ -217,7 +222,7 @@ void Frame::do_commit() {
     // No Sync in between: what is behind a COMMIT that fails is skipped by the server.
     const bool start_next = can_start_next();
     if (start_next) {
-      flight.add(begin_statement(next_->settings.isolation, false));
+      flight.add(begin_statement(next_->settings.isolation));
       flight.add(next_->first);
     }
     auto answers = flight.run_each();
@@ -235,6 +240,7 @@ void Frame::do_commit() {
       ahead_ = answers.failure ? session_.begun_ahead(*std::move(answers.failure))
                                : session_.begun_ahead(std::move(results.back()));
     }
+    session_.locks_released();
     moved = std::strcmp(PQcmdTuples(results[commit_at - 1].get()), "0") != 0;
   } catch (const Error& error) {
     if (error.failure() == FailureClass::kConnection || !session_.alive()) {

@@ -78,6 +78,9 @@ class Frame final : public pqxx::dbtransaction {
   /// Queues a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 
+  /// Code of the application's is about to run in it, and may take locks of the session.
+  void runs_code() { session_.may_hold_locks(); }
+
   /// What stands behind each statement of the handler's that is deferred (Flight::add).
   void comment(std::string comment) { comment_ = std::move(comment); }
 

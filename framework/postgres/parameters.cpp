@@ -40,6 +40,9 @@ void Parameters::add_entry(std::size_t position, int length, int format) {
     lengths_.reserve(kUsualCount);
     formats_.reserve(kUsualCount);
   }
+  // One more stands there since view_with().
+  lengths_.resize(positions_.size());
+  formats_.resize(positions_.size());
   positions_.push_back(position);
   lengths_.push_back(length);
   formats_.push_back(format);
@@ -105,6 +108,16 @@ Parameters::View Parameters::view() {
   values_.resize(positions_.size());
   for (std::size_t i = 0; i < positions_.size(); ++i)
     values_[i] = positions_[i] == kNull ? nullptr : arena_.data() + positions_[i];
+  return {values_.data(), lengths_.data(), formats_.data()};
+}
+
+Parameters::View Parameters::view_with(const std::string& last) {
+  (void)view();
+  values_.push_back(last.empty() ? nullptr : last.c_str());
+  lengths_.resize(positions_.size());
+  formats_.resize(positions_.size());
+  lengths_.push_back(static_cast<int>(last.size()));
+  formats_.push_back(0);
   return {values_.data(), lengths_.data(), formats_.data()};
 }
 

@@ -28,6 +28,7 @@ class Parameters {
 
   /// Of all values together.
   [[nodiscard]] std::size_t bytes() const { return arena_.size(); }
+  /// Without the one of view_with().
   [[nodiscard]] int count() const { return static_cast<int>(positions_.size()); }
 
   /// Pointers into this object, valid until the next change.
@@ -37,6 +38,8 @@ class Parameters {
     const int* formats;
   };
   [[nodiscard]] View view();
+  /// The same with one more text behind the others, NULL if it is empty. It must stay where it is.
+  [[nodiscard]] View view_with(const std::string& last);
 
  private:
   static constexpr std::size_t kNull = std::string::npos;

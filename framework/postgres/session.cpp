@@ -8,6 +8,7 @@
 #include "postgres/connecting.hpp"
 #include "postgres/exact_time.hpp"
 #include "postgres/flight.hpp"
+#include "postgres/session_state.hpp"
 #include "postgres/transaction_statements.hpp"
 
 namespace pawl::postgres {
@@ -178,8 +179,93 @@ void Session::require_statement_timeout(std::chrono::milliseconds timeout) {
                              "SELECT set_config('statement_timeout', $1, false)"};
   Parameters parameters;
   parameters.add_text(to_ms(timeout));
-  exec(set, parameters);
+  const auto row = exec(set, parameters);
   statement_timeout_ = timeout;
+  if (state_.empty())
+    return;
+  const std::string value = PQgetvalue(row.get(), 0, 0);
+  state_ = state_but_last_ + value;
+  for (auto& [name, kept] : baseline_) {
+    if (name == "statement_timeout")
+      kept = value;
+  }
+}
+
+std::string Session::ask_state() {
+  static const Statement ask{"pawl_session_state", fmt::format("SELECT {}", kSessionState)};
+  const auto row = exec(ask);
+  return PQgetvalue(row.get(), 0, 0);
+}
+
+void Session::verify_in_each_transaction(const std::string& expression) {
+  if (settings_.pooled)
+    in_each_transaction_ += ", " + expression;
+}
+
+/// What a client of the pooler has left in one of its server processes must not reach us.
+void Session::carry_baseline() {
+  for (const auto& [name, value] : baseline_) {
+    // Frames carry the timeouts; the others take rights that the session may not have.
+    if (name == "search_path" || name == "role" || name == "TimeZone" || name == "DateStyle" ||
+        name == "IntervalStyle")
+      in_each_transaction_ +=
+          fmt::format(", set_config('{}', {}, true)", name, connection_->quote(value));
+  }
+  baseline_.clear();
+}
+
+void Session::take_baseline() {
+  static const Statement ask{"", std::string(kSessionSettings)};
+  baseline_.clear();
+  const auto rows = exec(ask);
+  for (int row = 0; row < PQntuples(rows.get()); ++row) {
+    // Of a newer PostgreSQL.
+    if (PQgetisnull(rows.get(), row, 1) == 0)
+      baseline_.emplace_back(PQgetvalue(rows.get(), row, 0), PQgetvalue(rows.get(), row, 1));
+  }
+  if (settings_.pooled)
+    return carry_baseline();
+  state_ = ask_state();
+  state_but_last_ = state_.substr(0, state_.rfind('|') + 1);
+}
+
+bool Session::is_as_it_began() {
+  return state_.empty() || ask_state() == state_;
+}
+
+bool Session::restore() {
+  static const Statement set{"",
+                             "SELECT set_config($1, $2, false)"
+                             " WHERE current_setting($1) IS DISTINCT FROM $2"};
+  try {
+    for (const auto& [name, value] : baseline_) {
+      Parameters parameters;
+      parameters.add_text(name);
+      parameters.add_text(value);
+      exec(set, parameters);
+    }
+    return is_as_it_began();
+  } catch (const Error&) {
+    // The role that it has now may not take another one, for instance: a new session has its own.
+    return false;
+  }
+}
+
+std::optional<Request> Session::release_of_locks() const {
+  if (!may_hold_locks_)
+    return std::nullopt;
+  // In one statement, so that nobody finds the session without the lock that tells whose it is.
+  static const Statement release{"pawl_release_locks",
+                                 "SELECT pg_advisory_unlock_all(),"
+                                 " CASE WHEN $1::integer IS NOT NULL"
+                                 " THEN pg_advisory_lock_shared($1, $2::integer) END"};
+  Request request;
+  auto& parameters = request.to(release);
+  parameters.add_optional_integer(own_lock_ ? std::optional<std::int64_t>(own_lock_->first)
+                                            : std::nullopt);
+  parameters.add_optional_integer(own_lock_ ? std::optional<std::int64_t>(own_lock_->second)
+                                            : std::nullopt);
+  return request;
 }
 
 void Session::interrupt() {

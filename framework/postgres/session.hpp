@@ -21,6 +21,7 @@
 #include "pawl/options.hpp"
 #include "postgres/error.hpp"
 #include "postgres/parameters.hpp"
+#include "postgres/request.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::postgres {
@@ -147,6 +148,29 @@ class Session {
   /// by its uses; beyond 256 texts (somebody writes values into them) none is kept.
   std::shared_ptr<const Statement> by_text(std::string_view sql);
 
+  /// What its application has set up is there: from now on no transaction runs in another state.
+  /// Costs a round trip or two. Through a pooler each transaction sets it for itself.
+  void take_baseline();
+  /// An SQL expression for each transaction through a pooler, which may lead elsewhere any time.
+  void verify_in_each_transaction(const std::string& expression);
+  /// Through a pooler: more columns for the statement with which each transaction begins.
+  [[nodiscard]] const std::string& in_each_transaction() const { return in_each_transaction_; }
+  /// Of the next transaction, as kSessionState has it; empty: nobody has asked for it to stay.
+  [[nodiscard]] const std::string& state() const { return state_; }
+  /// Asks whether the settings are those of the baseline, outside of a transaction.
+  bool is_as_it_began();
+  /// Puts back what differs. False: that may not be.
+  bool restore();
+
+  /// Code or functions of the application's have run: what advisory locks of the session they took
+  /// ends with their transaction.
+  void may_hold_locks() { may_hold_locks_ = true; }
+  /// The statement that releases them; nullopt: none can be held.
+  [[nodiscard]] std::optional<Request> release_of_locks() const;
+  void locks_released() { may_hold_locks_ = false; }
+  /// A lock of pawl's own, of the class of its sessions, that the session has taken and keeps.
+  void keep_lock(std::int32_t class_id, std::int32_t object) { own_lock_ = {class_id, object}; }
+
   /// A statement that publishes has been sent since this was asked last.
   [[nodiscard]] bool take_published() { return std::exchange(published_, false); }
   void note_published() { published_ = true; }
@@ -162,6 +186,8 @@ class Session {
   Ticket begun_ahead(Ahead answer);
   void apply_settings();
   void identify_backend();
+  [[nodiscard]] std::string ask_state();
+  void carry_baseline();
 
   SessionSettings settings_;
   std::string durable_commit_;
@@ -174,6 +200,12 @@ class Session {
   std::optional<Ahead> ahead_;
   std::uint64_t tickets_ = 0;
   bool published_ = false;
+  bool may_hold_locks_ = false;
+  std::optional<std::pair<std::int32_t, std::int32_t>> own_lock_;
+  std::string in_each_transaction_;
+  std::string state_;                                          ///< statement_timeout stands last
+  std::string state_but_last_;                                 ///< the same without it
+  std::vector<std::pair<std::string, std::string>> baseline_;  ///< each setting with its value
   std::unordered_set<std::string> prepared_;
   std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 

@@ -9,8 +9,13 @@ FailureClass classify(std::string_view state, Circumstances met) {
     return FailureClass::kConnection;
   if (state == kFencedState)
     return FailureClass::kFenced;
-  if (state == kOutOfOrderState)
+  if (state == kOutOfOrderState || state == kScopeMovedState)
     return FailureClass::kOutOfOrder;
+  if (state == kSessionChangedState)
+    return FailureClass::kSessionChanged;
+  // To begin anew is what it takes: the new connection is asked which database it leads to.
+  if (state == kWrongDatabaseState)
+    return FailureClass::kConnection;
   if (state == kTransactionEndedState)
     return FailureClass::kTransactionEnded;
   if (state == kRowMissingState)
@@ -44,7 +49,7 @@ FailureClass classify(std::string_view state, Circumstances met) {
 
 bool is_goodbye(std::string_view state) {
   // 57P01 admin shutdown ... 57P05 idle session timeout; 57014 (query canceled) is not among them.
-  return state.starts_with("08") || state.starts_with("57P");
+  return state.starts_with("08") || state.starts_with("57P") || state == kWrongDatabaseState;
 }
 
 std::string_view to_string(FailureClass failure) {
@@ -65,6 +70,8 @@ std::string_view to_string(FailureClass failure) {
       return "fenced";
     case FailureClass::kOutOfOrder:
       return "out of order";
+    case FailureClass::kSessionChanged:
+      return "session settings";
     case FailureClass::kTransactionEnded:
       return "transaction ended by the handler";
     case FailureClass::kRowMissing:

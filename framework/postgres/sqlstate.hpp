@@ -10,11 +10,12 @@ enum class FailureClass {
   kConnection,  ///< server gone, starting or stopping: wait and try again, never counted
   kReadOnly,  ///< nothing can be written: by the server (as kConnection) or the handler's own doing
   kResource,  ///< out of memory, disk, connections: wait and try again, never counted
-  kContention,        ///< serialization, deadlock, lock timeout: try again at once, never counted
-  kProgram,           ///< missing table, grant or function: every message would fail alike
-  kMessage,           ///< this message's data: counted, then the failure policy
-  kFenced,            ///< another owner holds the partition
-  kOutOfOrder,        ///< the compare-and-set refused the step from the previous to the new offset
+  kContention,  ///< serialization, deadlock, lock timeout: try again at once, never counted
+  kProgram,     ///< missing table, grant or function: every message would fail alike
+  kMessage,     ///< this message's data: counted, then the failure policy
+  kFenced,      ///< another owner holds the partition
+  kOutOfOrder,  ///< the database is not where we believed it: refused; what it knows is read again
+  kSessionChanged,    ///< its settings are not those that it began with: put back, and run again
   kTransactionEnded,  ///< the handler ended the transaction itself
   kRowMissing,        ///< the register row is gone
 };
@@ -27,6 +28,12 @@ enum class FailureClass {
 /// other rows than a response has, PW016 a lease that an operator cannot resolve.
 inline constexpr std::string_view kFencedState = "PW001";
 inline constexpr std::string_view kOutOfOrderState = "PW002";
+/// A scope does not have the number that we remember.
+inline constexpr std::string_view kScopeMovedState = "PW017";
+/// A setting of the session is not what it was when the session began.
+inline constexpr std::string_view kSessionChangedState = "PW018";
+/// The transaction runs in another database than the one in which the process began.
+inline constexpr std::string_view kWrongDatabaseState = "PW019";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
 inline constexpr std::string_view kRowMissingState = "PW004";
 /// A dead letter that is none any more.

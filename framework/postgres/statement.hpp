@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "postgres/function_calls.hpp"
+
 namespace pawl::postgres {
 
 /// Whether a text of the application's calls pawl.publish, as far as its words tell: what a
@@ -27,13 +29,19 @@ struct Statement {
   bool publishes = false;
   /// What it must be, for the error that says that it is not (42601); empty: that says enough.
   std::string rule = {};
+  /// It compares the settings of its session with Session::state(), which is sent as its last
+  /// parameter, behind those of the request.
+  bool verifies_session = false;
+  /// It may take advisory locks of the session, which outlive its transaction.
+  bool may_lock_session = false;
 };
 
 /// A statement of the application's.
 [[nodiscard]] inline Statement application_statement(std::string name, std::string text,
                                                      std::string rule = {}) {
   const bool publishes = calls_publish(text);
-  return {std::move(name), std::move(text), publishes, std::move(rule)};
+  const bool calls = may_call_functions(text);
+  return {std::move(name), std::move(text), publishes, std::move(rule), false, calls};
 }
 
 }  // namespace pawl::postgres

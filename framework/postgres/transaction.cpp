@@ -9,23 +9,27 @@ namespace pawl::postgres {
 namespace {
 
 // Without a value: what the server's own is, for a pooler's sessions keep nothing of ours.
-const Statement kSettings{"pawl_tx_settings",
-                          R"sql(
+constexpr const char* kSettings = R"sql(
   SELECT set_config('lock_timeout', $1, true),
          set_config('synchronous_commit', coalesce($2,
            CASE current_setting('synchronous_commit')
            WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END), true)
-)sql"};
+)sql";
+
+const Statement kPrepared{"pawl_tx_settings", kSettings};
 
 std::vector<Result> run(Session& session, std::vector<Request> requests,
                         const std::string& commit) {
   try {
     Flight flight(session);
-    flight.add(begin_statement(Isolation::kReadCommitted, session.pooled()));
+    flight.add(begin_statement(Isolation::kReadCommitted));
     Parameters settings;
     settings.add_text(fmt::format("{}ms", session.settings().lock_timeout.count()));
     settings.add_text_or_null(commit);
-    flight.add(kSettings, settings);
+    if (session.pooled())
+      flight.add({"", kSettings + session.in_each_transaction()}, settings);
+    else
+      flight.add(kPrepared, settings);
     for (auto& request : requests)
       flight.add(request);
     flight.add(commit_statement());

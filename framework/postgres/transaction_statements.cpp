@@ -7,14 +7,13 @@
 
 namespace pawl::postgres {
 
-const Statement& begin_statement(Isolation isolation, bool pooled) {
-  static const Statement plain{"pawl_begin_default", "BEGIN"};
+const Statement& begin_statement(Isolation isolation) {
   static const Statement read_committed{"pawl_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"};
   static const Statement repeatable_read{"pawl_begin_rr", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
   static const Statement serializable{"pawl_begin_s", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
   switch (isolation) {
     case Isolation::kReadCommitted:
-      return pooled ? read_committed : plain;
+      return read_committed;
     case Isolation::kRepeatableRead:
       return repeatable_read;
     case Isolation::kSerializable:
@@ -45,7 +44,13 @@ void roll_back(Session& session) noexcept {
       return;
     Flight flight(session);
     flight.add(rollback);
+    // Through a pooler it might reach another server process.
+    auto release = session.pooled() ? std::nullopt : session.release_of_locks();
+    if (release)
+      flight.add(*release);
     flight.run();
+    if (release)
+      session.locks_released();
   } catch (const std::exception&) {
     // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
     session.interrupt();

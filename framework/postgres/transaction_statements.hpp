@@ -7,8 +7,8 @@ namespace pawl::postgres {
 
 enum class Isolation { kReadCommitted, kRepeatableRead, kSerializable };
 
-/// BEGIN; with the session's default isolation where that is ours, since Session has set it.
-[[nodiscard]] const Statement& begin_statement(Isolation isolation, bool pooled);
+/// BEGIN, always with its isolation: the session's default is the application's to set.
+[[nodiscard]] const Statement& begin_statement(Isolation isolation);
 [[nodiscard]] const Statement& commit_statement();
 /// COMMIT, and BEGIN of another transaction like it (PostgreSQL manual, COMMIT).
 [[nodiscard]] const Statement& commit_and_chain_statement();

@@ -18,7 +18,7 @@ matrix_kafka=(
     pawl_outbox_relay_losses_tests pawl_cli_security_tests
 )
 # shellcheck disable=SC2034
-matrix_pgbouncer=(migrate pawl_engine_pooler_tests)
+matrix_pgbouncer=(migrate pawl_engine_pooler_tests pawl_engine_swapped_database_tests)
 
 # Tests of what a version cannot do, which are left out, and what the table says of it.
 declare -A matrix_left_out=(

@@ -497,6 +497,29 @@ TEST_CASE("who has lost the partition finishes nothing, counts nothing and passe
   frame.require_stored(-1);
 }
 
+// As where the database lost commits behind a pooler that kept the connection. Fails where the
+// epoch alone is compared, and where a row that is missing makes an INSERT of nothing.
+TEST_CASE("nothing is finished ahead of an offset that went back, nor where a row is missing") {
+  ByHand frame;
+  frame.apply(-1, 0);
+  frame.acquire();
+  frame.world.execute("UPDATE pawl.processed_kafka_offsets SET last_processed_offset = -1");
+  CHECK(frame.refusal_to_finish(1) == "PW002");
+  frame.acquire();
+  frame.finish(1);
+  frame.world.execute("DELETE FROM pawl.partition_fences");
+  CHECK(frame.refusal_to_finish(2) == kFenced);
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 2);
+}
+
+TEST_CASE("a claim under a number that is not its scope's is refused") {
+  ByHand frame;
+  frame.apply(-1, 0);
+  frame.world.execute("UPDATE pawl.idempotency_scopes SET name = 'of another'");
+  CHECK(frame.refusal(0, 1) == "PW017");
+  CHECK(frame.world.number("SELECT count(*) FROM ledger") == 1);
+}
+
 TEST_CASE("a partition that is taken while a handler runs: its message is rolled back") {
   const auto isolation = GENERATE(from_range(kIsolations));
   CAPTURE(isolation);

@@ -3,47 +3,11 @@
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "pooler.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
 
-namespace {
-
-/// A PgBouncer before a world's server, for as long as the object lives.
-class Pooler {
- public:
-  Pooler(PaymentsWorld& world, const std::string& mode) : folder_("pgbouncer") {
-    const auto url = run_script(scripts_folder() / "services",
-                                {"pgbouncer", "start", folder_.path().string(), "--mode", mode,
-                                 "--postgres", world.server().folder().string()});
-    const auto& direct = world.url();
-    url_ = url.substr(0, url.rfind('/')) + direct.substr(direct.rfind('/'));
-  }
-  ~Pooler() {
-    try {
-      run_script(scripts_folder() / "services", {"pgbouncer", "stop", folder_.path().string()});
-    } catch (const std::exception&) {
-      // It has gone already; its folder goes now.
-    }
-  }
-  Pooler(const Pooler&) = delete;
-  Pooler& operator=(const Pooler&) = delete;
-
-  [[nodiscard]] const std::string& url() const { return url_; }
-  /// A command of PgBouncer's console, as PAUSE.
-  void command(const std::string& text) const {
-    pawl::testing::ChildProcess psql(
-        "psql", {"--no-psqlrc", "--quiet", "--dbname",
-                 url_.substr(0, url_.rfind('/')) + "/pgbouncer", "--command", text});
-    if (!psql.wait(60s).success())
-      throw std::runtime_error("PgBouncer refuses " + text);
-  }
-
- private:
-  pawl::testing::TempDir folder_;
-  std::string url_;
-};
-
-}  // namespace
+using pawl::test::Pooler;
 
 // In transaction pooling each transaction may meet another server process: fails with named
 // prepared statements, with session settings, and with anything else that is kept between

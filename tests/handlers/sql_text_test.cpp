@@ -166,6 +166,13 @@ TEST_CASE("statements that outlive the transaction or leave the protocol are ref
   check_refused({"COPY t FROM STDIN", {1, 1}, "does not return like a query"});
 }
 
+TEST_CASE("a lock of the session is refused with the one of the transaction") {
+  check_refused({"SELECT pg_advisory_lock(hashtext({/a}))", {1, 8}, "pg_advisory_xact_lock"});
+  check_refused(
+      {"SELECT PG_TRY_ADVISORY_LOCK_SHARED(1)", {1, 8}, "write pg_try_advisory_xact_lock_shared"});
+  CHECK_NOTHROW(SqlText::parse("SELECT pg_advisory_xact_lock(1), 'pg_advisory_lock(1)'"));
+}
+
 TEST_CASE("in a batch each placeholder is cast to an array type") {
   for (const auto* cast :
        {"::text[]", " :: text [ ]", "::bigint[]", "::numeric(10, 2)[]", "::public.kind[]",

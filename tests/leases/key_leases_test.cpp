@@ -51,7 +51,7 @@ class Keys {
     leases_.record(request, lease, {1, pawl::ledger::SourceId{1}, 0, 17}, response, "");
     try {
       (void)frame.begin(request);
-      keys_.name_transaction(request);
+      keys_.name_open_transaction(request);
       frame.finish(request, {});
       return "";
     } catch (const pawl::postgres::Error& error) {
@@ -85,7 +85,7 @@ class Keys {
 };
 
 KeyLease lease(const std::string& owner, std::int64_t token) {
-  return {pawl::ledger::ScopeId{1}, "k", owner, token};
+  return {{pawl::ledger::ScopeId{1}, "s"}, "k", owner, token};
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ TEST_CASE("what a finishing transaction holds is neither waited for nor lost") {
   const auto extender = keys.leases().make_extender(unwanted);
   const auto extended = extender->extend({lease("a", 1)});
   CHECK(extended == std::vector{pawl::ledger::Extended::kBusy});
-  keys.keys().name_transaction(request);
+  keys.keys().name_open_transaction(request);
   frame.finish(request, {});
   CHECK(keys.acquire(lease("b", 3)).how == How::kFinished);
   CHECK(extender->extend({lease("a", 1)}) == std::vector{pawl::ledger::Extended::kLost});

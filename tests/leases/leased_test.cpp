@@ -258,7 +258,7 @@ TEST_CASE("a call whose partition moves meanwhile is recorded, and the new owner
   wait_for_calls(api, 1);
   // As a new owner does it.
   world.execute(
-      "SELECT pawl.raise_fence(consumer_id, topic, partition, owner_epoch + 1) FROM "
+      "SELECT pawl.raise_fence(consumer_id, topic, partition, owner_epoch + 1, false) FROM "
       "pawl.processed_kafka_offsets");
   world.execute("UPDATE pawl.processed_kafka_offsets SET owner_epoch = owner_epoch + 1");
   api.release();

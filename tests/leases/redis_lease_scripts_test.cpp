@@ -27,7 +27,7 @@ constexpr auto kTime = 30s;
 constexpr auto kHistory = 1h;
 
 KeyLease lease(const std::string& owner, std::int64_t token) {
-  return {ScopeId{1}, "k", owner, token};
+  return {{ScopeId{1}, "s"}, "k", owner, token};
 }
 
 /// One key, "k", and processes that ask for it.
@@ -327,7 +327,7 @@ TEST_CASE("Redis: many leases are extended together, each by itself") {
   Key key;
   std::vector<KeyLease> leases;
   for (int i = 0; i < 300; ++i) {
-    leases.push_back({ScopeId{1}, "many " + std::to_string(i), "a", i});
+    leases.push_back({{ScopeId{1}, "s"}, "many " + std::to_string(i), "a", i});
     RedisLeaseRequest request;
     request.lease = leases.back();
     request.time = kTime;
@@ -380,7 +380,7 @@ TEST_CASE("Redis: with its memory full no lease is given, and those that there a
   Key key(server);
   (void)key.acquire(lease("a", 1));
   (void)server.ask({"CONFIG", "SET", "maxmemory", "1"});
-  const KeyLease other{ScopeId{1}, "another key", "b", 2};
+  const KeyLease other{{ScopeId{1}, "s"}, "another key", "b", 2};
   const auto refused = redis_error([&] { return key.acquire(other); });
   REQUIRE(refused.has_value());
   CHECK(refused->code() == "OOM");
@@ -446,7 +446,7 @@ TEST_CASE("Redis: keys are named as docs/effects.md says, and hold no idempotenc
   Key key;
   const std::string secret = "card 4711 {with} braces\n";
   RedisLeaseRequest request;
-  request.lease = {ScopeId{12}, secret, "a", 1};
+  request.lease = {{ScopeId{12}, "s"}, secret, "a", 1};
   request.time = kTime;
   CHECK(key.leases().acquire(key.connection(), request, kHistory).how == How::kMine);
   const auto common = "pawl:{7:12:" + pawl::message::sha256_hex(secret) + "}";

@@ -13,6 +13,7 @@ namespace {
 
 using Steps = std::vector<std::string>;
 
+constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const Statement kClaim{"", "SELECT claim"};
 const Statement kEffect{"", "INSERT effect"};
 const Statement kAdvance{"", "UPDATE register"};
@@ -67,7 +68,7 @@ TEST_CASE("BEGIN travels with the first statement, and COMMIT with the last") {
   Frame frame(world.session, {});
   Request claim{&kClaim};
   (void)frame.begin(claim);
-  CHECK(world.executed() == Steps{"BEGIN", "SELECT claim", "Sync"});
+  CHECK(world.executed() == Steps{kBegin, "SELECT claim", "Sync"});
   frame.defer(kEffect, {}, std::nullopt, "effect");
   CHECK(world.executed().empty());
   CHECK_FALSE(world.finish(frame));
@@ -81,7 +82,7 @@ TEST_CASE("a frame that begins later is one flight, from BEGIN to COMMIT") {
   frame.begin_later(Request{&kClaim});
   CHECK(world.executed().empty());
   CHECK_FALSE(world.finish(frame));
-  CHECK(world.executed() == Steps{"BEGIN", "SELECT claim", "UPDATE register", "COMMIT", "Sync"});
+  CHECK(world.executed() == Steps{kBegin, "SELECT claim", "UPDATE register", "COMMIT", "Sync"});
   CHECK_FALSE(world.session.in_transaction());
 }
 
@@ -303,7 +304,7 @@ TEST_CASE("a claim that fails is pawl's own, and its transaction is rolled back"
     CHECK(error.what() == "canceling statement"s);
     CHECK(error.detail() == "Key (k)=(1)");
   }
-  CHECK(world.executed() == Steps{"BEGIN", "SELECT claim", "Sync", "ROLLBACK", "Sync"});
+  CHECK(world.executed() == Steps{kBegin, "SELECT claim", "Sync", "ROLLBACK", "Sync"});
 }
 
 TEST_CASE("COMMIT is not sent while a number of rows is not what was demanded") {
@@ -346,7 +347,7 @@ TEST_CASE("what fails behind COMMIT is the next frame's to say") {
   Request next_claim{&kNextClaim};
   // What travels ahead is prepared before.
   world.session.exec(kNextClaim, none);
-  world.session.exec(begin_statement(Isolation::kReadCommitted, false), none);
+  world.session.exec(begin_statement(Isolation::kReadCommitted), none);
   world.session.exec({"", "ROLLBACK"}, none);
   const bool fails = GENERATE(true, false);
   CAPTURE(fails);
@@ -356,7 +357,7 @@ TEST_CASE("what fails behind COMMIT is the next frame's to say") {
                         {.bytes = wire::error("40001", "could not serialize")});
   const auto ticket = world.finish(*frame, {}, NextStart{next_claim, {}});
   CHECK(world.executed() ==
-        Steps{"UPDATE register", "COMMIT", "BEGIN", "SELECT next claim", "Sync"});
+        Steps{"UPDATE register", "COMMIT", kBegin, "SELECT next claim", "Sync"});
   REQUIRE(ticket);
   auto answer = world.session.go_on(*ticket);
   REQUIRE(answer);
@@ -374,13 +375,13 @@ TEST_CASE("what was begun behind a COMMIT that did not commit is rolled back") {
   Parameters none;
   Request next_claim{&kNextClaim};
   world.session.exec(kNextClaim, none);
-  world.session.exec(begin_statement(Isolation::kReadCommitted, false), none);
+  world.session.exec(begin_statement(Isolation::kReadCommitted), none);
   world.session.exec({"", "ROLLBACK"}, none);
   const auto frame = world.begun();
   world.server.script("COMMIT", {.bytes = wire::complete("ROLLBACK")});
   CHECK(error_of([&] { (void)world.finish(*frame, {}, NextStart{next_claim, {}}); }).sqlstate() ==
         "25P02");
-  CHECK(world.executed() == Steps{"UPDATE register", "COMMIT", "BEGIN", "SELECT next claim", "Sync",
+  CHECK(world.executed() == Steps{"UPDATE register", "COMMIT", kBegin, "SELECT next claim", "Sync",
                                   "ROLLBACK", "Sync"});
   CHECK_FALSE(world.session.in_transaction());
 }

@@ -754,19 +754,19 @@ grants_case() { # SCHEMA
     is "$(as_consumer "INSERT INTO $s.consumer_topics (consumer_id, topic, partitions, start_policy) VALUES (1, 't', 1, 'earliest') ON CONFLICT (consumer_id, topic) DO NOTHING RETURNING source_id")" 1
     is "$(as_consumer "INSERT INTO $s.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset) VALUES (1, 't', 0, -1, -1) ON CONFLICT DO NOTHING")" ''
     is "$(as_consumer "INSERT INTO $s.idempotency_scopes (name) VALUES ('s') ON CONFLICT (name) DO NOTHING RETURNING scope_id")" 1
-    is "$(as_consumer "SELECT epoch, stored_offset, state FROM $s.acquire(1, 't', 0, 'me', 1, now())")" '1|-1|running'
+    is "$(as_consumer "SELECT epoch >> 24, stored_offset, state FROM $s.acquire(1, 't', 0, 'me', 1, now())")" '1|-1|running'
     is "$(as_consumer "WITH claimed AS (INSERT INTO $s.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset) VALUES (1, 'k', 0, 1, 0, 0) ON CONFLICT (scope_id, key) DO NOTHING RETURNING pg_current_xact_id() AS x) UPDATE $s.processed_kafka_offsets r SET last_processed_offset = 0 FROM claimed WHERE r.consumer_id = 1 AND x IS NOT NULL RETURNING r.topic")" t
     is "$(as_consumer "INSERT INTO $s.processes (consumer_id, owner, topic, handlers, conditions, keys, policies) VALUES (1, 'me', 't', '', '', '', '') ON CONFLICT (consumer_id, owner, topic) DO UPDATE SET seen_at = now() RETURNING topic")" t
     is "$(as_consumer "DELETE FROM $s.processes WHERE owner = 'me' RETURNING topic")" t
     is "$(as_consumer "SELECT count(*) FROM $s.renew_keys(1, ARRAY['k'])")" 1
     is "$(as_consumer "UPDATE $s.idempotency_keys SET response = 'done' WHERE scope_id = 1 AND key = 'k' RETURNING key")" k
     is "$(as_consumer "SELECT $s.refuse_advance(r, 7, 0, 1, NULL) FROM $s.processed_kafka_offsets r")" PW001
-    is "$(as_consumer "SELECT $s.refuse_advance(r, 1, 5, 6, NULL) FROM $s.processed_kafka_offsets r")" PW002
+    is "$(as_consumer "SELECT $s.refuse_advance(r, r.owner_epoch, 5, 6, NULL) FROM $s.processed_kafka_offsets r")" PW002
     is "$(as_consumer "INSERT INTO $s.skipped_messages (consumer_id, topic, partition, kafka_offset, reason) VALUES (1, 't', 0, 1, 'tombstone')")" ''
-    is "$(as_consumer "SELECT $s.halt(1, 't', 0, 1, 'message', 'why')")" t
+    is "$(as_consumer "SELECT $s.halt(1, 't', 0, r.owner_epoch, 'message', 'why') FROM $s.processed_kafka_offsets r")" t
     is "$(as_consumer "SELECT $s.operator_change(1, 't', 0, NULL, 'running', 'resume', NULL)")" 0
-    is "$(as_consumer "SELECT epoch FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
-    is "$(as_consumer "SELECT $s.release(1, 't', 0, 3)")" t
+    is "$(as_consumer "SELECT epoch >> 24 FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
+    is "$(as_consumer "SELECT $s.release(1, 't', 0, r.owner_epoch) FROM $s.processed_kafka_offsets r")" t
     is "$(as_consumer "INSERT INTO $s.dead_letter_feed (consumer_id, holder) VALUES (1, 'me') ON CONFLICT (consumer_id) DO UPDATE SET holder = excluded.holder RETURNING holder")" me
     is "$(as_consumer "SELECT string_agg(action, ' ' ORDER BY history_id) FROM $s.offset_history")" 'halt resume'
     # Retention, which one consumer of a group does.

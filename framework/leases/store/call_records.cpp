@@ -5,6 +5,7 @@
 
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
+#include "ledger/verified.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -14,11 +15,12 @@ namespace {
 constexpr const char* kHoldFence = "SELECT pg_advisory_xact_lock_shared(1885435750, $1::integer)";
 
 constexpr const char* kLookBeforeCall = R"sql(
-  SELECT pawl.look_before_call($1::integer, $2, $3::integer, $4::bigint, $5::integer, $6, $7::bytea)
+  SELECT pawl.look_before_call({scope}, $2, $3::integer, $4::bigint, $5::bigint, $6::integer, $7,
+                               $8::bytea)
 )sql";
 
 constexpr const char* kRecord = R"sql(
-  SELECT pawl.record_call($1::integer, $2, $3, $4::bigint, $5::bigint, $6::integer, $7::integer,
+  SELECT pawl.record_call({scope}, $2, $3, $4::bigint, $5::bigint, $6::integer, $7::integer,
                           $8::bigint, $9::bytea, $10)
 )sql";
 
@@ -46,7 +48,7 @@ CallRecords::Known parse_known(const std::string& answer) {
 }  // namespace
 
 void add_lease(postgres::Parameters& parameters, const KeyLease& lease) {
-  parameters.add_integer(static_cast<std::int64_t>(lease.scope));
+  parameters.add_integer(static_cast<std::int64_t>(lease.scope.id));
   parameters.add_text(lease.key);
   parameters.add_text(lease.owner);
   parameters.add_integer(lease.token);
@@ -69,8 +71,10 @@ void add_response(postgres::Parameters& parameters, const Response& response) {
 
 CallRecords::CallRecords(const std::string& schema)
     : hold_fence_{"pawl_hold_fence", kHoldFence},
-      look_before_call_{"pawl_look_before_call", in_schema(kLookBeforeCall, schema)},
-      record_{"pawl_record_call", in_schema(kRecord, schema)},
+      look_before_call_{"pawl_look_before_call",
+                        with_scope(kLookBeforeCall, verified_scope(1, 9, schema), schema)},
+      record_(verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), 11,
+                        schema)),
       note_loss_{"pawl_note_lease_loss", in_schema(kNoteLoss, schema)} {}
 
 std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& parameters,
@@ -83,9 +87,10 @@ std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& paramete
     requests.push_back({&hold_fence_, std::move(fence)});
     parameters.add_integer(static_cast<std::int64_t>(request.fence->id));
     parameters.add_integer(static_cast<std::int64_t>(request.fence->epoch));
+    parameters.add_integer(request.fence->stored.last());
   } else {
-    parameters.add_null();
-    parameters.add_null();
+    for (int i = 0; i < 3; ++i)
+      parameters.add_null();
   }
   if (request.unless_parked) {
     add_record_key(parameters, *request.unless_parked);
@@ -99,9 +104,10 @@ std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& paramete
 CallRecords::Known CallRecords::look_before_call(postgres::Session& session,
                                                  const LeaseRequest& request) const {
   postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(request.lease.scope));
+  parameters.add_integer(static_cast<std::int64_t>(request.lease.scope.id));
   parameters.add_text(request.lease.key);
   auto requests = begin(parameters, request);
+  parameters.add_text(request.lease.scope.name);
   requests.push_back({&look_before_call_, std::move(parameters)});
   const auto results = postgres::run_transaction(session, std::move(requests));
   return parse_known(text(results.back().get(), 0, 0));
@@ -111,7 +117,7 @@ void CallRecords::record(postgres::Request& request, const KeyLease& lease, bool
                          const LeaseSubject& subject, const Response& response,
                          const std::string& durable_commit) const {
   auto& parameters = request.to(record_);
-  parameters.add_integer(static_cast<std::int64_t>(lease.scope));
+  parameters.add_integer(static_cast<std::int64_t>(lease.scope.id));
   parameters.add_text(lease.key);
   if (has_row) {
     parameters.add_text(lease.owner);
@@ -124,13 +130,14 @@ void CallRecords::record(postgres::Request& request, const KeyLease& lease, bool
   add_message(parameters, subject);
   add_response(parameters, response);
   parameters.add_text_or_null(durable_commit);
+  parameters.add_text(lease.scope.name);
 }
 
 void CallRecords::note_loss(postgres::Session& session, const KeyLease& lease,
                             const LeaseSubject& subject, std::uint32_t attempt,
                             bool returned) const {
   postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(lease.scope));
+  parameters.add_integer(static_cast<std::int64_t>(lease.scope.id));
   parameters.add_text(lease.key);
   parameters.add_text(lease.owner);
   parameters.add_integer(attempt);

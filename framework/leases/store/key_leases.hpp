@@ -18,7 +18,7 @@ namespace pawl::ledger {
 
 /// One attempt's hold on an idempotency key.
 struct KeyLease {
-  ScopeId scope{};
+  Scope scope;
   std::string key;
   std::string owner;       ///< the process
   std::int64_t token = 0;  ///< random, of this attempt
@@ -50,7 +50,8 @@ struct LeaseRequest {
   std::chrono::milliseconds time{};
   /// An unresolved attempt for another payload is no conflict.
   bool any_payload = false;
-  /// Nothing is taken unless the partition still has this epoch.
+  /// Nothing is taken unless the partition still has this epoch, and its stored offset is not
+  /// behind.
   std::optional<Fence> fence = {};
   /// Nothing is taken while this record key is parked.
   std::optional<RecordKey> unless_parked = {};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ledger/rows.hpp"
+#include "ledger/verified.hpp"
 #include "postgres/array_elements.hpp"
 #include "postgres/transaction.hpp"
 
@@ -12,9 +13,9 @@ namespace {
 
 constexpr const char* kAcquire = R"sql(
   SELECT answer, attempt, unknown_ms, response, holder, wait_ms
-    FROM pawl.acquire_lease($1::integer, $2, $3, $4::bigint, $5::bigint, $6::bigint, $7::boolean,
+    FROM pawl.acquire_lease({scope}, $2, $3, $4::bigint, $5::bigint, $6::bigint, $7::boolean,
                             $8::integer, $9::integer, $10::bigint, $11::integer, $12::bigint,
-                            $13::integer, $14, $15::bytea)
+                            $13::bigint, $14::integer, $15, $16::bytea)
 )sql";
 
 constexpr const char* kExtend = R"sql(
@@ -64,7 +65,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
     : extending_(std::move(extending)),
       time_(time),
       records_(schema),
-      acquire_{"pawl_acquire_lease", in_schema(kAcquire, schema)},
+      acquire_{"pawl_acquire_lease", with_scope(kAcquire, verified_scope(1, 17, schema), schema)},
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
       give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
 
@@ -76,6 +77,7 @@ LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& re
   add_boolean(parameters, request.any_payload);
   add_message(parameters, request.subject);
   auto requests = records_.begin(parameters, request);
+  parameters.add_text(request.lease.scope.name);
   requests.push_back({&acquire_, std::move(parameters)});
   const auto results = postgres::run_transaction(session, std::move(requests));
   const auto* rows = results.back().get();
@@ -120,7 +122,7 @@ class PostgresLeases::Extender final : public LeaseExtender {
     postgres::ArrayElements keys;
     postgres::ArrayElements tokens;
     for (const auto& lease : leases) {
-      scopes.add_integer(static_cast<std::int64_t>(lease.scope));
+      scopes.add_integer(static_cast<std::int64_t>(lease.scope.id));
       keys.add_text(lease.key);
       tokens.add_integer(lease.token);
     }

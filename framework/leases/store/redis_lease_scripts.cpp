@@ -103,7 +103,7 @@ std::string RedisLeaseScripts::history_name(ScopeId scope, const std::string& ke
 
 redis::ScriptCall RedisLeaseScripts::call(const KeyLease& lease,
                                           std::vector<std::string> more) const {
-  const auto name = common_name(lease.scope, lease.key);
+  const auto name = common_name(lease.scope.id, lease.key);
   redis::ScriptCall call{{name + ":holder", name + ":history"},
                          {lease.owner, std::to_string(lease.token)}};
   for (auto& argument : more)

@@ -158,7 +158,7 @@ LeaseAnswer RedisLeases::acquire(postgres::Session& session, LeaseRequest& reque
       // That is a matter of this key alone, and no time mends it.
       LeaseAnswer answer;
       answer.how = LeaseAnswer::How::kUnusable;
-      const auto name = scripts->history_name(request.lease.scope, request.lease.key);
+      const auto name = scripts->history_name(request.lease.scope.id, request.lease.key);
       answer.holder = fmt::format(
           "what stands in Redis under {}, or under its :holder, is no lease of pawl's ({}). Look "
           "at "

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "postgres/statement.hpp"
+
+namespace pawl::ledger {
+
+/// SQL that compares what a process remembers with what is so, in the statement that relies on it.
+/// A pooler keeps a connection over a failover and a restore, so that a connection which works
+/// proves nothing. Parameters are given by their numbers.
+
+/// An expression: the number of a scope of idempotency keys. Raises PW017 unless parameter `number`
+/// is the number of the scope that is called parameter `name` in this database.
+std::string verified_scope(int number, int name, const std::string& schema);
+
+/// A text in which that expression stands in the place of {scope}.
+std::string with_scope(std::string_view text, const std::string& expression,
+                       const std::string& schema);
+
+/// A statement that raises PW018 where the session's settings are not what they were when it began
+/// (postgres::Session::state()). `text` has `parameters` of its own, and `place` where `value` is
+/// to stand.
+postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
+                              const std::string& value, int parameters, const std::string& schema);
+
+}  // namespace pawl::ledger

@@ -1,0 +1,122 @@
+// What a handler leaves in its session must not reach another message.
+#include <fmt/format.h>
+
+#include "payments_world.hpp"
+#include "prelude.hpp"
+#include "process_watch.hpp"
+
+namespace {
+
+/// Two handlers of one topic: one leaves something behind, one writes where search_path leads.
+std::string handlers(const PaymentsWorld& world, const std::string& mode,
+                     const std::string& leaving) {
+  return fmt::format(R"toml(name = "leaves"
+when = '{{header:kind}} == "leaves"'
+{0}sql = "{1}"
+
+[[handler]]
+topics = ["{2}"]
+name = "plain"
+when = '{{header:kind}} == "plain"'
+{0}sql = "{3}"
+)toml",
+                     mode, leaving, world.topic(),
+                     mode.starts_with("batch")
+                         ? "INSERT INTO placed (id, at) SELECT u.id, u.at FROM "
+                           "unnest({header:event-id}::text[], {/at}::timestamptz[]) AS u (id, at)"
+                         : "INSERT INTO placed (id, at) VALUES ({header:event-id}, "
+                           "{/at}::timestamptz)");
+}
+
+void produce(PaymentsWorld& world, const std::string& id, const std::string& kind) {
+  pawl::testing::Record record;
+  record.key = id;
+  record.value = R"({"at":"2024-06-01 12:00:00"})";
+  record.headers = {{"event-id", id}, {"kind", kind}};
+  record.partition = 0;
+  world.produce_record(record);
+}
+
+}  // namespace
+
+// Fails without the comparison: the messages behind the one that changed a setting are written to
+// another tenant's table, as another role, or with another meaning of their values.
+TEST_CASE("a setting that a handler leaves in its session reaches no other message") {
+  const auto setting =
+      GENERATE(std::pair<std::string, std::string>{"search_path", "elsewhere"},
+               std::pair<std::string, std::string>{"role", "pg_read_all_data"},
+               std::pair<std::string, std::string>{"session_replication_role", "replica"},
+               std::pair<std::string, std::string>{"TimeZone", "Asia/Tokyo"},
+               std::pair<std::string, std::string>{"statement_timeout", "1ms"});
+  const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
+  CAPTURE(setting.first, mode);
+  PaymentsWorld world(1);
+  world.execute(
+      "CREATE TABLE placed (id text, at timestamptz);"
+      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (id text, at timestamptz);"
+      "CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN new.id := new.id || '!'; "
+      "RETURN new; END$$;"
+      "CREATE TRIGGER mark BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION mark()");
+  world.use_handler(
+      handlers(world, mode,
+               fmt::format("SELECT set_config('{}', '{}', false)", setting.first, setting.second)));
+  world.set("consumer.workers=1");
+  world.set("failures.retry_for=0s");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  std::string expected;
+  for (int i = 0; i < 12; ++i) {
+    const bool leaves = i % 4 == 1;
+    produce(world, fmt::format("{:02}", i), leaves ? "leaves" : "plain");
+    if (!leaves)
+      expected += fmt::format("{}{:02}!", expected.empty() ? "" : " ", i);
+  }
+  world.wait_until_all_processed();
+  CHECK(world.value("SELECT string_agg(id, ' ' ORDER BY id) FROM placed") == expected);
+  CHECK(world.number("SELECT count(DISTINCT at) FROM placed") == 1);
+  CHECK(world.number("SELECT count(*) FROM elsewhere.placed") == 0);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
+  CHECK(occurrences(*process, "EVENT failed") == 0);
+  CHECK(occurrences(*process, "settings of its session") > 0);
+  stop_cleanly(*process);
+}
+
+// Fails where nobody releases what outlives a transaction: the messages of another session that
+// want the same lock wait for it until the process ends.
+TEST_CASE("an advisory lock of the session that a function takes ends with its message") {
+  const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
+  const bool fails = GENERATE(false, true);
+  CAPTURE(mode, fails);
+  PaymentsWorld world(2);
+  world.execute(
+      "CREATE TABLE placed (id text);"
+      "CREATE FUNCTION place(id text) RETURNS void LANGUAGE plpgsql AS $$BEGIN "
+      "PERFORM pg_advisory_lock(7); INSERT INTO placed VALUES (id); END$$;"
+      "CREATE FUNCTION must_be(good boolean) RETURNS void LANGUAGE plpgsql AS $$BEGIN "
+      "IF NOT good THEN RAISE 'bad'; END IF; END$$");
+  world.use_handler(
+      mode +
+      (mode.starts_with("batch")
+           ? "sql = [\"SELECT place(u.id) FROM unnest({header:event-id}::text[]) AS u (id)\", "
+             "\"SELECT must_be(u.amount > 0) FROM unnest({/amount}::int[]) AS u (amount)\"]"
+           : "sql = [\"SELECT place({header:event-id})\", "
+             "\"SELECT must_be({/amount}::int > 0)\"]"));
+  world.set("failures.retry_for=0s");
+  world.set("failures.on_failure=dead-letter");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  for (int i = 0; i < 10; ++i)
+    world.produce_one(fmt::format("id-{}", i), fails && i % 2 == 1 ? -1 : 1, i % 2);
+  world.wait_until_all_processed();
+  CHECK(world.number("SELECT count(*) FROM placed") == (fails ? 5 : 10));
+  CHECK(world.number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
+                     "AND database = (SELECT oid FROM pg_database WHERE datname = "
+                     "current_database())") == 0);
+  if (mode.starts_with("concurrency")) {
+    // By which an owner of its partitions recognizes its sessions.
+    CHECK(world.number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND "
+                       "classid = 1885435752 AND objsubid = 2 AND database = (SELECT oid FROM "
+                       "pg_database WHERE datname = current_database())") > 0);
+  }
+  stop_cleanly(*process);
+}
