@@ -305,10 +305,10 @@ void read_path(const Reader& reader, const std::string& key, std::string& out) {
     out = (std::filesystem::path(node->source->folder) / out).string();
 }
 
-constexpr std::array<std::string_view, 15> kHttpKeys{
-    "method",     "url",       "headers", "json",        "body",
-    "key_header", "success",   "retry",   "permanent",   "not_done",
-    "timeout",    "max_calls", "ca_file", "certificate", "private_key"};
+constexpr std::array<std::string_view, 16> kHttpKeys{
+    "method",     "url",     "headers",     "json",       "body",    "key_header",
+    "success",    "retry",   "permanent",   "not_done",   "timeout", "max_calls",
+    "keep_alive", "ca_file", "certificate", "private_key"};
 
 }  // namespace
 
@@ -359,6 +359,7 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   }
   reader.duration("timeout", settings.handler.timeout);
   reader.count("max_calls", out.max_calls);
+  reader.flag("keep_alive", out.keep_alive);
   read_path(reader, "ca_file", out.ca_file);
   read_path(reader, "certificate", out.certificate);
   read_path(reader, "private_key", out.private_key);
@@ -406,6 +407,8 @@ Node http_value(Settings& settings) {
   add("not_done", http.not_done);
   if (http.max_calls > 0)
     table.members.emplace("max_calls", integer_value(http.max_calls));
+  if (!http.keep_alive)
+    table.members.emplace("keep_alive", flag_value(false));
   add("ca_file", http.ca_file);
   add("certificate", http.certificate);
   add("private_key", http.private_key);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How often the deadlines of calls are looked at.
+/// How often the deadlines of calls are looked at, at least.
 constexpr milliseconds kTick{100};
 constexpr milliseconds kRetry{500};
 /// How long a call that has ended keeps its key while its outcome cannot be stored. Whoever waits
@@ -164,8 +164,24 @@ void LeaseKeeper::run() {
   }
 }
 
+/// Until the next deadline of a call, for a tick at most: one that begins meanwhile has a deadline
+/// as well. False: it ends.
+bool LeaseKeeper::wait_for_deadline() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
+  std::chrono::nanoseconds wait = kTick;
+  for (const auto& one : held_) {
+    const auto held = one.lock();
+    if (!held || held->stop_.stop_requested())
+      continue;
+    wait = std::min({wait, held->safe_until_ - BootClock::now(),
+                     std::chrono::nanoseconds(held->deadline_ - std::chrono::steady_clock::now())});
+  }
+  return !changed_.wait_for(lock, wait, [this] { return ending_; });
+}
+
 void LeaseKeeper::watch() {
-  while (wait_for_tick())
+  while (wait_for_deadline())
     check_deadlines(live());
 }
 

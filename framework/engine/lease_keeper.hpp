@@ -91,6 +91,7 @@ class LeaseKeeper {
   using Held = std::vector<std::shared_ptr<HeldLease>>;
 
   [[nodiscard]] bool wait_for_tick();
+  [[nodiscard]] bool wait_for_deadline();
   void run();
   void watch();
   [[nodiscard]] Held live();

@@ -45,11 +45,42 @@ TEST_CASE("an API's certificate is verified, and a client certificate shown") {
   world.produce_one("event", 1, 0);
   charging.drain();
   if (row.letter.empty()) {
-    CHECK(api.log() == "REQUEST /charges of payments\n");
+    CHECK(api.log() == "CONNECTION TLSv1.3\nREQUEST /charges of payments\n");
     CHECK(charging.stored() == "1 1");
     return;
   }
   // Beside it stand failed handshakes.
   CHECK_THAT(api.log(), !ContainsSubstring("REQUEST"));
   CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"), ContainsSubstring(row.letter));
+}
+
+TEST_CASE("a TLS connection is kept, and never for a response that is left in it") {
+  struct Row {
+    std::string path;
+    std::size_t connections;
+  };
+  // TLS 1.3: session tickets come behind the handshake, and are no response.
+  const auto row = GENERATE(Row{"charges", 1}, Row{"surplus", 5});
+  CAPTURE(row.path);
+  const Authority authority("authority");
+  const auto server = authority.sign("server", "DNS:localhost");
+  const auto client = authority.sign("payments", "DNS:payments");
+  const ScriptServer api(PAWL_TLS_API, {authority.file(), server.file, server.key});
+  PaymentApi unused(false);
+  ChargingWorld charging(1, unused);
+  auto& world = charging.world();
+  world.use_handler(fmt::format(
+      "http = {{ url = \"https://localhost:{}/{}\", ca_file = \"{}\", certificate = \"{}\", "
+      "private_key = \"{}\" }}\non_failure = \"dead-letter\"",
+      api.port(), row.path, authority.file(), client.file, client.key));
+  for (int i = 0; i < 5; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  charging.drain();
+  CHECK(charging.stored() == "5 5");
+  const auto log = api.log();
+  std::size_t connections = 0;
+  for (auto at = log.find("CONNECTION TLSv1.3"); at != std::string::npos;
+       at = log.find("CONNECTION TLSv1.3", at + 1))
+    ++connections;
+  CHECK(connections == row.connections);
 }

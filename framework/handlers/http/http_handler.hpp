@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "handlers/http/http_connection.hpp"
 #include "handlers/http/request_template.hpp"
 #include "handlers/http/status_set.hpp"
 #include "handlers/leased_handler.hpp"
@@ -27,24 +28,20 @@ class HttpHandler final : public LeasedHandler {
   [[nodiscard]] const std::string& remote() const override { return remote_; }
 
  private:
-  class Connection;
-
-  [[nodiscard]] std::unique_ptr<Connection> take() const;
-  void put_back(std::unique_ptr<Connection> connection) const;
+  [[nodiscard]] std::unique_ptr<HttpConnection> take() const;
+  void put_back(std::unique_ptr<HttpConnection> connection) const;
+  [[nodiscard]] HttpResult run(const HttpRequest& request, const Lease& lease) const;
 
   std::string label_;
   RequestTemplate request_;
   std::string remote_;
   StatusSets statuses_;
   std::string key_header_;
-  std::size_t max_response_;
+  HttpClientOptions client_;
   std::uint32_t max_calls_;
-  std::string ca_file_;
-  std::string certificate_;
-  std::string private_key_;
 
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Connection>> idle_;  // guarded by mutex_
+  mutable std::vector<std::unique_ptr<HttpConnection>> idle_;  // guarded by mutex_
 };
 
 }  // namespace pawl::handlers

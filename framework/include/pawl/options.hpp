@@ -365,6 +365,8 @@ struct HttpOptions {
   std::string not_done = "425,429";
   /// Requests of this process to the host at a time; 0: as many as there are calls.
   std::uint32_t max_calls = 0;
+  /// A connection stays open for the next request; false: each request has one of its own.
+  bool keep_alive = true;
   /// PEM files; empty: the system's authorities, no client certificate.
   std::string ca_file;
   std::string certificate;
@@ -377,8 +379,8 @@ struct HttpOptions {
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
-                      of.retry, of.permanent, of.not_done, of.max_calls, of.ca_file, of.certificate,
-                      of.private_key);
+                      of.retry, of.permanent, of.not_done, of.max_calls, of.keep_alive, of.ca_file,
+                      of.certificate, of.private_key);
     };
     return all(one) == all(other);
   }

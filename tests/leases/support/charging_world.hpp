@@ -36,8 +36,10 @@ class ChargingWorld {
 
   using Environment = std::map<std::string, std::optional<std::string>>;
   std::unique_ptr<testing::ChildProcess> start(std::vector<std::string> arguments = {},
-                                               Environment environment = {}) {
+                                               Environment environment = {},
+                                               const std::string& url = "") {
     ProgramOptions options;
+    options.url = url;
     options.arguments = std::move(arguments);
     options.environment = std::move(environment);
     options.environment["PAWL_TEST_API"] = fmt::format("127.0.0.1:{}", api_.port());

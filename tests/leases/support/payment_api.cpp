@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -69,6 +70,19 @@ bool send_all(int socket, std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
   return true;
+}
+
+/// Until the client has closed its side; what comes before that is dropped.
+void wait_for_end(int socket) {
+  char buffer[4096];
+  while (::recv(socket, buffer, sizeof buffer, 0) > 0) {
+  }
+}
+
+/// The same without reading.
+void wait_for_hang_up(int socket) {
+  pollfd closed{socket, POLLRDHUP, 0};
+  (void)::poll(&closed, 1, 60'000);
 }
 
 std::string response(int status, const std::string& headers, const std::string& body) {
@@ -162,6 +176,7 @@ bool PaymentApi::answer(int socket, ApiCall call) {
     const std::scoped_lock lock(mutex_);
     call.number = ++seen_[key];
     calls_.push_back(call);
+    events_.push_back("request " + call.name());
   }
   const auto what = script_(call);
   if (what.charge) {
@@ -179,10 +194,55 @@ bool PaymentApi::answer(int socket, ApiCall call) {
       released_.wait_for(lock, what.delay, [this] { return ending_.load(); });
     }
   }
+  if (what.hang) {
+    wait_for_end(socket);
+    const std::scoped_lock lock(mutex_);
+    events_.push_back("gone " + call.name());
+    return false;
+  }
   if (what.cut)
     return false;
+  if (!what.raw.empty())
+    return send_all(socket, what.raw);
+  if (!what.early_next.empty()) {
+    // So that the next request does not fit into what the kernel takes for it.
+    const int size = 4096;
+    ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    if (send_all(socket, response(200, "", "{\"charge\":\"" + key + "\"}")))
+      answer_early(socket, what.early_next);
+    return false;
+  }
   return send_all(socket, response(what.status, what.headers,
                                    what.body.empty() ? "{\"charge\":\"" + key + "\"}" : what.body));
+}
+
+void PaymentApi::answer_early(int socket, const std::string& body) {
+  char first = 0;
+  if (::recv(socket, &first, 1, MSG_PEEK) != 1)
+    return;
+  {
+    const std::scoped_lock lock(mutex_);
+    events_.push_back("early");
+  }
+  (void)send_all(socket, response(200, "", body));
+  wait_for_hang_up(socket);
+}
+
+void PaymentApi::send_to_all(std::string_view bytes) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto socket : sockets_)
+    (void)send_all(socket, bytes);
+}
+
+void PaymentApi::close_all() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto socket : sockets_)
+    ::shutdown(socket, SHUT_RDWR);
+}
+
+std::vector<std::string> PaymentApi::events() const {
+  const std::scoped_lock lock(mutex_);
+  return events_;
 }
 
 std::int64_t PaymentApi::charges() const {

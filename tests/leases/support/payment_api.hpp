@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct ApiCall {
     return found == headers.end() ? "" : found->second;
   }
   [[nodiscard]] const std::string& event() const { return headers.at("event-id"); }
+  /// The same, or the key where there is none.
+  [[nodiscard]] std::string name() const {
+    const auto found = headers.find("event-id");
+    return found == headers.end() ? key() : found->second;
+  }
 };
 
 /// What becomes of it.
@@ -41,6 +47,13 @@ struct ApiAnswer {
   bool stall = false;
   /// The connection is closed instead of an answer.
   bool cut = false;
+  /// There is no answer; the connection stays until the client closes it.
+  bool hang = false;
+  /// Instead of an answer made of the above: these bytes.
+  std::string raw = {};
+  /// The next request on the connection gets an answer with this body as soon as its first byte is
+  /// there, and is not read.
+  std::string early_next = {};
 };
 
 /// An HTTP API that charges cards, on this machine: counts the charges of each key, can recognise
@@ -59,6 +72,13 @@ class PaymentApi {
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   /// Lets all stalled answers go, and those to come.
   void release();
+  /// Sends these bytes on every connection that is open, asked for or not.
+  void send_to_all(std::string_view bytes);
+  /// Ends every connection that is open, after what was sent.
+  void close_all();
+  /// "request EVENT" when one has come, "gone EVENT" when the client of one that hangs has closed
+  /// its connection, in the order in which the server's machine saw them.
+  [[nodiscard]] std::vector<std::string> events() const;
 
   /// Charges that were made.
   [[nodiscard]] std::int64_t charges() const;
@@ -74,6 +94,7 @@ class PaymentApi {
   void accept_all();
   void serve(int socket);
   bool answer(int socket, ApiCall call);
+  void answer_early(int socket, const std::string& body);
 
   const bool dedupes_;
   const Script script_;
@@ -89,6 +110,7 @@ class PaymentApi {
   std::map<std::string, int> charges_;  // guarded by mutex_; by key
   std::map<std::string, int> seen_;     // guarded by mutex_; by key
   std::vector<ApiCall> calls_;          // guarded by mutex_
+  std::vector<std::string> events_;     // guarded by mutex_
   std::list<int> sockets_;              // guarded by mutex_
   std::vector<std::thread> threads_;    // guarded by mutex_
   std::thread acceptor_;

@@ -1,6 +1,8 @@
 """An HTTPS API that answers whoever shows a certificate of its authority.
 
-tls_api.py CA CERTIFICATE KEY: prints "PORT n", then each request's path and the client's name.
+tls_api.py CA CERTIFICATE KEY: prints "PORT n", then each request's path and the client's name, and
+"CONNECTION" for each connection before its first request. The answer to /surplus is followed by
+another one, in the same TLS record as its body.
 """
 
 import http.server
@@ -12,15 +14,21 @@ authority, certificate, key = sys.argv[1:]
 
 class Api(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    connection_told = False
 
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         subject = dict(pair[0] for pair in self.connection.getpeercert()["subject"])
+        if not self.connection_told:
+            print("CONNECTION", self.connection.version(), flush=True)
+            self.connection_told = True
         print("REQUEST", self.path, "of", subject["commonName"], flush=True)
         body = b'{"charge":"over TLS"}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.path == "/surplus":
+            body += b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nWRONG!"
         self.wfile.write(body)
 
     def log_message(self, *arguments):

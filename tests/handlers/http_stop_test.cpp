@@ -1,0 +1,212 @@
+// A call over HTTP that is told to stop: when it ends, and what it says then.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <future>
+#include <stop_token>
+#include <thread>
+
+#include "handlers/http/http_connection.hpp"
+#include "handlers/http/http_handler.hpp"
+#include "pawl/lease.hpp"
+#include "prelude.hpp"
+
+namespace {
+
+using pawl::NotDone;
+using pawl::handlers::ConnectionState;
+using pawl::handlers::HttpHandler;
+using pawl::handlers::may_reuse;
+using pawl::handlers::UnknownAnswer;
+
+/// A server of one connection, which does what a test says with it.
+class OneConnection {
+ public:
+  /// `backlog`: of connections that nobody accepts.
+  explicit OneConnection(int backlog = 1)
+      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener_, backlog) == 0);
+    REQUIRE(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~OneConnection() {
+    if (socket_ >= 0)
+      ::close(socket_);
+    ::close(listener_);
+  }
+  OneConnection(const OneConnection&) = delete;
+  OneConnection& operator=(const OneConnection&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  void accept() { socket_ = ::accept(listener_, nullptr, nullptr); }
+  /// Reads until `text` has come.
+  void read_to(std::string_view text) const {
+    std::string all;
+    char buffer[4096];
+    while (all.find(text) == std::string::npos) {
+      const auto got = ::recv(socket_, buffer, sizeof buffer, 0);
+      if (got <= 0)
+        throw std::runtime_error("the client is gone");
+      all.append(buffer, static_cast<std::size_t>(got));
+    }
+  }
+  void send(std::string_view text) const {
+    REQUIRE(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  /// Whether the client has closed its side, and sent nothing more.
+  [[nodiscard]] bool is_closed() const {
+    char byte = 0;
+    return ::recv(socket_, &byte, 1, 0) <= 0;
+  }
+
+ private:
+  int listener_;
+  int socket_ = -1;
+  int port_ = 0;
+};
+
+enum class Ended { kDone, kNotDone, kUnknown };
+
+Ended call(const std::string& url, const std::stop_token& stop) {
+  pawl::HttpOptions options;
+  options.url = {url, ""};
+  const HttpHandler handler("call", options, 1000);
+  pawl::MessageFields fields;
+  fields.topic = "payments";
+  fields.value = "{}";
+  // The call's own time is long: what ends it is the stop.
+  pawl::Lease lease({.key = "key",
+                     .deadline = std::chrono::steady_clock::now() + std::chrono::hours(1),
+                     .stop_token = stop});
+  try {
+    (void)handler.call(lease, pawl::Message(fields));
+    return Ended::kDone;
+  } catch (const NotDone&) {
+    return Ended::kNotDone;
+  } catch (const UnknownAnswer&) {
+    return Ended::kUnknown;
+  }
+}
+
+/// The call in a thread of its own; what it ended with, within a bound.
+class Calling {
+ public:
+  Calling(std::string url, const std::stop_token& stop)
+      : ended_(std::async(std::launch::async,
+                          [url = std::move(url), stop] { return call(url, stop); })) {}
+  [[nodiscard]] Ended ended() {
+    if (ended_.wait_for(60s) != std::future_status::ready)
+      throw std::runtime_error("the call goes on");
+    return ended_.get();
+  }
+
+ private:
+  std::future<Ended> ended_;
+};
+
+std::string url_of(const OneConnection& server, const std::string& scheme = "http") {
+  return fmt::format("{}://127.0.0.1:{}/", scheme, server.port());
+}
+
+}  // namespace
+
+TEST_CASE("a call that is told to stop before it begins sends nothing") {
+  const OneConnection server;
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(call(url_of(server), stop.get_token()) == Ended::kNotDone);
+}
+
+TEST_CASE("a call that is told to stop while it connects has done nothing") {
+  // Its handshake is not answered: the queue of those that nobody accepts is full.
+  const OneConnection server(0);
+  std::vector<int> waiting;
+  for (int i = 0; i < 8; ++i) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(server.port()));
+    (void)::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    waiting.push_back(socket);
+  }
+  std::stop_source stop;
+  Calling calling(url_of(server), stop.get_token());
+  stop.request_stop();
+  CHECK(calling.ended() == Ended::kNotDone);
+  for (const auto socket : waiting)
+    ::close(socket);
+}
+
+TEST_CASE("a call that is told to stop during its TLS handshake has done nothing") {
+  OneConnection server;
+  std::stop_source stop;
+  Calling calling(url_of(server, "https"), stop.get_token());
+  server.accept();
+  server.read_to("\x16\x03");
+  stop.request_stop();
+  CHECK(calling.ended() == Ended::kNotDone);
+}
+
+TEST_CASE("a call that is told to stop behind its request closes its connection, and is unknown") {
+  const auto sent = GENERATE(std::string(), std::string("HTTP/1.1 200 OK\r\nContent-Le"),
+                             std::string("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
+  OneConnection server;
+  std::stop_source stop;
+  Calling calling(url_of(server), stop.get_token());
+  server.accept();
+  server.read_to("\r\n\r\n");
+  if (!sent.empty())
+    server.send(sent);
+  stop.request_stop();
+  CHECK(server.is_closed());
+  CHECK(calling.ended() == Ended::kUnknown);
+}
+
+TEST_CASE("a call whose response is whole is done, whenever it is told to stop") {
+  OneConnection server;
+  std::stop_source stop;
+  Calling calling(url_of(server), stop.get_token());
+  server.accept();
+  server.read_to("\r\n\r\n");
+  server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  CHECK(calling.ended() == Ended::kDone);
+  stop.request_stop();
+}
+
+TEST_CASE("calls that are told to stop at any moment end, and leave nothing behind") {
+  for (int round = 0; round < 200; ++round) {
+    OneConnection server;
+    std::stop_source stop;
+    Calling calling(url_of(server), stop.get_token());
+    std::thread other([&] { stop.request_stop(); });
+    const auto ended = calling.ended();
+    other.join();
+    CHECK(ended != Ended::kDone);
+  }
+}
+
+TEST_CASE("which connections another request may use") {
+  const ConnectionState clean{.keep_alive = true, .whole = true, .open = true};
+  CHECK(may_reuse(clean));
+  const auto but = [&](auto change) {
+    auto state = clean;
+    change(state);
+    return may_reuse(state);
+  };
+  CHECK_FALSE(but([](auto& state) { state.keep_alive = false; }));
+  CHECK_FALSE(but([](auto& state) { state.whole = false; }));
+  CHECK_FALSE(but([](auto& state) { state.open = false; }));
+  CHECK_FALSE(but([](auto& state) { state.excess = true; }));
+  CHECK_FALSE(but([](auto& state) { state.has_unread = true; }));
+}
