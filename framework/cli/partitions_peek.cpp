@@ -48,8 +48,10 @@ void print(const Message& message, const Arguments& arguments) {
     json["timestamp_ms"] = or_null(message.timestamp());
     auto& headers = json["headers"] = Json::array();
     for (const auto& header : message.headers()) {
-      headers.push_back({{"name", std::string(header.name)}, {"value", as_json(header.value)}});
+      headers.push_back({{"name", as_json(header.name)}, {"value", as_json(header.value)}});
     }
+    if (message.headers_unreadable())
+      headers = nullptr;
     json["key"] = as_json(message.key());
     json["value"] = as_json(value);
     json["value_bytes"] = value ? Json(value->size()) : Json(nullptr);

@@ -50,7 +50,8 @@ std::string to_text(const Decoded& decoded) {
 
 std::string parts_text(const Message& message, std::size_t most) {
   const auto shown = [&](std::optional<std::string_view> bytes) { return decode(bytes, most); };
-  std::string text;
+  std::string text =
+      message.headers_unreadable() ? "headers: unknown, Kafka's client cannot read them\n" : "";
   for (const auto& header : message.headers()) {
     text += fmt::format("header {}: {}\n", printable(shown(header.name).text),
                         to_text(shown(header.value)));

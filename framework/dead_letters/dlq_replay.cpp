@@ -151,7 +151,7 @@ class ReplayRun {
     add(counts_[Kind::kDuplicate], "had been processed already");
     add(counts_[Kind::kFailed], "failed again");
     add(counts_[Kind::kPending], "whose lease was not to be had");
-    add(counts_[Kind::kUnreadable], "whose bytes are gone");
+    add(counts_[Kind::kUnreadable], "whose bytes are gone or cannot be read");
     add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
     add(waits_, "wait behind an earlier one of their record key");

@@ -63,7 +63,9 @@ int show(const Options& options, const ShowArguments& arguments) {
   entry["error_detail"] = or_null(letter.error_detail);
   auto& headers = entry["headers"] = Json::array();
   for (const auto& header : letter.headers)
-    headers.push_back({{"name", header.name}, {"value", readable(header.value)}});
+    headers.push_back({{"name", readable(header.name)}, {"value", readable(header.value)}});
+  if (letter.headers_unknown)
+    headers = arguments.json ? Json(nullptr) : Json("unknown: Kafka's client cannot read them");
   // As it came: a number read and printed again may be another one.
   entry["value"] = readable(letter.record_value);
   if (arguments.json) {

@@ -54,9 +54,12 @@ Json to_json(const DeadLetter& letter) {
   line["message_digest"] = encoded(letter.message_digest);
   line["value"] = encoded(letter.record_value);
   line["value_bytes"] = or_null(letter.value_bytes);
-  auto& headers = line["headers"] = Json::array();
+  // In the form in which they are stored; null: they are unknown.
+  std::vector<Header> headers;
   for (const auto& header : letter.headers)
-    headers.push_back({{"name", header.name}, {"value", encoded(header.value)}});
+    headers.push_back({header.name, header.value});
+  line["headers"] =
+      letter.headers_unknown ? Json(nullptr) : Json::parse(ledger::headers_json(headers));
   return line;
 }
 
@@ -102,8 +105,7 @@ DeadLetter from_json(const std::string& text) {
   letter.message_digest = decoded(line.value("message_digest", Json(nullptr)));
   letter.record_value = decoded(line.at("value"));
   letter.value_bytes = number<std::int64_t>(line.at("value_bytes"));
-  for (const auto& header : line.at("headers"))
-    letter.headers.push_back({header.at("name").get<std::string>(), decoded(header.at("value"))});
+  ledger::take_headers(letter, line.at("headers").dump());
   if (letter.status != "dead" && letter.status != "parked" && letter.status != "replayed" &&
       letter.status != "discarded") {
     throw std::invalid_argument(fmt::format("there is no status {}", letter.status));

@@ -21,6 +21,8 @@ DeadLetterRecord::DeadLetterRecord(const ledger::DeadLetter& letter, const std::
   add("pawl-error", letter.error);
   add("pawl-attempts", std::to_string(letter.attempts));
   add("pawl-died-at", letter.died_at);
+  if (letter.headers_unknown)
+    add("pawl-headers", "unknown");
   add("pawl-payload", size == LetterSize::kWhole ? letter.payload : "omitted");
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "config/invocation.hpp"
 #include "engine/context.hpp"
 #include "pawl/errors.hpp"
 
@@ -42,6 +43,15 @@ FatalError unusable(const std::string& what) {
       fmt::format("cannot use PostgreSQL: {}; what was replayed before is stored, "
                   "repeat the command for the rest",
                   what));
+}
+
+/// Its handler and its key may depend on what nobody can read.
+ReplayResult headers_unknown(const InvocationOptions& invocation, std::int64_t letter) {
+  return {ReplayResult::Kind::kUnreadable,
+          fmt::format("its headers are unknown: Kafka's client cannot read them, so nobody knows "
+                      "which handler and key are the message's. Have it produced again with fewer "
+                      "headers, and then end this dead letter: {} {}",
+                      command_text(invocation, "dlq discard --because 'headers unknown'"), letter)};
 }
 
 }  // namespace
@@ -110,6 +120,8 @@ const handlers::Binding* Replay::handler_of(const ledger::DeadLetter& letter) {
 }
 
 ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMessage& use) {
+  if (letter.headers_unknown)
+    return headers_unknown(context_.options.invocation, letter.id);
   if (letter.payload == "complete") {
     std::vector<Header> headers;
     headers.reserve(letter.headers.size());
@@ -146,7 +158,10 @@ ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMes
             fmt::format("its payload is {} here, and Kafka does not have the message any more",
                         letter.payload)};
   }
-  return use(fetched_->view(letter.partition.topic, letter.topic_id));
+  const auto message = fetched_->view(letter.partition.topic, letter.topic_id);
+  if (message.headers_unreadable())
+    return headers_unknown(context_.options.invocation, letter.id);
+  return use(message);
 }
 
 /// Whether its turn has not come. A handler that ran too early would fail for that, and its error

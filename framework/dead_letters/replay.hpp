@@ -30,7 +30,8 @@ struct ReplayResult {
     kResolved,    ///< somebody else has resolved it
     kFailed,      ///< as before; it stays dead
     kBreaks,      ///< its handler breaks the connection, again and again
-    kUnreadable,  ///< its bytes are neither stored nor in Kafka any more
+    kUnreadable,  ///< its bytes are neither stored nor in Kafka any more, or its headers are
+                  ///< unknown
     kNotRead      ///< its bytes are not stored, and Kafka did not say whether it has them
   };
   Kind kind = Kind::kApplied;

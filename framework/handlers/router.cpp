@@ -210,6 +210,9 @@ std::string_view Router::entry_of(std::string_view topic) const {
 }
 
 const Binding* Router::route(const Message& message, message::JsonView& json) const {
+  // Also where no condition names a header: keys, bodies and code do.
+  if (message.headers_unreadable())
+    throw message::HeadersUnreadable();
   const auto bound = by_topic_.find(entry_of(message.topic()));
   if (bound == by_topic_.end())
     return nullptr;

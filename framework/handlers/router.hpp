@@ -71,7 +71,8 @@ class Router {
   [[nodiscard]] std::string_view entry_of(std::string_view topic) const;
 
   /// The first handler of the topic whose condition holds, in the configuration's order; nullptr
-  /// when none does. Throws message::MessageError when a condition cannot be evaluated.
+  /// when none does. Throws message::MessageError when a condition cannot be evaluated, and before
+  /// any is for a record whose headers cannot be read.
   [[nodiscard]] const Binding* route(const Message& message, message::JsonView& json) const;
 
   /// What is decided about the messages of the topic before any of them is read.

@@ -13,12 +13,16 @@ std::optional<std::string_view> bytes_of(const void* bytes, std::size_t size) {
   return std::string_view(static_cast<const char*>(bytes), size);
 }
 
-/// Views of librdkafka's memory.
-std::vector<Header> headers_of(const rd_kafka_message_t& message) {
+/// Views of librdkafka's memory. Nullopt: there are some, and librdkafka cannot read them; it reads
+/// 100,000 at most.
+std::optional<std::vector<Header>> headers_of(const rd_kafka_message_t& message) {
   std::vector<Header> result;
   rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+  const auto error = rd_kafka_message_headers(&message, &headers);
+  if (error == RD_KAFKA_RESP_ERR__NOENT)
     return result;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return std::nullopt;
   result.reserve(rd_kafka_header_cnt(headers));
   const char* name = nullptr;
   const void* value = nullptr;
@@ -49,7 +53,10 @@ void Record::copy(const rd_kafka_message_t& message) {
     leader_epoch_ = epoch;
   key_ = bytes_of(message.key, message.key_len);
   value_ = bytes_of(message.payload, message.len);
-  headers_ = headers_of(message);
+  auto headers = headers_of(message);
+  headers_unreadable_ = !headers;
+  if (headers)
+    headers_ = *std::move(headers);
 
   size_ = bytes();
   for (const auto& header : headers_)
@@ -109,6 +116,7 @@ Message Record::view(std::string_view topic, std::string_view topic_id) const {
   fields.key = key_;
   fields.value = value_;
   fields.headers = headers_;
+  fields.headers_unreadable = headers_unreadable_;
   fields.timestamp = timestamp_;
   return Message(fields);
 }

@@ -64,6 +64,7 @@ class Record {
   std::optional<std::string_view> key_;
   std::optional<std::string_view> value_;
   std::vector<Header> headers_;
+  bool headers_unreadable_ = false;
   BufferHold hold_;
 };
 

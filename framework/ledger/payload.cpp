@@ -1,5 +1,7 @@
 #include "ledger/payload.hpp"
 
+#include <simdjson.h>
+
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -13,8 +15,15 @@ std::string headers_json(std::span<const Header> headers) {
     array.push_back({{"name", std::string(header.name)},
                      {"value", header.value ? nlohmann::json(message::base64(*header.value))
                                             : nlohmann::json(nullptr)}});
+    if (!simdjson::validate_utf8(header.name.data(), header.name.size()))
+      array.back()["name_base64"] = message::base64(header.name);
   }
   return array.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string headers_json(const Message& message) {
+  return message.headers_unreadable() ? std::string(kUnknownHeaders)
+                                      : headers_json(message.headers());
 }
 
 std::vector<StoredHeader> parse_headers_json(std::string_view text) {
@@ -22,7 +31,9 @@ std::vector<StoredHeader> parse_headers_json(std::string_view text) {
   try {
     for (const auto& entry : nlohmann::json::parse(text)) {
       auto& header = headers.emplace_back();
-      header.name = entry.at("name").get<std::string>();
+      const auto bytes = entry.find("name_base64");
+      header.name = bytes == entry.end() ? entry.at("name").get<std::string>()
+                                         : message::from_base64(bytes->get<std::string>());
       if (!entry.at("value").is_null())
         header.value = message::from_base64(entry.at("value").get<std::string>());
     }
@@ -30,6 +41,12 @@ std::vector<StoredHeader> parse_headers_json(std::string_view text) {
     throw std::invalid_argument(std::string("headers are not what pawl stores: ") + error.what());
   }
   return headers;
+}
+
+std::optional<std::vector<StoredHeader>> parse_message_headers(std::string_view text) {
+  if (text == kUnknownHeaders)
+    return std::nullopt;
+  return parse_headers_json(text);
 }
 
 }  // namespace pawl::ledger

@@ -16,10 +16,15 @@ struct StoredHeader {
   std::optional<std::string> value;
 };
 
-/// Headers as JSON, in the producer's order: [{"name": "...", "value": base64 or null}].
+/// Headers as JSON, in the producer's order: [{"name": "...", "value": base64 or null}]. A name
+/// that is not UTF-8 has its bytes in "name_base64" as well. "null": they cannot be read.
+[[nodiscard]] std::string headers_json(const Message& message);
 [[nodiscard]] std::string headers_json(std::span<const Header> headers);
+inline constexpr std::string_view kUnknownHeaders = "null";
 
 /// The reverse. Throws std::invalid_argument when the text is something else.
 [[nodiscard]] std::vector<StoredHeader> parse_headers_json(std::string_view text);
+/// The same of a message that was read; nullopt: its headers are unknown.
+[[nodiscard]] std::optional<std::vector<StoredHeader>> parse_message_headers(std::string_view text);
 
 }  // namespace pawl::ledger

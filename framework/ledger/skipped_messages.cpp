@@ -35,7 +35,7 @@ postgres::Request SkippedMessages::record(const Message& message, const std::str
     parameters.add_null();
   }
   if (with_payload) {
-    parameters.add_text(headers_json(message.headers()));
+    parameters.add_text(headers_json(message));
   } else {
     parameters.add_null();
   }

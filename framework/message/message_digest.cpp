@@ -37,6 +37,9 @@ std::string message_digest(const Message& message) {
   const auto value =
       message.has_value() ? std::optional(binary(sha256(message.value()))) : std::nullopt;
   append(text, value);
+  // What cannot be read is another message than one without headers.
+  if (message.headers_unreadable())
+    text.append("?");
   for (const auto& header : message.headers()) {
     append(text, header.name);
     append(text, header.value);

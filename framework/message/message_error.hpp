@@ -44,4 +44,14 @@ class RenderError : public MessageError {
   std::string source_;
 };
 
+/// The record has headers that Kafka's client cannot read: which handler's message it is, and
+/// under which key, is unknown.
+class HeadersUnreadable : public MessageError {
+ public:
+  HeadersUnreadable()
+      : MessageError(
+            "the record has headers that Kafka's client cannot read (librdkafka reads up to "
+            "100,000 per record), so no handler got it") {}
+};
+
 }  // namespace pawl::message

@@ -23,8 +23,12 @@ StoredRecord to_record(const rd_kafka_message_t& message) {
   StoredRecord record{message.partition, message.offset, bytes(message.key, message.key_len),
                       bytes(message.payload, message.len)};
   rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+  const auto error = rd_kafka_message_headers(&message, &headers);
+  if (error == RD_KAFKA_RESP_ERR__NOENT)
     return record;
+  // Unreadable is not empty.
+  require(error,
+          fmt::format("reading the headers of [{}] offset {}", message.partition, message.offset));
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;

@@ -165,12 +165,17 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   content += part_html("Record key", letter.record_key);
   if (letter.payload == "complete" || letter.payload == "truncated") {
     content += part_html("Value", letter.record_value);
+    if (letter.headers_unknown) {
+      content +=
+          "<h3>Headers</h3><p class=\"nothing\">Headers unknown: Kafka's client cannot read "
+          "them. A replay is refused.</p>";
+    }
     if (!letter.headers.empty()) {
       TableHtml table("Headers");
       table.column("Name");
       table.column("Value", "wide");
       for (const auto& header : letter.headers)
-        table.row({escape(header.name),
+        table.row({escape(cli::decode(header.name, kMostShown).text),
                    header.value ? escape(cli::decode(*header.value, kMostShown).text) : "null"});
       content += table.text("");
     }

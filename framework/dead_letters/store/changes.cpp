@@ -205,7 +205,9 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     row.add_optional_bytes(letter.record_key_hash);
     row.add_optional_bytes(letter.record_value);
     row.add_optional_integer(letter.value_bytes);
-    if (letter.payload == "omitted" || letter.payload == "erased") {
+    if (letter.headers_unknown) {
+      row.add_text(kUnknownHeaders);
+    } else if (letter.payload == "omitted" || letter.payload == "erased") {
       row.add_null();
     } else {
       std::vector<Header> headers;

@@ -153,8 +153,9 @@ postgres::Request DeadLetters::bury(const Message& message, const Burial& burial
   } else {
     parameters.add_null();
   }
-  if (stored) {
-    parameters.add_text(headers_json(message.headers()));
+  // That they are unknown is said also where nothing of the message is stored.
+  if (stored || message.headers_unreadable()) {
+    parameters.add_text(headers_json(message));
   } else {
     parameters.add_null();
   }

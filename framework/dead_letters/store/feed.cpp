@@ -73,7 +73,7 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.record_key = bytes(rows, row, 13);
   letter.record_value = bytes(rows, row, 14);
   if (!is_null(rows, row, 15))
-    letter.headers = parse_headers_json(text(rows, row, 15));
+    take_headers(letter, text(rows, row, 15));
   return letter;
 }
 

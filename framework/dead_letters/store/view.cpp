@@ -37,14 +37,14 @@ constexpr const char* kList = R"sql(
          coalesce(d.resolved_by, ''), coalesce(d.resolution, ''),
          d.record_key, d.record_key_hash,
          CASE WHEN $18::boolean THEN d.record_value END,
-         CASE WHEN $18::boolean THEN d.headers END,
+         CASE WHEN $18::boolean OR d.headers = 'null' THEN d.headers END,
          CASE WHEN $18::boolean THEN d.message_digest END,
          CASE WHEN d.status NOT IN ('dead', 'parked') OR d.due_at IS NULL THEN ''
               WHEN d.due_at = 'infinity' THEN 'turn'
               ELSE to_char(d.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
          greatest(d.retries, 0),
          (SELECT decode(h.header ->> 'value', 'base64')
-            FROM jsonb_array_elements(d.headers) WITH ORDINALITY AS h (header, place)
+            FROM jsonb_array_elements(nullif(d.headers, 'null')) WITH ORDINALITY AS h (header, place)
            WHERE h.header ->> 'name' = 'traceparent' ORDER BY h.place DESC LIMIT 1)
     FROM pawl.dead_letters d
    WHERE {}
@@ -159,7 +159,7 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.record_key_hash = bytes(rows, row, 23);
   letter.record_value = bytes(rows, row, 24);
   if (!is_null(rows, row, 25))
-    letter.headers = parse_headers_json(text(rows, row, 25));
+    take_headers(letter, text(rows, row, 25));
   letter.message_digest = bytes(rows, row, 26);
   letter.due_at = text(rows, row, 27);
   letter.retries = integer(rows, row, 28);
@@ -169,6 +169,12 @@ DeadLetter read(const PGresult* rows, int row) {
 }
 
 }  // namespace
+
+void take_headers(DeadLetter& letter, std::string_view stored) {
+  auto headers = parse_message_headers(stored);
+  letter.headers_unknown = !headers;
+  letter.headers = std::move(headers).value_or(std::vector<StoredHeader>{});
+}
 
 LetterPlace place_in(const DeadLetter& letter) {
   return {letter.partition, letter.offset, letter.id};

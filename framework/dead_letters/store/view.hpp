@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ledger/payload.hpp"
@@ -43,6 +44,7 @@ struct DeadLetter {
   std::optional<std::string> record_key;  ///< nullopt: the message has none, or it is not stored
   std::optional<std::string> record_key_hash;  ///< SHA-256; also where the key is not stored
   std::string traceparent;                     ///< of its headers; empty: none, or it is not stored
+  bool headers_unknown = false;  ///< Kafka's client could not read them; `headers` says nothing
   // Only where the payload was asked for:
   std::optional<std::string> message_digest;  ///< of message::message_digest(); nullopt: unknown
   std::optional<std::string> record_value;
@@ -50,6 +52,9 @@ struct DeadLetter {
 
   [[nodiscard]] bool unresolved() const { return status == "dead" || status == "parked"; }
 };
+
+/// From the column `headers` where it is not NULL.
+void take_headers(DeadLetter& letter, std::string_view stored);
 
 /// Which of a consumer's dead letters are meant; what is empty says nothing.
 struct DeadLetterFilter {

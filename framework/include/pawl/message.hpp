@@ -27,6 +27,8 @@ struct MessageFields {
   std::span<const Header> headers;
   std::optional<Timestamp> timestamp;
   std::string_view topic_id;
+  /// The record has headers that Kafka's client cannot read; `headers` is empty, and says nothing.
+  bool headers_unreadable = false;
 };
 
 /// A non-owning view of one Kafka record. Valid only while the handler that received it runs;
@@ -47,6 +49,10 @@ class Message {
   [[nodiscard]] std::string_view value() const {
     return fields_.value.value_or(std::string_view{});
   }
+
+  /// Whether the record has headers that Kafka's client cannot read, as more than 100,000. Such a
+  /// record is undecodable: no condition, key function or handler gets it.
+  [[nodiscard]] bool headers_unreadable() const { return fields_.headers_unreadable; }
 
   /// All headers in the producer's order; names may repeat.
   [[nodiscard]] std::span<const Header> headers() const { return fields_.headers; }

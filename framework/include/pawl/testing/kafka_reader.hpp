@@ -26,7 +26,7 @@ enum class ReadIsolation { kReadCommitted, kReadUncommitted };
 
 /// Reads what is in a topic: all partitions, from their start to the end that they have when it is
 /// called, in the order of partitions and offsets. Throws std::runtime_error with librdkafka's
-/// reason, or Timeout.
+/// reason, also for a record whose headers cannot be read, or Timeout.
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
                                      ReadIsolation isolation = ReadIsolation::kReadCommitted);
 
