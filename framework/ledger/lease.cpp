@@ -8,12 +8,16 @@
 namespace pawl::ledger {
 namespace {
 
+// A lease that lasts longer than any can was given before the server's clock went back. It would
+// stay with its holder, dead or not, until the clock has caught up. By the clock as it is when the
+// row is there: another holder may have come while this statement waited for it.
 constexpr const char* kTake = R"sql(
   INSERT INTO {} AS l (consumer_id, holder, lease_until)
   VALUES ($1::integer, $2, clock_timestamp() + make_interval(secs => $3::bigint / 1000.0))
   ON CONFLICT (consumer_id) DO UPDATE
     SET holder = excluded.holder, lease_until = excluded.lease_until
   WHERE l.holder IS NULL OR l.holder = excluded.holder OR l.lease_until < clock_timestamp()
+     OR l.lease_until > clock_timestamp() + 2 * make_interval(secs => $3::bigint / 1000.0)
   RETURNING 1
 )sql";
 

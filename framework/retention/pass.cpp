@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/context.hpp"
+#include "engine/lease_keeper.hpp"
 #include "handlers/topic_entries.hpp"
 #include "ledger/register_view.hpp"
 #include "pawl/errors.hpp"
@@ -36,6 +37,18 @@ constexpr std::int64_t kRecordsAtOnce = 500;
 /// The table holds a tenth more than it must, and is read that many times a retention. More sweeps
 /// would make vacuum touch every page of the index for fewer keys each.
 constexpr int kSweepsPerRetention = 10;
+
+/// A key goes only if it is old by the server's clock, by this process's, and by what has passed
+/// since the first pass of this process: a clock may jump, and what is removed is gone. A clock
+/// that is behind only delays.
+ledger::Instant agreed_now(ledger::Instant server) {
+  static const auto first = std::chrono::system_clock::now();
+  static const auto begun = BootClock::now();
+  const auto passed = first + std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                                  BootClock::now() - begun);
+  const auto own = std::min(std::chrono::system_clock::now(), passed);
+  return std::min(server, std::chrono::floor<ledger::Instant::duration>(own));
+}
 
 }  // namespace
 
@@ -120,7 +133,7 @@ void RetentionPass::find_topics(postgres::Session& session) {
 void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionReport& report) {
   const bool dry_run = mode == PassMode::kDryRun;
   find_topics(session);
-  report.at = retention_.now(session);
+  report.at = agreed_now(retention_.now(session));
   const auto chosen = cutoffs(session, mode, report);
   if (dry_run) {
     report.keys = chosen.empty() ? 0 : retention_.count_keys(session, chosen);

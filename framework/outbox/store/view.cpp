@@ -9,9 +9,15 @@
 namespace pawl::ledger {
 namespace {
 
+// A lease that lasts longer than two of them is from before the server's clock went back, and over
+// (pawl.take_outbox_lane).
+static_assert(2 * kRelayLease == std::chrono::seconds(20));
+
 // $1: no more than so many of a lane are counted, and one of them to know that there are more.
 constexpr const char* kLanes = R"sql(
-  SELECT l.lane, coalesce(l.owner, ''), coalesce(l.lease_until < clock_timestamp(), false),
+  SELECT l.lane, coalesce(l.owner, ''),
+         coalesce(l.lease_until NOT BETWEEN clock_timestamp()
+                  AND clock_timestamp() + interval '20 s', false),
          pawl.outbox_waiting(l.lane, $1::bigint + 1),
          floor(extract(epoch FROM pawl.outbox_oldest(l.lane)) * 1000)::bigint,
          l.published_count, floor(extract(epoch FROM l.published_at) * 1000)::bigint
@@ -23,6 +29,7 @@ constexpr const char* kRelays = R"sql(
   SELECT r.owner, r.transactions, coalesce(r.problem, '')
     FROM pawl.outbox_relays r
    WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
+     AND r.seen_at < clock_timestamp() + make_interval(secs => $1::bigint / 1000.0)
    ORDER BY r.owner
 )sql";
 
@@ -32,7 +39,9 @@ constexpr const char* kAny = R"sql(
 
 constexpr const char* kLeftAlone = R"sql(
   SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL)
-         AND NOT bool_or(l.owner IS NOT NULL AND l.lease_until >= clock_timestamp())
+         AND NOT bool_or(l.owner IS NOT NULL
+                         AND l.lease_until BETWEEN clock_timestamp()
+                             AND clock_timestamp() + interval '20 s')
     FROM pawl.outbox_lanes l
 )sql";
 
