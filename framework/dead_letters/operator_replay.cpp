@@ -38,6 +38,7 @@ OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
               [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
       tell_(std::move(tell)) {
   handlers::require_atomicity(session_, router_, options_.handlers);
+  context_.schema->confirm(session_);
 }
 
 std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter& letter) {

@@ -66,10 +66,12 @@ Replay::Replay(const FrameContext& context, const Registry& registry, ledger::Co
       processor_(context) {}
 
 postgres::Session& Replay::session() {
-  if (session_ && session_->alive())
+  if (may_go_on())
     return *session_;
   try {
-    session_ = std::make_unique<postgres::Session>(session_settings(context_.options));
+    auto settings = session_settings(context_.options);
+    settings.schema = context_.schema;
+    session_ = std::make_unique<postgres::Session>(settings);
     for (const auto& on_connect : registry_.connect_functions())
       on_connect(session_->connection());
     session_->take_baseline();
@@ -84,6 +86,25 @@ postgres::Session& Replay::session() {
 void Replay::forget() {
   processor_.forget();
   sources_.clear();
+}
+
+/// Else another session is made.
+bool Replay::may_go_on() {
+  try {
+    return session_ && session_->alive() && context_.schema->may_begin(*session_);
+  } catch (const postgres::Error&) {
+    return false;
+  }
+}
+
+/// Since the session was opened.
+bool Replay::schema_has_changed() {
+  try {
+    context_.schema->confirm(*session_);
+    return session_->schema_version() != context_.schema->current();
+  } catch (const postgres::Error&) {  // to record the failure says what is wrong
+    return false;
+  }
 }
 
 ledger::SourceId Replay::source_of(const std::string& topic) {
@@ -229,6 +250,10 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
           break;
         default:
           break;
+      }
+      if (may_be_of_old_schema(failure, subject.handler_begun) && schema_has_changed()) {
+        session_.reset();
+        continue;
       }
       letters_.record_failure(connection, letter.id, failure.text);
       return {Kind::kFailed, failure.text, failure};

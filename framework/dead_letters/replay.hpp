@@ -64,6 +64,8 @@ class Replay {
   using UseMessage = std::function<ReplayResult(const Message&)>;
 
   postgres::Session& session();
+  [[nodiscard]] bool may_go_on();
+  [[nodiscard]] bool schema_has_changed();
   ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
   void forget();
   ledger::SourceId source_of(const std::string& topic);

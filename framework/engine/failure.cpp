@@ -82,6 +82,13 @@ bool is_stale_statement(const Failure& failure) {
   return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
 }
 
+bool may_be_of_old_schema(const Failure& failure, bool handler_begun) {
+  if (failure.kind == FailureClass::kProgram)
+    return true;
+  return handler_begun && failure.kind == FailureClass::kMessage && !failure.pending &&
+         failure.reason == ledger::dead_reason::kError;
+}
+
 std::string sqlstate_text(const Failure& failure) {
   return failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate);
 }

@@ -53,6 +53,11 @@ struct Failure {
 /// altered, or something has deallocated it. A new session prepares anew.
 [[nodiscard]] bool is_stale_statement(const Failure& failure);
 
+/// What the session has cached of the database's schema may be why it failed, if the schema has
+/// changed since: a value that was bound with the type that a column had, a type that is gone. Not
+/// where no statement of a handler's has begun.
+[[nodiscard]] bool may_be_of_old_schema(const Failure& failure, bool handler_begun);
+
 /// " (SQLSTATE 23505)", for behind a text; empty where there is none.
 [[nodiscard]] std::string sqlstate_text(const Failure& failure);
 

@@ -16,6 +16,7 @@
 #include "ledger/idempotency_keys.hpp"
 #include "ledger/skipped_messages.hpp"
 #include "pawl/options.hpp"
+#include "postgres/schema_version.hpp"
 
 namespace pawl::engine {
 
@@ -37,6 +38,8 @@ struct FrameContext {
   std::shared_ptr<const ledger::KeyLeases> leases = make_leases(options);
   std::shared_ptr<LeaseKeeper> lease_keeper =
       std::make_shared<LeaseKeeper>(options, observers, leases, owner);
+  /// Of all sessions that run handlers.
+  std::shared_ptr<postgres::SchemaVersion> schema = std::make_shared<postgres::SchemaVersion>();
 };
 
 /// Of a consumer's messages. What it refers to must outlive it.

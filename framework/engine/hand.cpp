@@ -50,6 +50,14 @@ Hand::Hand(Context& context)
       backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
 
 std::optional<WorkerSession::Clock::time_point> Hand::make_ready() {
+  if (const auto next_try = connect())
+    return next_try;
+  if (session_.may_begin())
+    return std::nullopt;
+  return connect();
+}
+
+std::optional<WorkerSession::Clock::time_point> Hand::connect() {
   switch (session_.ensure()) {
     case WorkerSession::State::kNone:
       return session_.next_try();
@@ -209,7 +217,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     if (attempt.failure.kind == postgres::FailureClass::kConnection) {
       session_.lose(attempt.failure.text);
     } else {
-      if (is_stale_statement(attempt.failure))
+      if (is_stale_statement(attempt.failure) || is_of_old_schema(attempt))
         session_.renew();
       const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
                                     attempt.failure.text, sqlstate_text(attempt.failure));
@@ -221,6 +229,12 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
 }
 
 Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
+  if (is_of_old_schema(attempt)) {
+    session_.renew();
+    auto landing = later({});
+    landing.here = true;
+    return landing;
+  }
   auto& head = errand.entry->head;
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
@@ -230,6 +244,13 @@ Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
     head.prepared_anew_for.reset();
   say(errand, attempt, action);
   return act(errand, attempt, action);
+}
+
+/// It is not counted then, nor said: on a new session it runs again.
+bool Hand::is_of_old_schema(const Attempt& attempt) {
+  return attempt.what == Undertaking::kMessage &&
+         may_be_of_old_schema(attempt.failure, attempt.subject.handler_begun) &&
+         session_.schema_has_changed();
 }
 
 Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {

@@ -41,6 +41,8 @@ class Hand {
   void stop() { session_.stop(); }
 
  private:
+  [[nodiscard]] std::optional<WorkerSession::Clock::time_point> connect();
+  [[nodiscard]] bool is_of_old_schema(const Attempt& attempt);
   Landing try_once(const Errand& errand);
   std::optional<Landing> refused(const Errand& errand);
   Landing apply(const Errand& errand, bool nothing_to_call);

@@ -55,6 +55,9 @@ Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& cal
       const auto work = choose(partition, *filled);
       if (work.kind == Work::Kind::kWait)
         return i > 0 ? Turn::kWorked : Turn::kIdle;
+      // As late as can be: to choose runs the keys' code.
+      if (!session_.may_begin())
+        return Turn::kWorked;
       if (work.kind != Work::Kind::kOne) {
         const auto failed = work.kind == Work::Kind::kBatch ? run_batch(partition, work)
                                                             : run_pipeline(partition, work);
@@ -95,7 +98,8 @@ void Runner::turn_alone(Partition& partition) {
     return pass_end(partition);
   if (halts_at(partition))
     return;
-  if (const auto pass = probation_.ask_to_run(partition))
+  const auto pass = probation_.ask_to_run(partition);
+  if (pass && session_.may_begin())
     run_alone(partition, {Work::Kind::kOne, Clock::now(), 1}, false);
 }
 

@@ -233,6 +233,8 @@ bool Supervisor::connect() {
       auto first_topics = find_topics(session, registration);
       share_buffer();
       make_context(std::move(registration), std::move(first_topics));
+      // The workers' sessions are opened under a version then.
+      context_->frame.schema->confirm(session);
       await("");
       return true;
     } catch (const kafka::KafkaError& error) {

@@ -39,6 +39,7 @@ std::unique_ptr<postgres::Session> WorkerSession::connect() {
   // None of a worker's own statements waits for anything but a lock; a handler's are on top.
   settings.answer_timeout = settings.lock_timeout + postgres::kAnswerMargin;
   settings.unwanted = &stop_asked_;
+  settings.schema = context_.frame.schema;
   auto fresh = std::make_unique<postgres::Session>(settings);
   if (fresh->connected_read_only())
     throw postgres::Error::connection_lost(kReadOnlyServer);
@@ -165,6 +166,30 @@ void WorkerSession::renew() {
   discard();
   if (end_ == End::kNone)
     end_ = End::kRenewed;
+}
+
+bool WorkerSession::may_begin() {
+  try {
+    if (context_.frame.schema->may_begin(*session_))
+      return true;
+    renew();
+  } catch (const postgres::Error& error) {
+    lose(alive() ? fmt::format("whether the database's schema has changed cannot be found out: {}",
+                               error.what())
+                 : error.what());
+  }
+  return false;
+}
+
+bool WorkerSession::schema_has_changed() {
+  if (!alive())
+    return false;
+  try {
+    context_.frame.schema->confirm(*session_);
+  } catch (const postgres::Error&) {  // whatever comes next on the session says what is wrong
+    return false;
+  }
+  return session_->schema_version() != context_.frame.schema->current();
 }
 
 void WorkerSession::lose(const std::string& why) {

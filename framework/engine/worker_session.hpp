@@ -71,6 +71,11 @@ class WorkerSession {
   [[nodiscard]] bool restore();
   /// Leaves the session of our own accord; the next one is made at once.
   void renew();
+  /// Whether a message may begin on the session, or anything else that runs handlers
+  /// (postgres/schema_version.hpp). False: it was left or lost.
+  [[nodiscard]] bool may_begin();
+  /// Whether the schema has changed since the session was opened. Asks now.
+  [[nodiscard]] bool schema_has_changed();
   /// Ends it; the worker does.
   void close();
 

@@ -39,6 +39,7 @@ SessionSettings settings_of(const PostgresOptions& options) {
 
 Session::Session(const SessionSettings& settings)
     : settings_(settings),
+      schema_version_(settings.schema ? settings.schema->current() : 0),
       durable_commit_(at_least_on_disk(settings.durable_commit)),
       raw_(connect({settings.url, settings.application_name, settings.connect_timeout,
                     settings.unwanted, settings.password_command})),

@@ -22,6 +22,7 @@
 #include "postgres/error.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/request.hpp"
+#include "postgres/schema_version.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::postgres {
@@ -51,6 +52,8 @@ struct SessionSettings {
   /// Set by another thread when the connection is not wanted any more. Looked at until
   /// Session::established().
   const std::atomic<bool>* unwanted = nullptr;
+  /// Whether what the session has cached of the schema holds; null: its user caches nothing.
+  std::shared_ptr<SchemaVersion> schema = nullptr;
 };
 
 /// What the options say of every session, whoever makes it: where the server is, as whom to
@@ -104,6 +107,9 @@ class Session {
 
   /// Whoever connected keeps it: SessionSettings::unwanted is not looked at any more.
   void established() { settings_.unwanted = nullptr; }
+
+  /// The schema's when the session was opened (SessionSettings::schema).
+  [[nodiscard]] SchemaVersion::Number schema_version() const { return schema_version_; }
 
   /// Zero: no limit.
   [[nodiscard]] std::chrono::milliseconds answer_timeout() const;
@@ -190,6 +196,7 @@ class Session {
   void carry_baseline();
 
   SessionSettings settings_;
+  const SchemaVersion::Number schema_version_;  // before the connection is made
   std::string durable_commit_;
   PGconn* raw_ = nullptr;  // owned by connection_
   std::unique_ptr<pqxx::connection> connection_;

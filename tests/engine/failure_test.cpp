@@ -125,6 +125,33 @@ TEST_CASE("whatever else is thrown fails the message, on one line") {
   CHECK_THAT(no_exception.text, ContainsSubstring("no std::exception"));
 }
 
+TEST_CASE("an old schema may be why a handler's statement failed, not why a message is unfit") {
+  struct Row {
+    std::string sqlstate;
+    bool handler_begun;
+    bool may_be;
+  };
+  const auto row = GENERATE(from_range(std::vector<Row>{
+      {"0A000", true, true},   // cached plan must not change result type
+      {"26000", false, true},  // a prepared statement that is gone
+      {"42804", true, true},   // the column is of another type
+      {"42883", false, true},  // the function is another one
+      {"22003", true, true},   // out of the range that the type had
+      {"22P02", true, true},   // no value of the type that it was
+      {"XX000", true, true},   // cache lookup failed for type
+      {"23505", true, true},   // made equal by the old type
+      {"P0001", true, true},   // by what a function has cached
+      {"22P02", false, false},
+      {"40001", true, false},
+      {"53100", true, false},
+  }));
+  CAPTURE(row.sqlstate, row.handler_begun);
+  const auto failure = explained(Error(row.sqlstate, "refused"));
+  CHECK(may_be_of_old_schema(failure, row.handler_begun) == row.may_be);
+  CHECK_FALSE(may_be_of_old_schema(explained(Unfit(dead_reason::kMissingKey, "no key")), true));
+  CHECK_FALSE(may_be_of_old_schema(explained(Error("42804", "refused"), false), true));
+}
+
 TEST_CASE("failures are alike for the breaker by their SQLSTATE, else by their reason") {
   CHECK(explained(Error("23505", "one text")).way() == "23505");
   CHECK(explained(Error("23505", "another text")).way() == "23505");

@@ -4,6 +4,8 @@
 //   pawl_test_consumer --config FILE [--set K=V]... [--drain]
 //                      [--kill STEP:N] [--freeze STEP:N]   at the N-th such step, counted from 1
 //                      [--prepare]                         for handler prepared_star
+//                      [--prepare-insert]                  for handler prepared_insert
+//                      [--schema-interval MS]              postgres::SchemaVersion's
 //                      [--events]                          print every step as it happens
 //                      [--around]                          two of them around each call
 #include <signal.h>
@@ -19,6 +21,7 @@
 
 #include "charge_handlers.hpp"
 #include "pawl/pawl.hpp"
+#include "postgres/schema_version.hpp"
 
 namespace {
 
@@ -249,7 +252,31 @@ void add_around(pawl::Registry& registry, const std::string& name) {
   });
 }
 
-pawl::Registry handlers(bool prepare, bool around) {
+/// Into table t, what header v says.
+void add_inserts(pawl::Registry& registry, bool prepare) {
+  constexpr const char* kInsert = "INSERT INTO t VALUES ($1, $2)";
+  const auto values = [](const Message& message) {
+    return pqxx::params{message.header("event-id").value(), message.header("v").value()};
+  };
+  if (prepare) {
+    registry.on_connect(
+        [](pqxx::connection& connection) { connection.prepare("insert", kInsert); });
+  }
+  registry.handler("prepared_insert", [values](pqxx::dbtransaction& tx, const Message& message) {
+    tx.exec(pqxx::prepped{"insert"}, values(message));
+  });
+  registry.statement_handler("statement_insert",
+                             [values](pawl::Statements& statements, const Message& message) {
+                               statements.add(kInsert, values(message));
+                             });
+}
+
+struct Prepare {
+  bool account = false;
+  bool insert = false;
+};
+
+pawl::Registry handlers(Prepare prepare, bool around) {
   pawl::Registry registry;
   if (around) {
     add_around(registry, "outer");
@@ -386,7 +413,7 @@ pawl::Registry handlers(bool prepare, bool around) {
     if (is_poison(message))
       throw std::runtime_error("poisoned");
   });
-  if (prepare) {
+  if (prepare.account) {
     registry.on_connect([](pqxx::connection& connection) {
       connection.prepare("account", "SELECT * FROM accounts WHERE id = $1");
     });
@@ -403,6 +430,7 @@ pawl::Registry handlers(bool prepare, bool around) {
   pawl::test::add_charge_handlers(registry);
   add_batch_handlers(registry, pay);
   add_odd_functions(registry, pay);
+  add_inserts(registry, prepare.insert);
   registry.handler("segfaults_on_poison", [pay](pqxx::dbtransaction& tx, const Message& message) {
     pay(tx, message);
     if (is_poison(message))
@@ -435,13 +463,16 @@ int main(int argc, char** argv) {
   std::string kill;
   std::string freeze;
   bool drain = false;
-  bool prepare = false;
+  Prepare prepare;
+  auto schema_interval = pawl::postgres::SchemaVersion::kInterval.count();
   bool around = false;
   CLI::App app;
   app.add_option("--config", config)->required();
   app.add_option("--set", overrides);
   app.add_flag("--drain", drain);
-  app.add_flag("--prepare", prepare);
+  app.add_flag("--prepare", prepare.account);
+  app.add_flag("--prepare-insert", prepare.insert);
+  app.add_option("--schema-interval", schema_interval);
   app.add_flag("--around", around);
   app.add_option("--kill", kill);
   app.add_option("--freeze", freeze);
@@ -451,6 +482,8 @@ int main(int argc, char** argv) {
     observer->kill.parse(kill, SIGKILL);
   if (!freeze.empty())
     observer->freeze.parse(freeze, SIGSTOP);
+
+  pawl::postgres::SchemaVersion::set_default_interval(std::chrono::milliseconds(schema_interval));
 
   try {
     auto options = pawl::load_config(config, overrides);

@@ -1,0 +1,133 @@
+#include "postgres/schema_version.hpp"
+
+#include <atomic>
+#include <vector>
+
+#include "postgres/flight.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::postgres {
+namespace {
+
+std::atomic<std::chrono::milliseconds::rep> interval_of_new{SchemaVersion::kInterval.count()};
+
+/// A handler's own may be shorter than a large catalog takes.
+const Statement kLimit{"pawl_schema_limit", "SELECT set_config('statement_timeout', '10s', true)"};
+
+/// Whatever gives a statement's parameters, a function's variables or a name its meaning. Rows that
+/// only DDL writes count by xmin; pg_class, which TRUNCATE, VACUUM FULL and CREATE INDEX write as
+/// well, by what its columns say. Temporary objects are left out, for applications create them all
+/// the time, and so are indexes and TOAST tables, which no statement names. Of settings all roles'
+/// count, so that the answer does not depend on who asks. Every fact is hashed by itself and the
+/// hashes are added up: no order is needed, and the sum is a numeric.
+const Statement kFingerprint{"pawl_schema_version", R"sql(
+  WITH hidden AS MATERIALIZED (
+    SELECT oid FROM pg_catalog.pg_namespace WHERE nspname::text ~ '^pg_(temp|toast)'
+  ), relations AS MATERIALIZED (
+    SELECT oid, relname, relnamespace FROM pg_catalog.pg_class
+     WHERE oid >= 16384 AND relpersistence <> 't' AND relkind NOT IN ('i', 'I', 't')
+  ), facts (what, fact) AS (
+    SELECT 1, oid || ' ' || relnamespace || ' ' || relname FROM relations
+    UNION ALL
+    SELECT 2, a.attrelid || ' ' || a.attnum || ' ' || a.xmin
+      FROM pg_catalog.pg_attribute a JOIN relations r ON r.oid = a.attrelid WHERE a.attnum > 0
+    UNION ALL
+    SELECT 3, oid || ' ' || xmin FROM pg_catalog.pg_type
+     WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM hidden)
+    UNION ALL
+    SELECT 4, oid || ' ' || xmin FROM pg_catalog.pg_proc
+     WHERE oid >= 16384 AND pronamespace NOT IN (SELECT oid FROM hidden)
+    UNION ALL
+    SELECT 5, oid || ' ' || xmin FROM pg_catalog.pg_operator
+     WHERE oid >= 16384 AND oprnamespace NOT IN (SELECT oid FROM hidden)
+    UNION ALL
+    SELECT 6, oid || ' ' || xmin FROM pg_catalog.pg_cast WHERE oid >= 16384
+    UNION ALL
+    SELECT 7, oid || ' ' || xmin FROM pg_catalog.pg_constraint
+     WHERE contypid <> 0 AND oid >= 16384
+    UNION ALL
+    SELECT 8, oid || ' ' || nspname FROM pg_catalog.pg_namespace
+     WHERE oid NOT IN (SELECT oid FROM hidden)
+    UNION ALL
+    SELECT 9, setdatabase || ' ' || setrole || ' ' || setconfig::text
+      FROM pg_catalog.pg_db_role_setting
+     WHERE setdatabase = 0 OR setdatabase = (SELECT oid FROM pg_catalog.pg_database
+                                              WHERE datname = pg_catalog.current_database())
+    UNION ALL
+    SELECT 10, oid::text FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()
+  )
+  SELECT pg_catalog.count(*) || ' ' || pg_catalog.sum(pg_catalog.hashtextextended(fact, what))
+    FROM facts
+)sql"};
+
+}  // namespace
+
+void SchemaVersion::set_default_interval(std::chrono::milliseconds interval) {
+  interval_of_new = interval.count();
+}
+
+std::chrono::milliseconds SchemaVersion::default_interval() {
+  return std::chrono::milliseconds(interval_of_new);
+}
+
+SchemaVersion::Number SchemaVersion::current() const {
+  const std::scoped_lock lock(mutex_);
+  return number_;
+}
+
+SchemaVersion::Reading SchemaVersion::reading_due(std::optional<Clock::duration> age,
+                                                  std::chrono::milliseconds interval) {
+  if (!age || *age >= 2 * interval)
+    return Reading::kEveryone;
+  return *age < interval ? Reading::kNone : Reading::kOne;
+}
+
+bool SchemaVersion::may_begin(Session& session) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (session.schema_version() != number_)
+      return false;
+    std::optional<Clock::duration> age;
+    if (confirmed_at_)
+      age = Clock::now() - *confirmed_at_;
+    const auto due = reading_due(age, interval_);
+    if (due == Reading::kNone || (due == Reading::kOne && is_read_))
+      return true;
+    is_read_ = true;
+  }
+  try {
+    confirm(session);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    is_read_ = false;
+    throw;
+  }
+  return session.schema_version() == current();
+}
+
+void SchemaVersion::confirm(Session& session) {
+  const auto asked_at = Clock::now();
+  std::vector<Result> answers;
+  {
+    // One implicit transaction, in which the limit holds.
+    Flight flight(session);
+    flight.add(kLimit);
+    flight.add(kFingerprint);
+    answers = flight.run();
+  }
+  learn(PQgetvalue(answers.back().get(), 0, 0), asked_at);
+}
+
+void SchemaVersion::learn(const std::string& fingerprint, Clock::time_point asked_at) {
+  const std::scoped_lock lock(mutex_);
+  is_read_ = false;
+  if (confirmed_at_ && asked_at < *confirmed_at_)
+    return;
+  confirmed_at_ = asked_at;
+  if (number_ != 0 && fingerprint == fingerprint_)
+    return;
+  fingerprint_ = fingerprint;
+  ++number_;
+}
+
+}  // namespace pawl::postgres

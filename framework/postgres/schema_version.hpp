@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace pawl::postgres {
+
+class Session;
+
+/// Tells when the schema has changed. What a session has cached of it ends then: PostgreSQL keeps
+/// the types of a prepared statement's parameters, plpgsql those of %TYPE variables, and the
+/// application what it read in on_connect, for as long as the connection lives. So a unit of work
+/// (a message, a flight, a batch, a call, a replay) begins only on a session that was opened under
+/// the current version, and only while that version was confirmed a short time ago. Who asks too
+/// late reads the catalog itself; while nothing is processed nobody reads. One for each process;
+/// any thread.
+class SchemaVersion {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Number = std::uint64_t;
+
+  /// The age from which a unit of work that begins has the version confirmed. Up to twice this age
+  /// the others go on while one session does so.
+  static constexpr std::chrono::milliseconds kInterval{2000};
+
+  explicit SchemaVersion(std::chrono::milliseconds interval = default_interval())
+      : interval_(interval) {}
+
+  /// Of those that are made from now on, for tests: zero confirms whenever work begins.
+  static void set_default_interval(std::chrono::milliseconds interval);
+
+  /// Grows whenever the schema is found changed; 0: it was not read yet. A session's is read before
+  /// its connection is made.
+  [[nodiscard]] Number current() const;
+
+  /// Whether a unit of work may begin on the session. Outside of its transactions: what was begun
+  /// ahead is rolled back where the catalog is to be read. Throws Error when it cannot be.
+  [[nodiscard]] bool may_begin(Session& session);
+
+  /// Reads the catalog now. Throws Error.
+  void confirm(Session& session);
+
+  /// What is to be done before a unit of work begins.
+  enum class Reading {
+    kNone,     ///< the version was confirmed a short time ago
+    kOne,      ///< one session reads it, the others go on
+    kEveryone  ///< nobody goes on without
+  };
+  /// `age`: of the last confirmation; nullopt: there was none.
+  [[nodiscard]] static Reading reading_due(std::optional<Clock::duration> age,
+                                           std::chrono::milliseconds interval);
+
+  /// Takes note of what the catalog was, at `asked_at` or later. An answer to an older question
+  /// than the last one says nothing new.
+  void learn(const std::string& fingerprint, Clock::time_point asked_at);
+
+ private:
+  static std::chrono::milliseconds default_interval();
+
+  const std::chrono::milliseconds interval_;
+  mutable std::mutex mutex_;
+  // All of it guarded by mutex_:
+  Number number_ = 0;
+  std::string fingerprint_;
+  std::optional<Clock::time_point> confirmed_at_;
+  bool is_read_ = false;  ///< by some session, just now
+};
+
+}  // namespace pawl::postgres
