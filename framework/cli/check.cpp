@@ -18,6 +18,7 @@
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/atomicity.hpp"
+#include "handlers/bytes_binding.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/published_topics.hpp"
 #include "handlers/response_sql.hpp"
@@ -334,7 +335,11 @@ void Check::check_statement(postgres::Session& session,
           "it returns {} columns; {}", own.columns,
           statement.columns == 1 ? handlers::kResponseColumns : handlers::kBatchResponseColumns);
   }
-  if (problem) {
+  const auto unbindable = handlers::binding_problem(statement, described.types);
+  if (unbindable) {
+    findings_.wrong(fmt::format("{}{}{}: {}", statement.where, statement.where.empty() ? "" : ": ",
+                                statement.label, *unbindable));
+  } else if (problem) {
     findings_.wrong(fmt::format(
         "{}{}{}: {}; correct the statement, or create or grant what it needs", statement.where,
         statement.where.empty() ? "" : ": ", statement.label, *problem));

@@ -25,15 +25,16 @@ void MessagePipeline::clear() {
   partition_ = nullptr;
 }
 
-bool MessagePipeline::add(const Message& message, const TopicPartition& partition,
-                          ledger::SourceId source, const ledger::Advance& advance) {
+bool MessagePipeline::add(const postgres::Session& session, const Message& message,
+                          const TopicPartition& partition, ledger::SourceId source,
+                          const ledger::Advance& advance) {
   if (used_ == entries_.size())
     entries_.emplace_back(message);
   auto& entry = entries_[used_];
   entry.message = message;
   entry.advance = advance;
   try {
-    if (!study(entry, source))
+    if (!study(session, entry, source))
       return false;
   } catch (...) {  // code's may be anything
     return false;
@@ -44,7 +45,8 @@ bool MessagePipeline::add(const Message& message, const TopicPartition& partitio
 }
 
 /// Finds handler and key, and fills all parameters while its JSON is at hand.
-bool MessagePipeline::study(Entry& entry, ledger::SourceId source) {
+bool MessagePipeline::study(const postgres::Session& session, Entry& entry,
+                            ledger::SourceId source) {
   message::JsonView json(json_, entry.message);
   entry.binding = context_.router.route(entry.message, json);
   if (entry.binding == nullptr)
@@ -76,7 +78,7 @@ bool MessagePipeline::study(Entry& entry, ledger::SourceId source) {
   context_.keys.claim_or_raise(entry.claim, claim);
   entry.comment = context_.options.postgres.trace_comment ? message::trace_comment(entry.message)
                                                           : std::string{};
-  entry.plan.clear();
+  entry.plan.clear(&session);
   if (!planner->plan(entry.plan, entry.message, json))
     return false;
   const auto bytes = entry.message.value().size() + entry.key.size() + entry.plan.bytes();

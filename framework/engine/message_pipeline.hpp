@@ -35,7 +35,9 @@ class MessagePipeline {
 
   /// Takes one more message on board. False: it goes alone, or not with those before it; why is
   /// said when it does. What it views stays where it is until the pipeline has landed.
-  bool add(const Message& message, const TopicPartition& partition, ledger::SourceId source,
+  /// `session`: on which run() will be called.
+  bool add(const postgres::Session& session, const Message& message,
+           const TopicPartition& partition, ledger::SourceId source,
            const ledger::Advance& advance);
 
   [[nodiscard]] std::size_t size() const { return used_; }
@@ -75,7 +77,7 @@ class MessagePipeline {
     std::size_t committed_at = 0;  ///< index of its COMMIT among the answers
   };
 
-  bool study(Entry& entry, ledger::SourceId source);
+  bool study(const postgres::Session& session, Entry& entry, ledger::SourceId source);
   [[nodiscard]] bool fits(const Entry& entry, const ledger::Scope& scope) const;
   void find_duplicates(postgres::Session& session);
   void send(postgres::Session& session, postgres::Flight& flight, Entry& entry, bool is_last);

@@ -214,7 +214,7 @@ bool MessageProcessor::apply_in_one_flight(postgres::Session& session, InHand& h
   if (planner == nullptr || scope == nullptr)
     return false;
   try {
-    plan_.clear();
+    plan_.clear(&session);
     if (!planner->plan(plan_, hand.message, hand.json))
       return false;
     postgres::Frame frame(session, binding.frame);

@@ -287,7 +287,7 @@ void Runner::collect_pipeline(const Partition& partition, Clock::time_point unti
       return;
     leader_epoch = item.leader_epoch;
     const auto message = partition.view(item);
-    if (!pipeline_.add(message, partition.name(), partition.held().source,
+    if (!pipeline_.add(*session_, message, partition.name(), partition.held().source,
                        partition.step_over(item)))
       return;
     if (context_.observers.every_step())

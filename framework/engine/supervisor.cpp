@@ -9,6 +9,7 @@
 #include "engine/owner.hpp"
 #include "engine/shutdown_watch.hpp"
 #include "handlers/atomicity.hpp"
+#include "handlers/bytes_binding.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -230,6 +231,7 @@ bool Supervisor::connect() {
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
+      handlers::require_bindable(session, router_);
       auto first_topics = find_topics(session, registration);
       share_buffer();
       make_context(std::move(registration), std::move(first_topics));

@@ -38,9 +38,17 @@ class BatchSqlHandler final : public BatchHandler {
     std::string response;  ///< the text that gives them; empty: it gives none
   };
 
-  std::size_t column_of(message::Template value);
+  struct Value {
+    message::Template rendered;
+    bool is_record;  ///< may_be_bytes(): taken from the message once its type is known
+  };
 
-  std::vector<message::Template> values_;  // each once, however often the statements name it
+  std::size_t column_of(message::Template value);
+  [[nodiscard]] std::string array_of(const Entry& entry, const postgres::ParameterTypes& types,
+                                     std::size_t parameter, const BatchMessages& batch) const;
+  [[nodiscard]] DescribedStatement described(const Entry& entry) const;
+
+  std::vector<Value> values_;  // each once, however often the statements name it
   std::vector<Entry> entries_;
   bool stores_responses_ = false;
 };

@@ -5,6 +5,7 @@
 
 #include "handlers/statement_plan.hpp"
 #include "message/json.hpp"
+#include "message/template.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/message.hpp"
 #include "pawl/options.hpp"
@@ -23,6 +24,8 @@ struct DescribedStatement {
   std::string response = {};
   std::size_t own_parameters = 0;
   int columns = 0;
+  /// What its first parameters are rendered from; they live as long as the handler.
+  std::vector<const message::Template*> values = {};
 };
 
 /// Says ahead which statements apply a message: they depend on nothing but the message, need no

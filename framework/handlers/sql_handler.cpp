@@ -4,9 +4,16 @@
 #include <optional>
 #include <utility>
 
+#include "handlers/bytes_binding.hpp"
 #include "handlers/response_sql.hpp"
 
 namespace pawl::handlers {
+
+namespace {
+
+const postgres::ParameterTypes kNoTypes;
+
+}  // namespace
 
 SqlHandler::SqlHandler(const HandlerPlace& place, const HandlerOptions& options,
                        std::size_t max_response, const std::string& schema) {
@@ -25,23 +32,57 @@ SqlHandler::SqlHandler(const HandlerPlace& place, const HandlerOptions& options,
 Response SqlHandler::apply(postgres::Frame& frame, const Message& message,
                            message::JsonView& json) const {
   for (const auto& entry : entries_) {
+    const auto& statement = entry.statement.counted_by_reader();
+    const auto& types =
+        entry.text.parameters().empty() ? kNoTypes : frame.types_of(statement, entry.label);
     postgres::Parameters parameters;
-    fill(entry, parameters, message, json);
-    frame.defer(entry.statement.counted_by_reader(), std::move(parameters),
-                entry.statement.expect_rows(), entry.label);
+    fill(entry, types, parameters, message, json);
+    frame.defer(statement, std::move(parameters), entry.statement.expect_rows(), entry.label);
   }
   return std::nullopt;
 }
 
-void SqlHandler::fill(const Entry& entry, postgres::Parameters& parameters, const Message& message,
+/// As many types as parameters, or more.
+void SqlHandler::fill(const Entry& entry, const postgres::ParameterTypes& types,
+                      postgres::Parameters& parameters, const Message& message,
                       message::JsonView& json) {
-  for (const auto& parameter : entry.text.parameters())
-    parameters.add_optional_text(parameter.render_parameter(message, json));
+  const auto& values = entry.text.parameters();
+  std::string scratch;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    switch (binding_of(values[i], types[i])) {
+      case BoundAs::kText:
+      case BoundAs::kByteArray:  // an array that a message brings is PostgreSQL's text of one
+        parameters.add_optional_text(values[i].render_parameter(message, json));
+        break;
+      case BoundAs::kBytes:
+        parameters.add_optional_bytes(values[i].render_bytes(message, json, scratch));
+        break;
+      case BoundAs::kRefused:
+        throw_unbindable(described(entry), types);
+    }
+  }
+}
+
+/// As they are, whatever a server takes them for.
+void SqlHandler::show(const Entry& entry, postgres::Parameters& parameters, const Message& message,
+                      message::JsonView& json) {
+  std::string scratch;
+  for (const auto& value : entry.text.parameters())
+    parameters.add_optional_bytes(value.render_bytes(message, json, scratch));
 }
 
 bool SqlHandler::plan(StatementPlan& plan, const Message& message, message::JsonView& json) const {
-  for (const auto& entry : entries_)
-    fill(entry, plan.add(*entry.statement.counted_by_server()), message, json);
+  for (const auto& entry : entries_) {
+    const auto& statement = *entry.statement.counted_by_server();
+    if (plan.is_shown_only()) {
+      show(entry, plan.add(statement), message, json);
+      continue;
+    }
+    const auto* types = entry.text.parameters().empty() ? &kNoTypes : plan.known_types(statement);
+    if (types == nullptr)
+      return false;
+    fill(entry, *types, plan.add(statement), message, json);
+  }
   return true;
 }
 
@@ -53,11 +94,22 @@ const StatementPlanner* SqlHandler::planner() const {
 
 std::vector<DescribedStatement> SqlHandler::statements() const {
   std::vector<DescribedStatement> described;
-  for (const auto& entry : entries_) {
-    described.push_back(
-        {entry.label, entry.statement.counted_by_reader().text, entry.text.parameters().size(),
-         entry.where, entry.responds ? entry.text.sql() : "", entry.text.parameters().size(), 1});
-  }
+  for (const auto& entry : entries_)
+    described.push_back(SqlHandler::described(entry));
+  return described;
+}
+
+DescribedStatement SqlHandler::described(const Entry& entry) {
+  const auto& values = entry.text.parameters();
+  DescribedStatement described{entry.label,
+                               entry.statement.counted_by_reader().text,
+                               values.size(),
+                               entry.where,
+                               entry.responds ? entry.text.sql() : "",
+                               values.size(),
+                               1};
+  for (const auto& value : values)
+    described.values.push_back(&value);
   return described;
 }
 

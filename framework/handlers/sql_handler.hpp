@@ -38,8 +38,12 @@ class SqlHandler final : public Handler, private StatementPlanner {
 
   [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,
                           message::JsonView& json) const override;
-  static void fill(const Entry& entry, postgres::Parameters& parameters, const Message& message,
+  static void fill(const Entry& entry, const postgres::ParameterTypes& types,
+                   postgres::Parameters& parameters, const Message& message,
                    message::JsonView& json);
+  static void show(const Entry& entry, postgres::Parameters& parameters, const Message& message,
+                   message::JsonView& json);
+  [[nodiscard]] static DescribedStatement described(const Entry& entry);
 
   std::vector<Entry> entries_;
 };

@@ -8,6 +8,7 @@
 
 #include "postgres/parameters.hpp"
 #include "postgres/request.hpp"
+#include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
 namespace pawl::handlers {
@@ -21,7 +22,17 @@ class StatementPlan {
     std::shared_ptr<const postgres::Statement> owned;  ///< null: its statement outlives the plan
   };
 
-  void clear() { used_ = 0; }
+  /// `session`: where they are to run; nullptr: nowhere, they are only shown.
+  void clear(const postgres::Session* session) {
+    session_ = session;
+    used_ = 0;
+  }
+  [[nodiscard]] bool is_shown_only() const { return session_ == nullptr; }
+  /// What the session takes the statement's parameters for; nullptr: it has not asked.
+  [[nodiscard]] const postgres::ParameterTypes* known_types(
+      const postgres::Statement& statement) const {
+    return session_ == nullptr ? nullptr : session_->known_types(statement);
+  }
 
   /// `statement` outlives the plan. Returns its parameters, empty, to be filled.
   postgres::Parameters& add(const postgres::Statement& statement) {
@@ -55,6 +66,7 @@ class StatementPlan {
     return step.request.to(statement);
   }
 
+  const postgres::Session* session_ = nullptr;
   std::vector<Step> steps_;
   std::size_t used_ = 0;
 };

@@ -241,6 +241,21 @@ std::optional<std::string> Template::render_parameter(const Message& message,
 
 std::optional<std::string_view> Template::render_parameter(const Message& message, JsonView& json,
                                                            std::string& scratch) const {
+  const auto text = render_bytes(message, json, scratch);
+  if (!text)
+    return std::nullopt;
+  const auto& placeholder = std::get<Placeholder>(pieces_.front());
+  if (text->find('\0') != std::string_view::npos) {
+    throw_not_text(placeholder, "contains NUL, which a PostgreSQL text cannot store");
+  }
+  if (!simdjson::validate_utf8(text->data(), text->size())) {
+    throw_not_text(placeholder, "is not valid UTF-8, which a PostgreSQL text cannot store");
+  }
+  return text;
+}
+
+std::optional<std::string_view> Template::render_bytes(const Message& message, JsonView& json,
+                                                       std::string& scratch) const {
   if (!single_)
     throw std::logic_error("an SQL parameter is rendered from a single placeholder");
   const auto& placeholder = std::get<Placeholder>(pieces_.front());
@@ -249,14 +264,7 @@ std::optional<std::string_view> Template::render_parameter(const Message& messag
     throw_missing(placeholder, message, "SQL NULL");
   if (resolved.presence != Presence::kValue)
     return std::nullopt;
-  const std::string_view text = resolved.text;
-  if (text.find('\0') != std::string_view::npos) {
-    throw_not_text(placeholder, "contains NUL, which a PostgreSQL text cannot store");
-  }
-  if (!simdjson::validate_utf8(text.data(), text.size())) {
-    throw_not_text(placeholder, "is not valid UTF-8, which a PostgreSQL text cannot store");
-  }
-  return text;
+  return resolved.text;
 }
 
 }  // namespace pawl::message

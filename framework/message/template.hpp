@@ -81,6 +81,9 @@ class Template {
   [[nodiscard]] std::optional<std::string_view> render_parameter(const Message& message,
                                                                  JsonView& json,
                                                                  std::string& scratch) const;
+  /// The bytes of an SQL parameter, whatever they are; else as render_parameter().
+  [[nodiscard]] std::optional<std::string_view> render_bytes(const Message& message, JsonView& json,
+                                                             std::string& scratch) const;
 
  private:
   using Piece = std::variant<std::string, Placeholder>;

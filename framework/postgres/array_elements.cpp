@@ -32,6 +32,19 @@ void ArrayElements::add_text(std::string_view text) {
   end_element();
 }
 
+// In bytea's hex format, whose backslash the array's quotes want twice.
+void ArrayElements::add_bytes(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  text_ += R"("\\x)";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text_.push_back(kDigits[byte >> 4U]);
+    text_.push_back(kDigits[byte & 0xFU]);
+  }
+  text_.push_back('"');
+  end_element();
+}
+
 void ArrayElements::add_integer(std::int64_t number) {
   char digits[24];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;

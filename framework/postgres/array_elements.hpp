@@ -18,6 +18,8 @@ class ArrayElements {
 
   /// Must not contain NUL, which PostgreSQL's text cannot hold; what binds the array refuses it.
   void add_text(std::string_view text);
+  /// An element of bytea[].
+  void add_bytes(std::string_view bytes);
   void add_integer(std::int64_t number);
   void add_null();
 

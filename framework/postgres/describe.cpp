@@ -49,6 +49,7 @@ Description describe(Session& session, const std::string& sql, std::size_t param
     prepared = true;
     const auto described = must(PQdescribePrepared(session.raw(), kName));
     description.columns = PQnfields(described.get());
+    description.types = types_of_described(session, described.get());
     const auto counted = static_cast<std::size_t>(PQnparams(described.get()));
     if (counted != parameters) {
       description.problem = fmt::format("PostgreSQL counts {} parameters, the configuration has {}",

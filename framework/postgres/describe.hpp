@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "postgres/parameter_types.hpp"
 #include "postgres/session.hpp"
 
 namespace pawl::postgres {
@@ -13,7 +14,8 @@ struct Description {
   std::optional<std::string> problem;  ///< what is wrong, with its SQLSTATE; nullopt: nothing
   /// Why it could not be planned: it was understood, but this server refuses NULL as a parameter.
   std::optional<std::string> not_planned;
-  int columns = 0;  ///< that it returns, where it was understood
+  int columns = 0;            ///< that it returns, where it was understood
+  ParameterTypes types = {};  ///< of its parameters, where it was understood
 };
 
 /// Has the server parse, analyse and plan a statement as a consumer would run it, without running

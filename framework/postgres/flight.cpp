@@ -111,6 +111,18 @@ void Flight::add(const Statement& statement) {
   add(statement, none);
 }
 
+void Flight::add_description(const Statement& statement) {
+  // Without a name the next statement without one replaces it.
+  const std::string name = session_.pooled() ? std::string{} : statement.name;
+  if (name.empty() || (!session_.is_prepared(name) && !prepares(name))) {
+    check_sent(PQsendPrepare(raw_, name.c_str(), statement.text.c_str(), 0, nullptr));
+    expected_.push_back({true, name});
+  }
+  check_sent(PQsendDescribePrepared(raw_, name.c_str()));
+  expected_.push_back({false, {}});
+  ++statements_;
+}
+
 void Flight::push() {
   if (PQsendFlushRequest(raw_) != 1 || PQflush(raw_) < 0) {
     throw Error::connection_lost(PQerrorMessage(raw_));
@@ -227,7 +239,7 @@ void Flight::read_answers(Answers& answers) {
         throw *failure;
     } else if (status == PGRES_PIPELINE_ABORTED) {
       fail(Error("25P02", "the flight was aborted before this statement"));
-    } else if (expected.is_prepare) {
+    } else if (expected.is_prepare && !expected.prepared_name.empty()) {
       session_.remember_prepared(expected.prepared_name);
     }
     if (!expected.is_prepare)

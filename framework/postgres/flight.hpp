@@ -47,6 +47,10 @@ class Flight {
   /// alike. Empty: as it is.
   void add(Request& request, std::string_view comment);
 
+  /// Asks how the server understands the statement, whose parameters PQparamtype() tells then;
+  /// prepares it for that.
+  void add_description(const Statement& statement);
+
   /// So many statements are queued.
   [[nodiscard]] std::size_t size() const { return statements_; }
 

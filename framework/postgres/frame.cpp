@@ -86,6 +86,17 @@ Result Frame::exec(Request& request) {
   return std::move(answers.results.front());
 }
 
+const ParameterTypes& Frame::types_of(const Statement& statement, const std::string& label) {
+  if (const auto* known = session_.known_types(statement))
+    return *known;
+  flush();
+  try {
+    return session_.remember_types(statement, describe_parameters(session_, statement));
+  } catch (const Error& error) {
+    throw explained(error, {nullptr, {&statement, {}}, std::nullopt, label});
+  }
+}
+
 void Frame::defer_own(Request request) {
   deferred_.push_back({nullptr, std::move(request), std::nullopt, {}, true});
 }

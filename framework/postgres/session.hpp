@@ -20,6 +20,7 @@
 
 #include "pawl/options.hpp"
 #include "postgres/error.hpp"
+#include "postgres/parameter_types.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/request.hpp"
 #include "postgres/schema_version.hpp"
@@ -184,6 +185,15 @@ class Session {
   [[nodiscard]] bool is_prepared(const std::string& name) const { return prepared_.contains(name); }
   void remember_prepared(const std::string& name) { prepared_.insert(name); }
 
+  /// What the server took the statement's parameters for when it was asked; nullptr: it was not.
+  [[nodiscard]] const ParameterTypes* known_types(const Statement& statement) const {
+    const auto found = types_.find(statement.types_name());
+    return found == types_.end() ? nullptr : &found->second;
+  }
+  const ParameterTypes& remember_types(const Statement& statement, ParameterTypes types) {
+    return types_.insert_or_assign(statement.types_name(), std::move(types)).first->second;
+  }
+
  private:
   friend class Frame;  // begins ahead, and goes on with it
 
@@ -214,6 +224,7 @@ class Session {
   std::string state_but_last_;                                 ///< the same without it
   std::vector<std::pair<std::string, std::string>> baseline_;  ///< each setting with its value
   std::unordered_set<std::string> prepared_;
+  std::map<std::string, ParameterTypes> types_;  ///< by Statement::types_name()
   std::map<std::string, std::shared_ptr<const Statement>, std::less<>> by_text_;
 
   std::mutex socket_mutex_;

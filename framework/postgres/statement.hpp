@@ -34,6 +34,10 @@ struct Statement {
   bool verifies_session = false;
   /// It may take advisory locks of the session, which outlive its transaction.
   bool may_lock_session = false;
+  /// The name of the statement whose parameters it has, around which it is written; empty: its own.
+  std::string typed_as = {};
+
+  [[nodiscard]] const std::string& types_name() const { return typed_as.empty() ? name : typed_as; }
 };
 
 /// A statement of the application's.
@@ -41,7 +45,7 @@ struct Statement {
                                                      std::string rule = {}) {
   const bool publishes = calls_publish(text);
   const bool calls = may_call_functions(text);
-  return {std::move(name), std::move(text), publishes, std::move(rule), false, calls};
+  return {std::move(name), std::move(text), publishes, std::move(rule), false, calls, {}};
 }
 
 }  // namespace pawl::postgres

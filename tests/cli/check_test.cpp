@@ -108,6 +108,34 @@ TEST_CASE("check says of topics that SQL publishes to whether Kafka has them") {
                  ContainsSubstring("2 things are wrong"));
 }
 
+TEST_CASE("check refuses a JSON field that is bound to bytea, and says what to write") {
+  Site site;
+  site.sql("CREATE TABLE raw (payload bytea)");
+  site.handler = R"toml(sql = [
+  "INSERT INTO raw VALUES ({value})",
+  "INSERT INTO raw VALUES ({/data})",
+  "INSERT INTO raw VALUES ({header:data|/data}::bytea)",
+  "INSERT INTO raw VALUES (convert_to({/data}::text, 'UTF8'))",
+  "INSERT INTO raw VALUES (decode({/data}::text, 'base64'))",
+]
+)toml";
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
+  CHECK_THAT(
+      outcome.out,
+      ContainsSubstring(
+          "handler[0].sql[1]: {/data} is text of the message's JSON and its parameter "
+          "is bytea") &&
+          ContainsSubstring("convert_to({/data}::text, 'UTF8'), decode({/data}::text, 'base64') or "
+                            "decode({/data}::text, 'hex')") &&
+          ContainsSubstring("handler[0].sql[2]: {header:data|/data} is text"));
+  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[0]") &&
+                              ContainsSubstring("ok      handler[0].sql[3]") &&
+                              ContainsSubstring("ok      handler[0].sql[4]"));
+}
+
 TEST_CASE("check finds rights that are missing, of pawl's tables and of the handlers'") {
   Site site;
   const auto role = "weak_" + site.sql("SELECT replace(gen_random_uuid()::text, '-', '_')");

@@ -49,3 +49,33 @@ TEST_CASE("init names columns by any key word that PostgreSQL has, and its table
   site.sql(create.substr(0, create.find('\n')));
   CHECK_THAT(made.out, ContainsSubstring("\"order\" bigint"));
 }
+
+TEST_CASE("what init makes of a topic that is not JSON stores each value byte by byte") {
+  Site site;
+  const std::string value =
+      GENERATE(std::string(R"(C:\temp)"), std::string(R"(\x4142)"), std::string("\0\xff avro", 7));
+  KafkaProducer producer(site.bootstrap);
+  Record record;
+  record.value = value;
+  record.headers = {{"event-id", "e-1"}};
+  producer.send(site.topic, record);
+  producer.flush();
+  const TempDir folder("init");
+  const auto file = (folder.path() / "new.toml").string();
+  const auto made =
+      site.run_bare({"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
+                     site.url, "--set", "kafka.group=" + site.group, "-o", file});
+  INFO(made.out << made.err);
+  REQUIRE(made.code == 0);
+  const auto text = read_file(file);
+  const auto create = text.substr(text.find("CREATE TABLE"));
+  site.sql(create.substr(0, create.find('\n')));
+  const auto drained = site.run_bare({"run", "--drain", "--config", file});
+  INFO(drained.err);
+  CHECK(drained.code == 0);
+  const auto table = create.substr(13, create.find(" (") - 13);
+  std::string hex;
+  for (const char c : value)
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  CHECK(site.sql("SELECT encode(value, 'hex') FROM " + table) == hex);
+}

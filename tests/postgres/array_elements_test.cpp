@@ -21,6 +21,14 @@ TEST_CASE("elements of an array are quoted, numbers and NULL are not") {
   CHECK(elements.size() == 7);
 }
 
+TEST_CASE("bytes are elements in bytea's hex format") {
+  ArrayElements elements;
+  elements.add_bytes({"a\0\xff\\", 4});
+  elements.add_bytes("");
+  elements.add_null();
+  CHECK(elements.array() == R"({"\\x6100ff5c","\\x",NULL})");
+}
+
 TEST_CASE("an array can be made of some of the elements, and the last ones taken off") {
   ArrayElements elements;
   for (const auto* text : {"a", "b,", "c\"", "d"})

@@ -1,0 +1,111 @@
+#include "handlers/bytes_binding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "handlers/handler.hpp"
+#include "handlers/router.hpp"
+#include "pawl/errors.hpp"
+#include "postgres/error.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::handlers {
+namespace {
+
+using message::Source;
+using message::SourceKind;
+using postgres::ParameterType;
+
+bool any_source(const message::Template& value, bool (*is)(const Source&)) {
+  return std::ranges::any_of(value.placeholders(), [&](const auto* placeholder) {
+    return std::ranges::any_of(placeholder->sources(), is);
+  });
+}
+
+/// The digits of a hash have one meaning.
+bool is_json(const Source& source) {
+  return source.kind == SourceKind::kJson && !source.sha256;
+}
+
+bool is_of_record(const Source& source) {
+  return (source.kind == SourceKind::kHeader || source.kind == SourceKind::kKey ||
+          source.kind == SourceKind::kValue) &&
+         !source.sha256;
+}
+
+/// With what stands around each element.
+std::string meanings(const std::string& text, bool is_array) {
+  if (!is_array) {
+    return fmt::format(
+        "convert_to({0}::text, 'UTF8'), decode({0}::text, 'base64') or decode({0}::text, 'hex')",
+        text);
+  }
+  return fmt::format(
+      "{}::text[], and convert_to(x, 'UTF8'), decode(x, 'base64') or decode(x, 'hex') of each "
+      "element x that unnest gives",
+      text);
+}
+
+}  // namespace
+
+bool may_be_bytes(const message::Template& value) {
+  return any_source(value, is_of_record) && !any_source(value, is_json);
+}
+
+BoundAs binding_of(const message::Template& value, ParameterType type) {
+  if (type == ParameterType::kOther)
+    return BoundAs::kText;
+  if (any_source(value, is_json))
+    return BoundAs::kRefused;
+  if (!any_source(value, is_of_record))
+    return BoundAs::kText;
+  return type == ParameterType::kBytes ? BoundAs::kBytes : BoundAs::kByteArray;
+}
+
+std::optional<std::string> binding_problem(const DescribedStatement& statement,
+                                           const postgres::ParameterTypes& types) {
+  const auto bound = std::min(statement.values.size(), types.size());
+  for (std::size_t i = 0; i < bound; ++i) {
+    const auto& value = *statement.values[i];
+    if (binding_of(value, types[i]) != BoundAs::kRefused)
+      continue;
+    const bool is_array = types[i] == ParameterType::kByteArray;
+    return fmt::format(
+        "{} is text of the message's JSON and its parameter is {}, so PostgreSQL would read the "
+        "text in bytea's escape format and store other bytes. Write what is meant: {}",
+        value.text(), is_array ? "bytea[]" : "bytea", meanings(value.text(), is_array));
+  }
+  return std::nullopt;
+}
+
+void throw_unbindable(const DescribedStatement& statement, const postgres::ParameterTypes& types) {
+  // As the server says it of types that do not fit: any message would fail.
+  throw postgres::Error("42804", fmt::format("{}: {}", statement.label,
+                                             binding_problem(statement, types).value_or("")));
+}
+
+void require_bindable(postgres::Session& session, const Router& router) {
+  for (const auto& binding : router.bindings()) {
+    for (const auto& statement : binding->handler->statements()) {
+      const bool has_json = std::ranges::any_of(
+          statement.values, [](const auto* value) { return any_source(*value, is_json); });
+      if (!has_json)
+        continue;
+      std::optional<std::string> problem;
+      try {
+        problem = binding_problem(statement, postgres::describe_parameters(
+                                                 session, postgres::Statement{"", statement.sql}));
+      } catch (const postgres::Error&) {
+        if (!session.alive())
+          throw;
+      }
+      if (problem)
+        throw FatalError(fmt::format("{}{}{}: {}", statement.where,
+                                     statement.where.empty() ? "" : ": ", statement.label,
+                                     *problem));
+    }
+  }
+}
+
+}  // namespace pawl::handlers
