@@ -16,12 +16,12 @@ struct Advice {
   std::string_view also = {};  ///< words that must be there as well
 };
 
-// A certificate that is missing and one that is refused: which of its alerts a broker sends for
-// which differs between versions of TLS and of Java.
+// For a client certificate that is missing or rejected. The alert that a broker sends depends on
+// the versions of TLS and of Java, so all of these alerts get the same advice.
 constexpr std::string_view kCertificate =
-    "; the broker wants a certificate of this program, or refuses the one it got: set "
-    "\"ssl.certificate.location\" and \"ssl.key.location\" below [kafka.librdkafka], and look at "
-    "the broker's truststore";
+    "; the broker requires a client certificate, or rejected the one that it received: set "
+    "\"ssl.certificate.location\" and \"ssl.key.location\" below [kafka.librdkafka], and check the "
+    "broker's truststore";
 
 // The first whose words are found counts.
 constexpr std::array kAdvice{

@@ -13,11 +13,11 @@ struct Advice {
   std::string_view look;
 };
 
-// TLS 1.3 has an alert for a certificate that is missing; what else a server or a pooler sends,
-// differs.
+// For a client certificate that is missing or rejected. The alert depends on the version of TLS and
+// on the server or pooler that sends it.
 constexpr std::string_view kCertificate =
-    "; the server wants a certificate of this program, or refuses the one it got: set sslcert and "
-    "sslkey in postgres.url, and look at the server's ssl_ca_file";
+    "; the server requires a client certificate, or rejected the one that it received: set sslcert "
+    "and sslkey in postgres.url, and check the server's ssl_ca_file";
 
 // The first whose words are found counts.
 constexpr std::array kAdvice{
