@@ -31,26 +31,25 @@ fresh_sources() { # SUITE
             }' | sort -u
 }
 
-# How this machine reaches the network: proxies, authorities and settings, none of which is written down here.
+# Copies the settings with which this machine reaches the network: proxies, certificates, Maven's settings. This file names no
+# host, so it works on any machine.
 lend_network() { # FOLDER
     local name file
     apt-config dump Acquire::http Acquire::https | grep -E '^Acquire::https?::[A-Za-z]' >"$1/etc/apt/apt.conf.d/90machine" || true
     for file in /etc/apt/auth.conf /etc/apt/auth.conf.d /usr/local/share/ca-certificates; do
-        [[ ! -e $file ]] || cp -rT -- "$file" "$1$file"
+        [[ ! -e $file ]] || cp -rT -- "$file" "$1$file" || return
     done
     for file in "${HOME:-/root}/.m2/settings.xml" /etc/maven/settings.xml; do
         [[ -r $file ]] || continue
-        mkdir -p -- "$1/root/.m2"
-        cp -- "$file" "$1/root/.m2/settings.xml"
+        { mkdir -p -- "$1/root/.m2" && cp -- "$file" "$1/root/.m2/settings.xml"; } || return
         break
     done
-    chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin update-ca-certificates
+    chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin update-ca-certificates || return
     # A bundle that a variable names, wherever it is.
     for name in "${network_variables[@]}"; do
         file=${!name:-}
         [[ $file == /* && -f $file && ! -e $1$file ]] || continue
-        mkdir -p -- "$1${file%/*}"
-        cp -- "$file" "$1$file"
+        { mkdir -p -- "$1${file%/*}" && cp -- "$file" "$1$file"; } || return
     done
 }
 network_variables=(
@@ -66,14 +65,17 @@ read_network_environment() {
     done
 }
 
-# Nothing is started by its packages. What is to be mounted there, is not.
+# Packages start no services in this system, and nothing is mounted in it. Callers check the exit code, which disables
+# `set -e` here, so each step returns its own failure.
 make_fresh_system() { # SUITE FOLDER PACKAGES, with commas between them
-    debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$2" "$(archive_mirror)"
-    fresh_sources "$1" >"$2/etc/apt/sources.list"
-    printf '#!/bin/sh\nexit 101\n' >"$2/usr/sbin/policy-rc.d"
-    chmod 755 "$2/usr/sbin/policy-rc.d"
-    cp --dereference -- /etc/resolv.conf "$2/etc/resolv.conf"
-    lend_network "$2"
-    chroot "$2" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+    local mirror
+    mirror=$(archive_mirror) || return
+    debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$2" "$mirror" || return
+    fresh_sources "$1" >"$2/etc/apt/sources.list" || return
+    { printf '#!/bin/sh\nexit 101\n' >"$2/usr/sbin/policy-rc.d" && chmod 755 "$2/usr/sbin/policy-rc.d"; } || return
+    cp --dereference -- /etc/resolv.conf "$2/etc/resolv.conf" || return
+    lend_network "$2" || return
+    read_network_environment
+    chroot "$2" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C "${network_environment[@]}" \
         sh -ec 'apt-get update -qq && apt-get upgrade --yes -qq -o Dpkg::Use-Pty=0'
 }

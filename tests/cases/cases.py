@@ -59,7 +59,7 @@ def lines_of(result, verbose):
     if result["passed"] and not verbose:
         return
     if result["known"] and result["verdict"] != "WRONG":
-        yield "        it stands in known_wrong.py and did not come out wrong: strike it there"
+        yield "        it stands in known_wrong.py and is not wrong: remove it there"
     for mark, what in (("!", "problems"), ("?", "doubts"), (".", "notes")):
         for text in result[what]:
             yield f"        {mark} " + text.replace("\n", "\n          ")

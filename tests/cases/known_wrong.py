@@ -1,5 +1,5 @@
-"""Cases that are known to come out wrong, with the reason. A run fails when another case is wrong, and also when one of
-these comes out right: then strike it here."""
+"""Cases that are known to be wrong, with the reason. A run fails if another case is wrong, and also if one of these is right:
+then remove it here."""
 
 CHANGED_TYPE = "a statement keeps the parameter types that it was prepared with when a column's type changes"
 TEXT_INTO_BYTEA = "text that is bound to bytea is read as bytea's escape format"

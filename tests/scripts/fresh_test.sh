@@ -39,6 +39,31 @@ cp -r -- "$root/scripts" "$work/copy"
 chmod -R a+rX "$work"
 expect 1 'needs root' setpriv --reuid 65534 --regid 65534 --clear-groups "$work/copy/scripts/fresh" demo
 
+# ---- where a release has its sources -------------------------------------------------------------
+
+sources_of() { # SUITE: as a machine with Debian 12 has them
+    (
+        fail() { echo "$*"; exit 1; }
+        # shellcheck source=scripts/lib/fresh-system.sh
+        source "$root/scripts/lib/fresh-system.sh"
+        # shellcheck disable=SC2034  # fresh_sources reads it
+        system_codename=bookworm
+        archive_keyring() { echo /keys; }
+        apt-get() {
+            printf '%s\n' 'http://a.example/debian bookworm main Debian' 'http://a.example/debian bookworm contrib Debian' \
+                'http://a.example/debian bookworm-updates main Debian' 'http://s.example/sec bookworm-security main Debian' \
+                'http://a.example/debian bookworm-backports main Debian' 'http://other.example/apt bookworm main Other'
+        }
+        fresh_sources "$1"
+    )
+}
+for suite in bookworm trixie; do
+    expected="deb [signed-by=/keys] http://a.example/debian $suite main
+deb [signed-by=/keys] http://a.example/debian $suite-updates main
+deb [signed-by=/keys] http://s.example/sec $suite-security main"
+    [[ $(sources_of "$suite") == "$expected" ]] || fail "the sources of $suite are: $(sources_of "$suite")"
+done
+
 # ---- what it needs -------------------------------------------------------------------------------
 
 # Programs of its own before those of the machine: apt that knows one mirror, and a debootstrap.
