@@ -146,7 +146,8 @@ class Site:
 
     # PostgreSQL
     def sql(self, sql, *args):
-        with psycopg.connect(self.url, autocommit=True) as c:
+        # A case may set short timeouts for its database. They apply to pawl, not to the checks of the case.
+        with psycopg.connect(self.url, autocommit=True, options="-c statement_timeout=0 -c lock_timeout=0") as c:
             cur = c.execute(sql, args or None)
             return cur.fetchall() if cur.description else None
 
