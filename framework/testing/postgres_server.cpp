@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <functional>
 #include <pawl/testing/postgres_server.hpp>
 #include <pqxx/pqxx>
 #include <stdexcept>
@@ -52,15 +53,47 @@ std::string PostgresServer::create_empty_database(const std::string& prefix) {
   return url(name);
 }
 
+namespace {
+
+/// Held while a template is made: by one thread of all that use the server. The number is any.
+constexpr const char* kLock = "SELECT pg_advisory_lock(1885435765)";
+
+std::string template_name(const std::vector<MigrationSet>& migrations) {
+  std::string sets;
+  for (const auto& set : migrations)
+    sets += set.name + '\n' + set.folder.string() + '\n';
+  return fmt::format("template_{:016x}", std::hash<std::string>{}(sets));
+}
+
+}  // namespace
+
+// Migrations take seconds and a copy of what they made a fraction of one, so they run once for each
+// choice of them. The template is asked for each time: restore_copy() may have taken it away.
 std::string PostgresServer::create_database(const std::string& prefix,
                                             const std::vector<MigrationSet>& migrations) {
-  const std::string database = create_empty_database(prefix);
-  run_script(options_.scripts / "migrate", {"up", "--database", database});
-  for (const auto& set : migrations) {
-    run_script(options_.scripts / "migrate",
-               {"up", "--database", database, "--name", set.name, "--dir", set.folder.string()});
+  const auto origin = template_name(migrations);
+  const auto name = fmt::format("{}_{}_{}", prefix, getpid(), ++databases_);
+  pqxx::connection connection{url()};
+  pqxx::nontransaction statement{connection};
+  statement.exec(kLock);
+  if (statement.exec("SELECT FROM pg_database WHERE datname = $1", pqxx::params{origin}).empty()) {
+    const auto unfinished = create_empty_database(prefix);
+    run_script(options_.scripts / "migrate", {"up", "--database", unfinished});
+    for (const auto& set : migrations) {
+      run_script(options_.scripts / "migrate", {"up", "--database", unfinished, "--name", set.name,
+                                                "--dir", set.folder.string()});
+    }
+    statement.exec(fmt::format("ALTER DATABASE {} RENAME TO {}",
+                               connection.quote_name(unfinished.substr(unfinished.rfind('/') + 1)),
+                               origin));
   }
-  return database;
+  statement.exec(
+      fmt::format("CREATE DATABASE {} TEMPLATE {}", connection.quote_name(name), origin));
+  // A copy would pass for the same database.
+  pqxx::connection made{url(name)};
+  pqxx::nontransaction(made).exec(
+      "UPDATE pawl.database_identity SET database_id = gen_random_uuid(), created_at = now()");
+  return url(name);
 }
 
 void PostgresServer::service(const std::string& command, const std::vector<std::string>& more) {
