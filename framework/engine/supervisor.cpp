@@ -153,7 +153,6 @@ ledger::FirstTopics Supervisor::find_topics(postgres::Session& session,
   }
   return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant,
                                command_text(options_.invocation, "migrate up"));
-  handlers::require_atomicity(session, router_, options_.handlers);
 }
 
 /// Where patterns mean other topics by now. Who drains goes to the end of what there was.
@@ -232,6 +231,7 @@ bool Supervisor::connect() {
       auto registration = ledger::register_consumer(
           session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
       handlers::require_bindable(session, router_);
+      handlers::require_atomicity(session, router_, options_.handlers);
       auto first_topics = find_topics(session, registration);
       share_buffer();
       make_context(std::move(registration), std::move(first_topics));

@@ -7,8 +7,10 @@
 #include "handlers/handler.hpp"
 #include "handlers/router.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/describe.hpp"
 #include "postgres/error.hpp"
 #include "postgres/session.hpp"
+#include "postgres/transaction_statements.hpp"
 
 namespace pawl::handlers {
 namespace {
@@ -85,7 +87,18 @@ void throw_unbindable(const DescribedStatement& statement, const postgres::Param
                                              binding_problem(statement, types).value_or("")));
 }
 
+namespace {
+
+/// For the transaction.
+const postgres::Statement kNoWait{"", "SELECT set_config('lock_timeout', '1', true)"};
+
+}  // namespace
+
 void require_bindable(postgres::Session& session, const Router& router) {
+  // A table that somebody changes right now is not waited for: parameters are looked at once more
+  // before they are bound.
+  if (postgres::some_table_is_locked(session))
+    return;
   for (const auto& binding : router.bindings()) {
     for (const auto& statement : binding->handler->statements()) {
       const bool has_json = std::ranges::any_of(
@@ -94,12 +107,15 @@ void require_bindable(postgres::Session& session, const Router& router) {
         continue;
       std::optional<std::string> problem;
       try {
+        session.exec(postgres::begin_statement(postgres::Isolation::kReadCommitted));
+        session.exec(kNoWait);
         problem = binding_problem(statement, postgres::describe_parameters(
                                                  session, postgres::Statement{"", statement.sql}));
       } catch (const postgres::Error&) {
         if (!session.alive())
           throw;
       }
+      postgres::roll_back(session);
       if (problem)
         throw FatalError(fmt::format("{}{}{}: {}", statement.where,
                                      statement.where.empty() ? "" : ": ", statement.label,

@@ -38,6 +38,17 @@ bool is_about_values(const Error& error) {
 
 }  // namespace
 
+bool some_table_is_locked(Session& session) {
+  static const Statement ask{"", R"sql(
+  SELECT FROM pg_catalog.pg_locks
+   WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock' AND granted
+     AND database = (SELECT oid FROM pg_catalog.pg_database
+                      WHERE datname = pg_catalog.current_database())
+   LIMIT 1
+)sql"};
+  return PQntuples(session.exec(ask).get()) > 0;
+}
+
 Description describe(Session& session, const std::string& sql, std::size_t parameters) {
   Description description;
   bool prepared = false;

@@ -27,4 +27,8 @@ struct Description {
 /// transaction that is rolled back.
 Description describe(Session& session, const std::string& sql, std::size_t parameters);
 
+/// Whether some table of the database is locked against all others right now, as by ALTER TABLE: to
+/// parse a statement may wait for that. Does not wait itself. Throws Error.
+[[nodiscard]] bool some_table_is_locked(Session& session);
+
 }  // namespace pawl::postgres

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "postgres/describe.hpp"
 #include "postgres/error.hpp"
 
 namespace pawl::postgres {
@@ -143,10 +144,14 @@ std::vector<RemoteTable> look_up(Session& session, const std::string& citus,
 std::vector<RemoteTable> written_remote_tables(Session& session, const std::string& sql,
                                                std::size_t parameters,
                                                const std::vector<std::string>& names) {
+  // A table that somebody changes right now is not waited for: the names in the text tell enough.
+  const bool locked = some_table_is_locked(session);
   run(session, "BEGIN");
+  run(session, "SET LOCAL lock_timeout = 1");
   // By SQL: a pooler gives other names to what the protocol prepares.
   const auto prepare = fmt::format("PREPARE {} AS {}", kName, sql);
-  const auto prepared = attempt(session, [&] { return run_one(session, prepare); });
+  const auto prepared =
+      locked ? std::nullopt : attempt(session, [&] { return run_one(session, prepare); });
   const auto planned = prepared ? attempt(session, [&] { return plan(session, parameters); })
                                 : std::optional<std::string>{};
   const auto citus = citus_catalog(session);
