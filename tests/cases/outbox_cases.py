@@ -79,10 +79,16 @@ def outbox_refused(site):
         s.send({"k": k, "n": n}, id=f"e{i}")
     done = s.drain(timeout=60)
     s.note(f"drain: {done.code}: {done.tail(1, 200)}")
-    s.same([m.value()[-2:] for m in read(out)], [b"e0", b"e2", b"e4"], "published")
+    # The order of the outbox is per key: other keys may be in another lane.
+    def of(key):
+        return [m.value()[-2:] for m in read(out) if m.key() == key]
+
+    s.same([of(b"a"), of(b"b"), of(b"c")], [[b"e0", b"e2"], [], [b"e4"]], "published")
     wider = ConfigResource(ConfigResource.Type.TOPIC, out, set_config={"max.message.bytes": "100000"})
     list(ADMIN.alter_configs([wider]).values())[0].result(10)
     r = s.cmd("outbox", "retry", "--all")
     s.same(r.code, 0, "retry: " + r.tail(2))
     s.same(s.cmd("relay", "--drain", timeout=60).code, 0, "exit code of relay")
-    s.same([m.value()[-2:] for m in read(out)], [b"e0", b"e2", b"e4", b"e1", b"e3", b"e5"], "after retry, in order of the key")
+    s.same(
+        [of(b"a"), of(b"b"), of(b"c")], [[b"e0", b"e2"], [b"e1", b"e3", b"e5"], [b"e4"]], "after retry, in order of the key"
+    )
