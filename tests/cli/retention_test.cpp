@@ -299,7 +299,7 @@ TEST_CASE("one process of a consumer removes at a time, and a dead one blocks fo
   site.age_keys("10 hours");
   site.sql(
       "INSERT INTO pawl.retention_state (consumer_id, holder, lease_until)"
-      " SELECT consumer_id, 'somebody', now() + interval '1 hour' FROM pawl.consumers");
+      " SELECT consumer_id, 'somebody', now() + interval '55 seconds' FROM pawl.consumers");
   const auto busy = site.prune();
   CHECK(busy.code == 1);
   CHECK_THAT(busy.err, ContainsSubstring("another process"));
