@@ -44,7 +44,7 @@ TEST_CASE("a lease of retention from before the server's clock went back is nobo
         "' FROM pawl.consumers ON CONFLICT (consumer_id) DO UPDATE SET holder = "
         "excluded.holder, lease_until = excluded.lease_until");
   };
-  hold_until("25 seconds");
+  hold_until("50 seconds");
   CHECK_THAT(site.prune().err, ContainsSubstring("another process of this consumer removes keys"));
   hold_until("1 hour");
   const auto pruned = site.prune();
