@@ -97,16 +97,6 @@ bool Replay::may_go_on() {
   }
 }
 
-/// Since the session was opened.
-bool Replay::schema_has_changed() {
-  try {
-    context_.schema->confirm(*session_);
-    return session_->schema_version() != context_.schema->current();
-  } catch (const postgres::Error&) {  // to record the failure says what is wrong
-    return false;
-  }
-}
-
 ledger::SourceId Replay::source_of(const std::string& topic) {
   const auto known = sources_.find(topic);
   if (known != sources_.end())
@@ -243,15 +233,16 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
             continue;
           break;
         case FailureClass::kSessionChanged:
+          if (tries >= kContentionTries)
+            break;
           if (!connection.restore())
             session_.reset();
-          if (tries < kContentionTries)
-            continue;
-          break;
+          continue;
         default:
           break;
       }
-      if (may_be_of_old_schema(failure, subject.handler_begun) && schema_has_changed()) {
+      if (may_be_of_old_schema(failure, subject.handler_begun) &&
+          context_.schema->has_changed_since(connection)) {
         session_.reset();
         continue;
       }

@@ -65,7 +65,6 @@ class Replay {
 
   postgres::Session& session();
   [[nodiscard]] bool may_go_on();
-  [[nodiscard]] bool schema_has_changed();
   ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
   void forget();
   ledger::SourceId source_of(const std::string& topic);

@@ -9,20 +9,11 @@
 
 namespace pawl::engine {
 void Consequences::follow(Partition& partition, const Attempt& attempt) {
-  if (is_of_old_schema(attempt)) {
+  if (session_.is_of_old_schema(attempt)) {
     session_.renew();
     return partition.acquire_again(false);
   }
   apply(partition, attempt, verdict_on(partition, attempt));
-}
-
-/// It is not counted then, nor said: on a new session it runs again.
-bool Consequences::is_of_old_schema(const Attempt& attempt) {
-  const bool of_messages =
-      attempt.what == Undertaking::kMessage || attempt.what == Undertaking::kBatch;
-  return of_messages && !attempt.counted &&
-         may_be_of_old_schema(attempt.failure, attempt.subject.handler_begun) &&
-         session_.schema_has_changed();
 }
 
 Action Consequences::verdict_on(const Partition& partition, const Attempt& attempt) const {

@@ -49,7 +49,6 @@ class Consequences {
 
  private:
   [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;
-  [[nodiscard]] bool is_of_old_schema(const Attempt& attempt);
   void apply(Partition& partition, const Attempt& attempt, const Action& action);
   void act(Partition& partition, const Attempt& attempt, const Action& action);
   void say(const Partition& partition, const Attempt& attempt, const Action& action) const;

@@ -217,7 +217,9 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     if (attempt.failure.kind == postgres::FailureClass::kConnection) {
       session_.lose(attempt.failure.text);
     } else {
-      if (is_stale_statement(attempt.failure) || is_of_old_schema(attempt))
+      if (attempt.failure.kind == postgres::FailureClass::kSessionChanged)
+        restore_session();
+      else if (is_stale_statement(attempt.failure) || session_.is_of_old_schema(attempt))
         session_.renew();
       const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
                                     attempt.failure.text, sqlstate_text(attempt.failure));
@@ -229,7 +231,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
 }
 
 Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
-  if (is_of_old_schema(attempt)) {
+  if (session_.is_of_old_schema(attempt)) {
     session_.renew();
     auto landing = later({});
     landing.here = true;
@@ -246,11 +248,9 @@ Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
   return act(errand, attempt, action);
 }
 
-/// It is not counted then, nor said: on a new session it runs again.
-bool Hand::is_of_old_schema(const Attempt& attempt) {
-  return attempt.what == Undertaking::kMessage &&
-         may_be_of_old_schema(attempt.failure, attempt.subject.handler_begun) &&
-         session_.schema_has_changed();
+void Hand::restore_session() {
+  if (!session_.restore())
+    session_.renew();
 }
 
 Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {
@@ -281,8 +281,7 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
         return landing;
       }
     case What::kRestoreSession: {
-      if (!session_.restore())
-        session_.renew();
+      restore_session();
       auto landing = later({});
       landing.here = true;
       return landing;

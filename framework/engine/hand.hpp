@@ -42,12 +42,12 @@ class Hand {
 
  private:
   [[nodiscard]] std::optional<WorkerSession::Clock::time_point> connect();
-  [[nodiscard]] bool is_of_old_schema(const Attempt& attempt);
   Landing try_once(const Errand& errand);
   std::optional<Landing> refused(const Errand& errand);
   Landing apply(const Errand& errand, bool nothing_to_call);
   void applied(const Landing& landing, const Subject& subject);
   Landing follow(const Errand& errand, const Attempt& attempt);
+  void restore_session();
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);

@@ -118,10 +118,8 @@ void WorkerSession::refuse_database() {
     return;
   was_lost_ = true;
   const auto text = fmt::format(
-      "this is not database {} in which this process began, or it has given consumer "
-      "{}/{} another "
-      "number: nothing is read or written in it. Bring the right database back, or "
-      "restart this "
+      "this is not database {} in which this process began, or it has given consumer {}/{} another "
+      "number: nothing is read or written in it. Bring the right database back, or restart this "
       "program to work with this one",
       context_.registration.database_id, context_.options.kafka.cluster,
       context_.options.kafka.group);
@@ -181,15 +179,12 @@ bool WorkerSession::may_begin() {
   return false;
 }
 
-bool WorkerSession::schema_has_changed() {
-  if (!alive())
-    return false;
-  try {
-    context_.frame.schema->confirm(*session_);
-  } catch (const postgres::Error&) {  // whatever comes next on the session says what is wrong
-    return false;
-  }
-  return session_->schema_version() != context_.frame.schema->current();
+bool WorkerSession::is_of_old_schema(const Attempt& attempt) {
+  const bool of_messages =
+      attempt.what == Undertaking::kMessage || attempt.what == Undertaking::kBatch;
+  return of_messages && !attempt.counted &&
+         may_be_of_old_schema(attempt.failure, attempt.subject.handler_begun) && alive() &&
+         context_.frame.schema->has_changed_since(*session_);
 }
 
 void WorkerSession::lose(const std::string& why) {
@@ -210,8 +205,7 @@ bool WorkerSession::restore() {
   context_.observers.emit(warning_event(
       Warning::kSessionRestored,
       "a handler left settings of its session behind (search_path, role, a timeout, TimeZone or "
-      "the "
-      "like); they are put back, and what met them is processed again. Write SET LOCAL"));
+      "the like); they are put back, and what met them is processed again. Write SET LOCAL"));
   return session_->restore();
 }
 

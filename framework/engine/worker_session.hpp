@@ -12,6 +12,7 @@
 #include "engine/context.hpp"
 #include "engine/failure.hpp"
 #include "engine/previous_owners.hpp"
+#include "engine/verdict.hpp"
 #include "postgres/session.hpp"
 
 namespace pawl::engine {
@@ -74,8 +75,9 @@ class WorkerSession {
   /// Whether a message may begin on the session, or anything else that runs handlers
   /// (postgres/schema_version.hpp). False: it was left or lost.
   [[nodiscard]] bool may_begin();
-  /// Whether the schema has changed since the session was opened. Asks now.
-  [[nodiscard]] bool schema_has_changed();
+  /// Whether what failed may have failed because the schema has changed since the session was
+  /// opened, which is asked now. It is not counted then, nor said: on a new session it runs again.
+  [[nodiscard]] bool is_of_old_schema(const Attempt& attempt);
   /// Ends it; the worker does.
   void close();
 

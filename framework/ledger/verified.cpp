@@ -8,6 +8,13 @@
 #include "postgres/session_state.hpp"
 
 namespace pawl::ledger {
+namespace {
+
+std::string replaced(std::string text, std::string_view place, const std::string& by) {
+  return text.replace(text.find(place), place.size(), by);
+}
+
+}  // namespace
 
 std::string verified_scope(int number, int name, const std::string& schema) {
   // Not a foreign key: the messages of a scope would all share the lock of its row.
@@ -20,21 +27,16 @@ std::string verified_scope(int number, int name, const std::string& schema) {
 
 std::string with_scope(std::string_view text, const std::string& expression,
                        const std::string& schema) {
-  constexpr std::string_view kPlace = "{scope}";
-  auto whole = in_schema(text, schema);
-  whole.replace(whole.find(kPlace), kPlace.size(), expression);
-  return whole;
+  return replaced(in_schema(text, schema), "{scope}", expression);
 }
 
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
                               const std::string& value, int parameters, const std::string& schema) {
-  auto whole = in_schema(text, schema);
-  whole.replace(
-      whole.find(place), place.size(),
-      fmt::format("CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END",
-                  parameters + 1, postgres::kSessionState, value,
-                  in_schema("pawl.refuse_session()", schema)));
-  postgres::Statement statement{std::move(name), std::move(whole)};
+  const auto verified = fmt::format(
+      "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
+      postgres::kSessionState, value, in_schema("pawl.refuse_session()", schema));
+  postgres::Statement statement{std::move(name),
+                                replaced(in_schema(text, schema), place, verified)};
   statement.verifies_session = true;
   return statement;
 }

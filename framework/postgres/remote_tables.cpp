@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <optional>
 
+#include "postgres/array_elements.hpp"
 #include "postgres/describe.hpp"
 #include "postgres/error.hpp"
 
@@ -62,21 +62,8 @@ constexpr const char* kRemoteTables = R"sql(
 
 constexpr const char* kNoCitus = "(SELECT NULL::regclass AS logicalrelid WHERE false)";
 
-Result must(PGresult* answer) {
-  Result result(answer);
-  const auto status = PQresultStatus(answer);
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-    throw Error::from(answer);
-  return result;
-}
-
 Result run(Session& session, const std::string& sql) {
-  return must(PQexec(session.raw(), sql.c_str()));
-}
-
-/// One statement, and never a second one behind a semicolon.
-Result run_one(Session& session, const std::string& sql) {
-  return must(PQexecParams(session.raw(), sql.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0));
+  return session.exec(Statement{"", sql});
 }
 
 /// What `step` returns; nullopt where the server refuses it, with the transaction as it was.
@@ -111,28 +98,17 @@ std::string citus_catalog(Session& session) {
   return PQgetisnull(found.get(), 0, 0) != 0 ? kNoCitus : PQgetvalue(found.get(), 0, 0);
 }
 
-std::string array_of(const std::vector<std::string>& names) {
-  std::string array;
-  for (const auto& name : names) {
-    std::string quoted;
-    for (const char c : name) {
-      if (c == '"' || c == '\\')
-        quoted += '\\';
-      quoted += c;
-    }
-    array += fmt::format("{}\"{}\"", array.empty() ? "" : ",", quoted);
-  }
-  return fmt::format("{{{}}}", array);
-}
-
 std::vector<RemoteTable> look_up(Session& session, const std::string& citus,
                                  const std::optional<std::string>& plan,
                                  const std::vector<std::string>& names) {
   const auto sql = fmt::format(fmt::runtime(kRemoteTables), citus);
-  const auto array = array_of(names);
-  const std::array<const char*, 2> values{plan ? plan->c_str() : nullptr, array.c_str()};
-  const auto found = must(
-      PQexecParams(session.raw(), sql.c_str(), 2, nullptr, values.data(), nullptr, nullptr, 0));
+  ArrayElements targets;
+  for (const auto& name : names)
+    targets.add_text(name);
+  Parameters parameters;
+  parameters.add_optional_text(plan);
+  parameters.add_text(targets.array());
+  const auto found = session.exec(Statement{"", sql}, parameters);
   std::vector<RemoteTable> tables;
   for (int row = 0; row < PQntuples(found.get()); ++row)
     tables.push_back({PQgetvalue(found.get(), row, 0), PQgetvalue(found.get(), row, 1)});
@@ -151,7 +127,7 @@ std::vector<RemoteTable> written_remote_tables(Session& session, const std::stri
   // By SQL: a pooler gives other names to what the protocol prepares.
   const auto prepare = fmt::format("PREPARE {} AS {}", kName, sql);
   const auto prepared =
-      locked ? std::nullopt : attempt(session, [&] { return run_one(session, prepare); });
+      locked ? std::nullopt : attempt(session, [&] { return run(session, prepare); });
   const auto planned = prepared ? attempt(session, [&] { return plan(session, parameters); })
                                 : std::optional<std::string>{};
   const auto citus = citus_catalog(session);

@@ -118,6 +118,15 @@ void SchemaVersion::confirm(Session& session) {
   learn(PQgetvalue(answers.back().get(), 0, 0), asked_at);
 }
 
+bool SchemaVersion::has_changed_since(Session& session) {
+  try {
+    confirm(session);
+  } catch (const Error&) {
+    return false;
+  }
+  return session.schema_version() != current();
+}
+
 void SchemaVersion::learn(const std::string& fingerprint, Clock::time_point asked_at) {
   const std::scoped_lock lock(mutex_);
   is_read_ = false;

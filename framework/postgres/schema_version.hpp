@@ -43,6 +43,10 @@ class SchemaVersion {
   /// Reads the catalog now. Throws Error.
   void confirm(Session& session);
 
+  /// Reads the catalog now: whether it has changed since the session was opened. False where that
+  /// cannot be found out, for whatever comes next on the session says what is wrong.
+  [[nodiscard]] bool has_changed_since(Session& session);
+
   /// What is to be done before a unit of work begins.
   enum class Reading {
     kNone,     ///< the version was confirmed a short time ago

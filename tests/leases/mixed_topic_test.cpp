@@ -221,3 +221,24 @@ TEST_CASE("a partition that is let go of while a call runs ends behind the call"
   CHECK(topic.applied() == 5);
   CHECK(api.charges() == 1);
 }
+
+// Fails where the session is left as it was found: what the call brought is never stored.
+TEST_CASE("what a call brought is stored where an earlier handler left settings in the session") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{}; });
+  MixedTopic mixed(1, api,
+                   "concurrency = 2\n"
+                   "sql = \"SELECT set_config('search_path', 'elsewhere', false)\"\n");
+  auto& world = mixed.charging.world();
+  // One session, so that no other stores it.
+  world.set("consumer.concurrency=1");
+  const auto process = mixed.charging.start();
+  const ShowOnFailure show("consumer", *process);
+  mixed.send("leaves", "sql");
+  world.wait_for_stored(0, 0);
+  mixed.send("calls", "call");
+  world.wait_for_stored(0, 1);
+  CHECK(api.call_count() == 1);
+  CHECK(statuses(world) == "none");
+  CHECK(occurrences(*process, "settings of its session") == 1);
+  stop_cleanly(*process);
+}
