@@ -59,7 +59,7 @@ def lines_of(result, verbose):
     if result["passed"] and not verbose:
         return
     if result["known"] and result["verdict"] != "WRONG":
-        yield "        it stands in known_wrong.py and is not wrong: remove it there"
+        yield "        this case is not wrong: remove it from known_wrong.py"
     for mark, what in (("!", "problems"), ("?", "doubts"), (".", "notes")):
         for text in result[what]:
             yield f"        {mark} " + text.replace("\n", "\n          ")
@@ -96,7 +96,7 @@ def main():
     options = parser.parse_args()
     unknown = sorted(set(KNOWN_WRONG) - {case["name"] for case in harness.CASES})
     if unknown:
-        sys.exit(f"known_wrong.py names what is no case: {', '.join(unknown)}")
+        sys.exit(f"known_wrong.py names unknown cases: {', '.join(unknown)}")
     if options.names:
         cases = [case for case in harness.CASES if any(re.search(name, case["name"]) for name in options.names)]
     else:

@@ -97,7 +97,7 @@ def read_only_for_a_while(site):
     s.write(s.handler("INSERT INTO out VALUES ({header:event-id})"), head=LETTERS)
     p = s.start()
     s.send({}, id="a")
-    s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 1, 20)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 1, 20), "applied before the database is read-only")
     s.sql(f'ALTER DATABASE "{s.db}" SET default_transaction_read_only = on')
     s.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{s.db}' AND application_name LIKE 'pawl%%'")
     s.send({}, id="b")

@@ -80,14 +80,11 @@ class Done:
     def tail(self, n=12, width=400):
         return "\n".join(line[:width] for line in self.out.strip().splitlines()[-n:])
 
-    def has(self, *texts):
-        return all(t in self.out for t in texts)
-
 
 class Site:
     """A database, a topic, a configuration."""
 
-    def __init__(self, name, partitions=1, topic_conf=None, topics=1):
+    def __init__(self, name, partitions=1, topic_conf=None):
         self.n = f"{name[:50]}_{next(COUNT)}"
         self.db = self.n.lower()
         self.group = self.n
@@ -184,10 +181,10 @@ url = "{url or self.url}"
         lines.append("sql = [" + ", ".join(entries) + "]")
         return "\n".join(lines)
 
-    def pawl(self, *args, timeout=60, env=None, stdin=None):
+    def pawl(self, *args, timeout=60, env=None):
         e = dict(os.environ, **(env or {}))
         try:
-            done = subprocess.run([PAWL, *args], capture_output=True, timeout=timeout * PATIENCE, env=e, input=stdin)
+            done = subprocess.run([PAWL, *args], capture_output=True, timeout=timeout * PATIENCE, env=e)
             return Done(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"))
         except subprocess.TimeoutExpired as t:
             return Done(-1, "TIMEOUT\n" + ((t.stdout or b"") + (t.stderr or b"")).decode("utf-8", "replace"))
@@ -234,14 +231,20 @@ url = "{url or self.url}"
         return p.returncode
 
     def wait(self, condition, timeout=30, every=0.1):
+        """Returns whether the condition became true in time. A check that fails because PostgreSQL or a row is missing
+        is repeated; the error of the last check is raised."""
         end = time.time() + timeout * PATIENCE
+        error = None
         while time.time() < end:
             try:
                 if condition():
                     return True
-            except Exception:
-                pass
+                error = None
+            except (psycopg.Error, IndexError) as failure:
+                error = failure
             time.sleep(every)
+        if error:
+            raise error
         return False
 
     # verdicts

@@ -141,7 +141,7 @@ def resume_after_stale_statement(site):
     p = s.start()
     u = "5f0c4a34-3a15-4a7e-9a39-0d5b3a1c000%d"
     s.send({"u": u % 1}, id="a")
-    s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 20)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 20), "applied before the change")
     s.sql("ALTER TABLE t ALTER COLUMN u TYPE uuid USING u::uuid")
     time.sleep(PROMISED_AFTER)
     s.send({"u": u % 2}, id="b")
@@ -298,7 +298,7 @@ def person_holds_register(site):
     s.write(s.handler("INSERT INTO out VALUES ({header:event-id})"), head=LETTERS)
     p = s.start('postgres.stalled_owner_after="2s"', 'postgres.lock_timeout="1s"')
     s.send({}, id="a")
-    s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 1, 20)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 1, 20), "the first message is applied")
     with psycopg.connect(s.url, application_name="psql") as c:
         c.execute("SELECT * FROM pawl.processed_kafka_offsets FOR UPDATE")
         s.send({}, id="b")

@@ -113,7 +113,7 @@ def locked_table(site):
     s.write(s.handler("INSERT INTO t VALUES ({header:event-id}, {/n})"), head='[failures]\non_failure = "dead-letter"\nretry_for = "0s"')
     p = s.start('postgres.lock_timeout="500ms"')
     s.send({"n": 1}, id="a")
-    s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 25)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 25), "applied before the lock")
     with psycopg.connect(s.url) as c:
         c.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
         s.send({"n": 2}, id="b")
@@ -132,7 +132,7 @@ def enum_replaced_flood(site):
     s.write(s.handler("INSERT INTO t VALUES ({header:event-id}, {/s})"), head='[failures]\non_failure = "dead-letter"\nretry_for = "0s"\nprogram_error_retry = "1s"\n')
     p = s.start()
     s.send({"s": "new"}, id="a")
-    s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 20)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 1, 20), "applied before the change")
     s.sql("CREATE TYPE st_new AS ENUM ('new', 'paid', 'void'); ALTER TABLE t ALTER COLUMN s TYPE st_new USING s::text::st_new; DROP TYPE st; ALTER TYPE st_new RENAME TO st")
     time.sleep(PROMISED_AFTER)
     s.send_many([dict(value={"s": "void"}, id=f"b{i}") for i in range(120)])

@@ -21,7 +21,7 @@ def kafka_killed(site):
     s._producer = None
     time.sleep(1)
     s.send_many([dict(value={}, id=f"f{i}", partition=i % 4) for i in range(400)])
-    s.wait(lambda: s.rows("SELECT count(*) FROM out WHERE id LIKE 'f%'")[0][0] == 400, 60)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM out WHERE id LIKE 'f%'")[0][0] == 400, 60), "all later ones are applied")
     s.stop(p)
     s.same(s.rows("SELECT count(*) = count(DISTINCT id), count(*) FILTER (WHERE id LIKE 'f%') FROM out"), [(True, 400)], "once each, all later ones")
     s.note(f"{s.rows('SELECT count(*) FROM out')[0][0]} rows in all (what a killed broker had not written is gone from Kafka); " + " | ".join(x[31:160] for x in s.log(p).splitlines() if 'warn' in x or 'error' in x)[:500])
@@ -34,7 +34,7 @@ def commits_hang(site):
     s.write(s.handler(PUT), head=LETTERS)
     p = s.start('postgres.lock_timeout="2s"')
     s.send_many([dict(value={}, id=f"a{i}", partition=i % 2) for i in range(50)])
-    s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 50, 20)
+    s.expect(s.wait(lambda: s.rows("SELECT count(*) FROM out")[0][0] == 50, 20), "applied before the standby is named")
     try:
         admin_sql("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
         admin_sql("SELECT pg_reload_conf()")

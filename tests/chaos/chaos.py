@@ -167,6 +167,9 @@ class Round:
     def __init__(self, number, pair, policy, durability, unkeyed, random_):
         self.name = f"round_{number}"
         self.pair, self.policy, self.durability, self.unkeyed, self.random = pair, policy, durability, unkeyed, random_
+        # The producer's thread has draws of its own, so that its messages do not depend on the faults.
+        self.producer_seed = random_.random()
+        self.api = None
         self.config = os.path.join(SCRATCH, self.name + ".toml")
         self.processes, self.stopped = {}, {}
         self.faults, self.ends = collections.Counter(), collections.Counter()
@@ -178,7 +181,8 @@ class Round:
 
     def prepare(self):
         query("postgres", f'CREATE DATABASE "{self.name}"')
-        subprocess.run([PAWL, "migrate", "up", "--database", url_of(self.name)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([PAWL, "migrate", "up", "--database", url_of(self.name)], check=True, stdout=subprocess.DEVNULL,
+                       timeout=120)
         query(self.name, SCHEMA)
         admin = AdminClient({"bootstrap.servers": KAFKA})
         admin.create_topics([NewTopic(self.name, PARTITIONS, 1)])[self.name].result(30)
@@ -218,16 +222,16 @@ class Round:
             self.producer_failure = error
 
     def produce_until_told(self):
-        draw = random.Random(self.random.random())
+        draw = random.Random(self.producer_seed)
         producer = Producer({"bootstrap.servers": KAFKA, "linger.ms": 5, "enable.idempotence": True, "log_level": 2})
         sequences = collections.Counter()
 
-        def delivered(message, keyed):
+        def delivered(message):
             def note(error, record):
                 if error is not None:
                     self.failed_deliveries.append(str(error))
                 elif message["u"] not in self.sent:
-                    self.sent[message["u"]] = Sent(message["u"], message["k"], message["s"], record.partition(), record.offset(), keyed)
+                    self.sent[message["u"]] = Sent(message["u"], message["k"], message["s"], record.partition(), record.offset())
             return note
 
         for number in itertools.count():
@@ -243,7 +247,7 @@ class Round:
                 query(self.name, "INSERT INTO bad VALUES (%s, %s)  ON CONFLICT DO NOTHING", message["u"], 1.0 if draw.random() < 0.2 else 0.6)
             value = json.dumps(message).encode()
             for _ in range(2 if keyed and draw.random() < 0.1 else 1):
-                producer.produce(self.name, value, key.encode(), on_delivery=delivered(message, keyed))
+                producer.produce(self.name, value, key.encode(), on_delivery=delivered(message))
             producer.poll(0)
             time.sleep(0.01)
         if producer.flush(60):
@@ -283,7 +287,8 @@ class Round:
             query(self.name, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                              " AND application_name LIKE 'pawl%%' AND random() < %s", 0.5)
         elif what == "crash PostgreSQL":
-            subprocess.run([SERVICES, "postgres", "restart", POSTGRES_FOLDER, "--mode", "immediate"], check=True, capture_output=True)
+            subprocess.run([SERVICES, "postgres", "restart", POSTGRES_FOLDER, "--mode", "immediate"], check=True, capture_output=True,
+                           timeout=120)
         elif what == "pause":
             self.command("partitions", "pause", "--topic", self.name, "--partition", partition, "--because", "chaos")
             time.sleep(self.random.uniform(0.2, 1.5))
@@ -354,7 +359,8 @@ class Round:
                 hung += 1
                 process.kill()
                 process.wait()
-        self.api.close()
+        if self.api:
+            self.api.close()
         return hung
 
     def verdict(self, tamper):

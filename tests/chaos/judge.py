@@ -1,8 +1,8 @@
 """Compares what was sent with what took effect. Pure, so that judge_test.py can show what it finds."""
 from collections import Counter, namedtuple
 
-# partition and offset: where Kafka has the first record of it. keyed: whether it has an idempotency key.
-Sent = namedtuple("Sent", "id key sequence partition offset keyed")
+# partition and offset: where Kafka has the first record of it.
+Sent = namedtuple("Sent", "id key sequence partition offset")
 # In the order in which they took effect. at_once: whether another call for this id ran meanwhile.
 Effect = namedtuple("Effect", "id key sequence at_once", defaults=(False,))
 Verdict = namedtuple("Verdict", "lost duplicated reordered")

@@ -3,7 +3,7 @@ import unittest
 
 from judge import Effect, Sent, judge
 
-SENT = [Sent("a0", "a", 0, 0, 0, True), Sent("b0", "b", 0, 0, 1, True), Sent("a1", "a", 1, 0, 2, True), Sent("c0", "c", 0, 1, 0, True)]
+SENT = [Sent("a0", "a", 0, 0, 0), Sent("b0", "b", 0, 0, 1), Sent("a1", "a", 1, 0, 2), Sent("c0", "c", 0, 1, 0)]
 EFFECTS = [Effect("a0", "a", 0), Effect("b0", "b", 0), Effect("a1", "a", 1), Effect("c0", "c", 0)]
 
 

@@ -2,10 +2,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <future>
 #include <stop_token>
 #include <thread>
@@ -23,6 +25,12 @@ using pawl::handlers::HttpHandler;
 using pawl::handlers::may_reuse;
 using pawl::handlers::UnknownAnswer;
 
+/// A wait of accept() or recv() on the socket fails after a minute, so that no test hangs.
+void limit_waits(int socket) {
+  const timeval limit{60, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 /// A server of one connection, which does what a test says with it.
 class OneConnection {
  public:
@@ -37,6 +45,7 @@ class OneConnection {
     REQUIRE(::listen(listener_, backlog) == 0);
     REQUIRE(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
     port_ = ntohs(address.sin_port);
+    limit_waits(listener_);
   }
   ~OneConnection() {
     if (socket_ >= 0)
@@ -47,17 +56,36 @@ class OneConnection {
   OneConnection& operator=(const OneConnection&) = delete;
 
   [[nodiscard]] int port() const { return port_; }
-  void accept() { socket_ = ::accept(listener_, nullptr, nullptr); }
-  /// Reads until `text` has come.
-  void read_to(std::string_view text) const {
+  void accept() {
+    socket_ = ::accept(listener_, nullptr, nullptr);
+    limit_waits(socket_);
+  }
+  /// Reads until `text` has come, or the client sends no more.
+  [[nodiscard]] std::string read_up_to(std::string_view text) const {
     std::string all;
     char buffer[4096];
     while (all.find(text) == std::string::npos) {
       const auto got = ::recv(socket_, buffer, sizeof buffer, 0);
       if (got <= 0)
-        throw std::runtime_error("the client is gone");
+        break;
       all.append(buffer, static_cast<std::size_t>(got));
     }
+    return all;
+  }
+  void read_to(std::string_view text) const {
+    if (read_up_to(text).find(text) == std::string::npos)
+      throw std::runtime_error("the client is gone");
+  }
+  /// In a thread of its own: accepts, reads a request's head and responds to it. Returns what it
+  /// has read.
+  [[nodiscard]] std::string respond() {
+    accept();
+    auto head = read_up_to("\r\n\r\n");
+    // The client may be gone.
+    constexpr std::string_view kResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    if (head.find("\r\n\r\n") != std::string::npos)
+      (void)::send(socket_, kResponse.data(), kResponse.size(), MSG_NOSIGNAL);
+    return head;
   }
   void send(std::string_view text) const {
     REQUIRE(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) ==
@@ -66,7 +94,8 @@ class OneConnection {
   /// Whether the client has closed its side, and sent nothing more.
   [[nodiscard]] bool is_closed() const {
     char byte = 0;
-    return ::recv(socket_, &byte, 1, 0) <= 0;
+    const auto got = ::recv(socket_, &byte, 1, 0);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
   }
 
  private:
@@ -118,6 +147,17 @@ std::string url_of(const OneConnection& server, const std::string& scheme = "htt
   return fmt::format("{}://127.0.0.1:{}/", scheme, server.port());
 }
 
+/// Connects to the server. With SOCK_NONBLOCK it does not wait for the handshake.
+int connect_to(const OneConnection& server, int flags = 0) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(server.port()));
+  (void)::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  return socket;
+}
+
 }  // namespace
 
 TEST_CASE("a call that is told to stop before it begins sends nothing") {
@@ -131,15 +171,8 @@ TEST_CASE("a call that is told to stop while it connects has done nothing") {
   // Its handshake is not answered: the queue of those that nobody accepts is full.
   const OneConnection server(0);
   std::vector<int> waiting;
-  for (int i = 0; i < 8; ++i) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(server.port()));
-    (void)::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
-    waiting.push_back(socket);
-  }
+  for (int i = 0; i < 8; ++i)
+    waiting.push_back(connect_to(server, SOCK_NONBLOCK));
   std::stop_source stop;
   Calling calling(url_of(server), stop.get_token());
   stop.request_stop();
@@ -184,15 +217,26 @@ TEST_CASE("a call whose response is whole is done, whenever it is told to stop")
   stop.request_stop();
 }
 
-TEST_CASE("calls that are told to stop at any moment end, and leave nothing behind") {
+TEST_CASE("calls that are told to stop at any moment end, and send nothing if not done") {
   for (int round = 0; round < 200; ++round) {
     OneConnection server;
+    auto received = std::async(std::launch::async, [&] { return server.respond(); });
     std::stop_source stop;
     Calling calling(url_of(server), stop.get_token());
-    std::thread other([&] { stop.request_stop(); });
+    // Later in each round, over about the time that a whole call takes.
+    std::jthread other([&, round] {
+      std::this_thread::sleep_for(std::chrono::microseconds(10 * round));
+      stop.request_stop();
+    });
     const auto ended = calling.ended();
-    other.join();
-    CHECK(ended != Ended::kDone);
+    // If the call did not connect, the server accepts this one, which sends nothing.
+    ::close(connect_to(server));
+    const auto request = received.get();
+    CAPTURE(round, request);
+    if (ended == Ended::kNotDone)
+      CHECK(request.empty());
+    if (ended == Ended::kDone)
+      CHECK(request.find("\r\n\r\n") != std::string::npos);
   }
 }
 
