@@ -337,17 +337,15 @@ void Check::check_statement(postgres::Session& session,
   }
   const auto unbindable = handlers::binding_problem(statement, described.types);
   if (unbindable) {
-    findings_.wrong(fmt::format("{}{}{}: {}", statement.where, statement.where.empty() ? "" : ": ",
-                                statement.label, *unbindable));
+    findings_.wrong(fmt::format("{}: {}", statement.place(), *unbindable));
   } else if (problem) {
-    findings_.wrong(fmt::format(
-        "{}{}{}: {}; correct the statement, or create or grant what it needs", statement.where,
-        statement.where.empty() ? "" : ": ", statement.label, *problem));
+    findings_.wrong(fmt::format("{}: {}; correct the statement, or create or grant what it needs",
+                                statement.place(), *problem));
   } else if (described.not_planned) {
     findings_.note(
-        fmt::format("{}: the server understands the statement, but does not plan it with NULL "
-                    "parameters: {}. Rights are checked when its first message is processed",
-                    statement.label, *described.not_planned));
+        fmt::format("{}: PostgreSQL accepts the statement but cannot plan it with NULL parameters: "
+                    "{}. Its privileges are checked with the first message. No action needed",
+                    statement.place(), *described.not_planned));
   } else {
     findings_.good(statement.label);
   }

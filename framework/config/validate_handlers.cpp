@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "config/validation.hpp"
+#include "handlers/handler_statement.hpp"
 #include "handlers/http/request_template.hpp"
 #include "handlers/topic_plan.hpp"
 #include "message/topic_entries.hpp"
@@ -228,11 +229,12 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
   validate_own(common, handler, option, validation);
 }
 
-/// What handlers of one topic do not allow each other. Of code it is known when it is there.
+/// What handlers of one topic do not allow each other. The Router checks what only
+/// the registered code decides.
 void validate_topics_together(const Options& options, Validation& validation) {
   const auto plans = handlers::plan_topics(handlers::traits_of(options, nullptr), options);
   for (const auto& refusal : plans.refusals)
-    validation.add(fmt::format("handler[{}].{}", refusal.handler, refusal.option), refusal.shown,
+    validation.add(handlers::handler_option(refusal.handler) + "." + refusal.option, refusal.shown,
                    refusal.what, refusal.fix);
 }
 

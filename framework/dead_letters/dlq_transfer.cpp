@@ -55,11 +55,9 @@ Json to_json(const DeadLetter& letter) {
   line["value"] = encoded(letter.record_value);
   line["value_bytes"] = or_null(letter.value_bytes);
   // In the form in which they are stored; null: they are unknown.
-  std::vector<Header> headers;
-  for (const auto& header : letter.headers)
-    headers.push_back({header.name, header.value});
-  line["headers"] =
-      letter.headers_unknown ? Json(nullptr) : Json::parse(ledger::headers_json(headers));
+  line["headers"] = letter.headers_unknown
+                        ? Json(nullptr)
+                        : Json::parse(ledger::headers_json(ledger::views_of(letter.headers)));
   return line;
 }
 

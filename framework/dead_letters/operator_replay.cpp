@@ -10,6 +10,7 @@
 #include "engine/backoff.hpp"
 #include "engine/message_key.hpp"
 #include "handlers/atomicity.hpp"
+#include "ledger/register_view.hpp"
 #include "pawl/errors.hpp"
 #include "retention/store/retention.hpp"
 
@@ -34,7 +35,9 @@ OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
           client_ = make_client(options_);
         return *client_;
       }),
-      replay_(context_, registry, consumer_.id,
+      replay_(context_, registry,
+              {consumer_.id, ledger::database_id(session, options.postgres.schema),
+               consumer_.kafka_cluster_id},
               [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
       tell_(std::move(tell)) {
   handlers::require_atomicity(session_, router_, options_.handlers);

@@ -6,6 +6,7 @@
 
 #include "config/invocation.hpp"
 #include "engine/context.hpp"
+#include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -48,20 +49,21 @@ FatalError unusable(const std::string& what) {
 /// Its handler and its key may depend on what nobody can read.
 ReplayResult headers_unknown(const InvocationOptions& invocation, std::int64_t letter) {
   return {ReplayResult::Kind::kUnreadable,
-          fmt::format("its headers are unknown: Kafka's client cannot read them, so nobody knows "
-                      "which handler and key are the message's. Have it produced again with fewer "
-                      "headers, and then end this dead letter: {} {}",
+          fmt::format("its headers are unknown because Kafka's client cannot read them, so pawl "
+                      "cannot determine its handler and key. Produce the message again with fewer "
+                      "headers, then discard this dead letter: {} {}",
                       command_text(invocation, "dlq discard --because 'headers unknown'"), letter)};
 }
 
 }  // namespace
 
-Replay::Replay(const FrameContext& context, const Registry& registry, ledger::ConsumerId consumer,
-               Fetch fetch)
+Replay::Replay(const FrameContext& context, const Registry& registry,
+               ledger::Registration registration, Fetch fetch)
     : context_(context),
       registry_(registry),
-      letters_(context.options.postgres.schema, consumer),
-      topics_(context.options.postgres.schema, consumer),
+      registration_(std::move(registration)),
+      letters_(context.options.postgres.schema, registration_.consumer),
+      topics_(context.options.postgres.schema, registration_.consumer),
       fetch_(std::move(fetch)),
       processor_(context) {}
 
@@ -69,17 +71,29 @@ postgres::Session& Replay::session() {
   if (may_go_on())
     return *session_;
   try {
-    auto settings = session_settings(context_.options);
-    settings.schema = context_.schema;
-    session_ = std::make_unique<postgres::Session>(settings);
-    for (const auto& on_connect : registry_.connect_functions())
-      on_connect(session_->connection());
-    session_->take_baseline();
-    forget();
-    return *session_;
+    session_ = connect();
   } catch (...) {  // code's may be anything
     throw unusable(explain(std::current_exception(), true).text);
   }
+  forget();
+  return *session_;
+}
+
+std::unique_ptr<postgres::Session> Replay::connect() const {
+  const auto& options = context_.options;
+  auto settings = session_settings(options);
+  settings.schema = context_.schema;
+  auto fresh = std::make_unique<postgres::Session>(settings);
+  if (!ledger::still_registered(*fresh, options.postgres.schema, options.kafka.cluster,
+                                options.kafka.group, registration_)) {
+    throw postgres::Error::connection_lost(fmt::format(
+        "postgres.url does not lead to database {} any more, which has the dead letters",
+        registration_.database_id));
+  }
+  for (const auto& on_connect : registry_.connect_functions())
+    on_connect(fresh->connection());
+  fresh->take_baseline();
+  return fresh;
 }
 
 /// What was read of the database may be of one that has lost it since.
@@ -134,11 +148,7 @@ ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMes
   if (letter.headers_unknown)
     return headers_unknown(context_.options.invocation, letter.id);
   if (letter.payload == "complete") {
-    std::vector<Header> headers;
-    headers.reserve(letter.headers.size());
-    for (const auto& header : letter.headers)
-      headers.push_back({header.name, header.value ? std::optional<std::string_view>(*header.value)
-                                                   : std::nullopt});
+    const auto headers = ledger::views_of(letter.headers);
     MessageFields fields;
     fields.topic = letter.partition.topic;
     fields.partition = letter.partition.partition;
@@ -205,7 +215,7 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         context_.outbox_written->ring();
       return {outcome == ledger::Outcome::kDuplicate ? Kind::kDuplicate : Kind::kApplied, ""};
     } catch (...) {
-      const auto failure = explain(std::current_exception(), connection.alive());
+      const auto failure = explain_on(connection, std::current_exception());
       if (failure.sqlstate == postgres::kResolvedState)
         return {Kind::kResolved, failure.text};
       if (failure.sqlstate == postgres::kParkedBehindState)
@@ -241,7 +251,7 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         default:
           break;
       }
-      if (may_be_of_old_schema(failure, subject.handler_begun) &&
+      if (tries < kContentionTries && may_be_of_old_schema(failure, subject.handler_begun) &&
           context_.schema->has_changed_since(connection)) {
         session_.reset();
         continue;

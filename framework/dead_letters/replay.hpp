@@ -14,6 +14,7 @@
 #include "engine/frame_context.hpp"
 #include "engine/message_processor.hpp"
 #include "kafka/record.hpp"
+#include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "pawl/handler.hpp"
 #include "postgres/session.hpp"
@@ -48,7 +49,7 @@ class Replay {
   /// does not have it; throws kafka::KafkaError where that is not known. May be empty.
   using Fetch = std::function<std::optional<kafka::Record>(const ledger::DeadLetter&)>;
 
-  Replay(const FrameContext& context, const Registry& registry, ledger::ConsumerId consumer,
+  Replay(const FrameContext& context, const Registry& registry, ledger::Registration registration,
          Fetch fetch);
 
   /// Throws FatalError when PostgreSQL cannot be used.
@@ -68,12 +69,14 @@ class Replay {
   ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
   void forget();
   ledger::SourceId source_of(const std::string& topic);
+  std::unique_ptr<postgres::Session> connect() const;
   std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
                                     postgres::Session& connection);
   ReplayResult apply(const ledger::DeadLetter& letter, const Message& message);
 
   const FrameContext& context_;
   const Registry& registry_;
+  const ledger::Registration registration_;
   ledger::DeadLetterChanges letters_;
   ledger::OffsetRegister topics_;
   Fetch fetch_;

@@ -236,7 +236,7 @@ void RetryTask::leave_to_others(const ledger::DueLetter& due) {
 Replay& RetryTask::replay() {
   if (!replay_) {
     replay_ = std::make_unique<Replay>(
-        frame_, context_.registry, context_.registration.consumer,
+        frame_, context_.registry, context_.registration,
         [this](const ledger::DeadLetter& letter) { return source_(letter); });
   }
   return *replay_;

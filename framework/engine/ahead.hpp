@@ -22,14 +22,15 @@ class AheadOfOffset {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A run of calls in the log's order holds no more messages than are taken from a stream at once.
-  static constexpr std::size_t kMostCalls = 64;
+  /// Records taken from a partition's stream at once, and so the most messages in a window of calls
+  /// in the log's order.
+  static constexpr std::size_t kMostTaken = 64;
 
   /// `plan`: of its topic. `bytes`: what its window may hold.
   AheadOfOffset(const handlers::TopicPlan& plan, std::size_t bytes)
       : together_(plan.max_ahead > 1),
         calls_(plan.calls),
-        window_({together_ ? plan.max_ahead : kMostCalls, bytes}) {}
+        window_({together_ ? plan.max_ahead : kMostTaken, bytes}) {}
 
   ~AheadOfOffset();
   AheadOfOffset(const AheadOfOffset&) = delete;

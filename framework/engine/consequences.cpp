@@ -109,10 +109,8 @@ void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
 }
 
 void Consequences::restore_session(Partition& partition, const Attempt& attempt) {
-  if (!session_.restore())
-    return prepare_anew(partition, attempt);
-  // What cannot be stored now is found out again.
-  if (attempt.what == Undertaking::kHalt)
+  // A new session begins by acquiring. A halt that could not be stored is decided again.
+  if (!session_.restore() || attempt.what == Undertaking::kHalt)
     partition.acquire_again(false);
 }
 

@@ -70,11 +70,6 @@ struct Context {
   /// Null in tests that apply messages by hand.
   std::unique_ptr<Presence> presence = {};
 
-  /// Messages of one partition of the topic that a worker may have in hand at once.
-  [[nodiscard]] std::uint32_t most_in_hand(const std::string& topic) const {
-    return router.plan_of(topic).most_in_hand;
-  }
-
   /// A pattern means the topic, and it is there only since the consumer met that pattern.
   [[nodiscard]] bool came_later(const std::string& topic) const {
     return ledger::came_later(first_topics, std::string(router.entry_of(topic)), topic);

@@ -11,6 +11,7 @@
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
+#include "postgres/session.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -145,6 +146,23 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   }
   if (!session_alive)
     failure.kind = FailureClass::kConnection;
+  return failure;
+}
+
+Failure explain_on(postgres::Session& session, const std::exception_ptr& error) {
+  auto failure = explain(error, session.alive());
+  const bool of_statement = !failure.sqlstate.empty() && (failure.kind == FailureClass::kProgram ||
+                                                          failure.kind == FailureClass::kMessage);
+  if (!of_statement || session.in_transaction())
+    return failure;
+  try {
+    if (!session.is_as_it_began())
+      failure.kind = FailureClass::kSessionChanged;
+  } catch (const postgres::Error&) {
+    // A session that does not even answer that says nothing about the message.
+    if (!session.alive())
+      failure.kind = FailureClass::kConnection;
+  }
   return failure;
 }
 

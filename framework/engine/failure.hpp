@@ -9,6 +9,10 @@
 #include "pawl/errors.hpp"
 #include "postgres/sqlstate.hpp"
 
+namespace pawl::postgres {
+class Session;
+}
+
 namespace pawl::engine {
 
 /// A message that pawl itself finds unfit: no retry can help. `reason` is of ledger::dead_reason.
@@ -69,5 +73,9 @@ struct Failure {
 /// back, and so after a round trip: without a connection nothing that a handler throws says
 /// anything about the message, and with one no SQLSTATE says that it is lost.
 [[nodiscard]] Failure explain(const std::exception_ptr& error, bool session_alive);
+
+/// The same of what ran on `session`, which is asked further: a statement may have failed because
+/// an earlier message's handler changed the session's settings.
+[[nodiscard]] Failure explain_on(postgres::Session& session, const std::exception_ptr& error);
 
 }  // namespace pawl::engine

@@ -218,7 +218,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
       session_.lose(attempt.failure.text);
     } else {
       if (attempt.failure.kind == postgres::FailureClass::kSessionChanged)
-        restore_session();
+        (void)session_.restore();
       else if (is_stale_statement(attempt.failure) || session_.is_of_old_schema(attempt))
         session_.renew();
       const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
@@ -246,11 +246,6 @@ Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
     head.prepared_anew_for.reset();
   say(errand, attempt, action);
   return act(errand, attempt, action);
-}
-
-void Hand::restore_session() {
-  if (!session_.restore())
-    session_.renew();
 }
 
 Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {
@@ -281,7 +276,7 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
         return landing;
       }
     case What::kRestoreSession: {
-      restore_session();
+      (void)session_.restore();
       auto landing = later({});
       landing.here = true;
       return landing;

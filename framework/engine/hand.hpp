@@ -47,7 +47,6 @@ class Hand {
   Landing apply(const Errand& errand, bool nothing_to_call);
   void applied(const Landing& landing, const Subject& subject);
   Landing follow(const Errand& errand, const Attempt& attempt);
-  void restore_session();
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);

@@ -23,8 +23,9 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
     return;
   // What came into the log after the process had ended was not in its hands.
   const auto waiting = range->end - acquired.stored.next();
-  partition.head().on_probation = static_cast<std::uint32_t>(
-      std::min<std::int64_t>(context_.most_in_hand(partition.name().topic), waiting));
+  const auto& plan = context_.router.plan_of(partition.name().topic);
+  partition.head().on_probation =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(plan.most_in_hand, waiting));
 }
 
 RunGate::Pass Probation::ask_to_run(Partition& partition) {

@@ -36,7 +36,7 @@ Runner::Runner(Context& context, WorkerSession& session, Consequences& consequen
 
 Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& called_away) {
   for (int i = 0; i < kTurn; ++i) {
-    if (partition.inbox().empty() && !take(partition, kTake))
+    if (partition.inbox().empty() && !take(partition, AheadOfOffset::kMostTaken))
       return i > 0 ? Turn::kWorked : Turn::kIdle;
     if (partition.inbox().front().record.kind() == kafka::Record::Kind::kEndOfLog) {
       pass_end(partition);
@@ -198,7 +198,7 @@ std::optional<Runner::Filled> Runner::fill(Partition& partition) {
     }
     if (messages >= most || bytes >= context_.options.batch.max_bytes)
       return Filled::kFull;
-    if (!take(partition, std::min(kTake, most - messages)))
+    if (!take(partition, std::min(AheadOfOffset::kMostTaken, most - messages)))
       return partition.running() ? std::optional(Filled::kPartly) : std::nullopt;
   }
 }

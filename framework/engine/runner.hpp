@@ -38,9 +38,6 @@ class Runner {
   /// Whether the first of what was taken is a call.
   [[nodiscard]] bool is_call_next(const Partition& partition);
 
-  /// Records taken from a partition's stream at once.
-  static constexpr std::size_t kTake = 64;
-
   /// Takes from its stream, up to so many. False: nothing has come, or it is not running any more.
   bool take(Partition& partition, std::size_t most);
   /// The first of what it has taken, by itself, as long as it may run.

@@ -49,7 +49,7 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     // An end of the log waits for all before it, unless there is more behind it.
     const auto& inbox = partition.inbox();
     const bool only_end = inbox.size() == 1 && is_end(inbox.front()) && !window.empty();
-    if ((inbox.empty() || only_end) && !runner_.take(partition, Runner::kTake))
+    if ((inbox.empty() || only_end) && !runner_.take(partition, AheadOfOffset::kMostTaken))
       break;
     const auto& item = inbox.front();
     if (is_end(item) && inbox.size() > 1 && !window.empty()) {

@@ -1,6 +1,7 @@
 #include "engine/worker_session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -125,7 +126,7 @@ void WorkerSession::refuse_database() {
       context_.options.kafka.group);
   if (whose_ == Whose::kWorker)
     context_.observers.emit(warning_event(Warning::kWrongDatabase, text));
-  tell(Step::kDisconnected, text);
+  tell(Step::kDisconnected, "another database responds at postgres.url");
 }
 
 /// A server that lets workers in is not away: a hand without a session says so once.
@@ -202,30 +203,22 @@ void WorkerSession::lose_if_read_only() {
 }
 
 bool WorkerSession::restore() {
+  const auto restored = session_->restore();
+  const auto settings =
+      restored ? fmt::format("{}", fmt::join(*restored, ", ")) : std::string("one cannot be set");
   context_.observers.emit(warning_event(
       Warning::kSessionRestored,
-      "a handler left settings of its session behind (search_path, role, a timeout, TimeZone or "
-      "the like); they are put back, and what met them is processed again. Write SET LOCAL"));
-  return session_->restore();
-}
-
-/// Whether another message's handler left the session so that this failure may come of it.
-bool WorkerSession::may_be_changed(const Failure& failure) {
-  using postgres::FailureClass;
-  const bool statement = !failure.sqlstate.empty() && (failure.kind == FailureClass::kProgram ||
-                                                       failure.kind == FailureClass::kMessage);
-  try {
-    return statement && session_->alive() && !session_->in_transaction() &&
-           !session_->is_as_it_began();
-  } catch (const postgres::Error&) {  // NOLINT(bugprone-empty-catch): the session is found dead
-    return false;
-  }
+      fmt::format("the handler of an earlier message changed settings of its session ({}); pawl {} "
+                  "and processes the affected message again. In that handler, use SET LOCAL or "
+                  "set_config(..., true)",
+                  settings, restored ? "restored them" : "replaced the session")));
+  if (!restored)
+    renew();
+  return restored.has_value();
 }
 
 Failure WorkerSession::why_failed() {
-  auto failure = explain(std::current_exception(), session_->alive());
-  if (may_be_changed(failure))
-    failure.kind = postgres::FailureClass::kSessionChanged;
+  auto failure = explain_on(*session_, std::current_exception());
   if (failure.kind != postgres::FailureClass::kReadOnly)
     return failure;
   try {

@@ -68,7 +68,8 @@ class WorkerSession {
   [[nodiscard]] End take_end() { return std::exchange(end_, End::kNone); }
 
   void lose(const std::string& why);
-  /// Puts the session's settings back, and says so. False: it must be renewed.
+  /// Restores the session's settings, or renews the session if that is not allowed; tells it.
+  /// False: renewed.
   [[nodiscard]] bool restore();
   /// Leaves the session of our own accord; the next one is made at once.
   void renew();
@@ -118,7 +119,6 @@ class WorkerSession {
   std::unique_ptr<postgres::Session> connect();
   void run_connect_functions(postgres::Session& fresh);
   void refuse_database();
-  bool may_be_changed(const Failure& failure);
   void discard();
   void tell(Step step, std::string_view why) const;
   void told_away(const std::string& why);

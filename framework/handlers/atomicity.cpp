@@ -9,6 +9,7 @@
 #include "handlers/handler_statement.hpp"
 #include "handlers/written_names.hpp"
 #include "pawl/errors.hpp"
+#include "postgres/describe.hpp"
 #include "postgres/remote_tables.hpp"
 
 namespace pawl::handlers {
@@ -16,19 +17,14 @@ namespace {
 
 constexpr const char* kExec = "dblink_exec";
 
-std::string place(const DescribedStatement& statement) {
-  return fmt::format("{}{}{}", statement.where, statement.where.empty() ? "" : ": ",
-                     statement.label);
-}
-
 std::string refusal(const DescribedStatement& statement, const std::string& what,
                     const std::string& accepted) {
   return fmt::format(
       "{}: {}. That server commits separately, so after a crash a message can take effect there "
       "twice. Use one database per consumer, the outbox, or an http handler "
-      "(docs/guarantees.md#effects-on-another-server). To accept it for this handler: not_atomic = "
-      "[\"{}\"]",
-      place(statement), what, accepted);
+      "(docs/guarantees.md#effects-on-another-server). To accept this, set in the handler: "
+      "not_atomic = [\"{}\"]",
+      statement.place(), what, accepted);
 }
 
 /// Of one handler.
@@ -41,10 +37,10 @@ class Look {
     for (const auto& call : dblink_calls(statement.sql)) {
       if (call != kExec) {
         found_.warnings.push_back(
-            fmt::format("{}: calls {}, whose text may write. Another server commits that "
+            fmt::format("{}: calls {}, which may write on another server. That server commits "
                         "separately, so after a crash a message can take effect there twice. Check "
-                        "that the text only reads",
-                        place(statement), call));
+                        "that the statement only reads",
+                        statement.place(), call));
       } else if (!accepts(kExec)) {
         found_.problems.push_back(refusal(
             statement, "calls dblink_exec, which runs a statement on another server", kExec));
@@ -90,6 +86,11 @@ class Look {
 Atomicity check_atomicity(postgres::Session& session, const Router& router,
                           const std::vector<HandlerOptions>& handlers) {
   Atomicity found;
+  if (postgres::some_table_is_locked(session)) {
+    found.warnings.emplace_back(
+        "a table of the database is locked exclusively, so pawl checked only the table names in "
+        "the handlers' SQL for tables of other servers; check again when the lock is released");
+  }
   for (std::size_t i = 0; i < handlers.size() && i < router.bindings().size(); ++i) {
     const auto& binding = *router.bindings()[i];
     Look look(found, handlers[i].not_atomic);

@@ -44,8 +44,8 @@ std::string meanings(const std::string& text, bool is_array) {
         text);
   }
   return fmt::format(
-      "{}::text[], and convert_to(x, 'UTF8'), decode(x, 'base64') or decode(x, 'hex') of each "
-      "element x that unnest gives",
+      "{}::text[], and convert_to(x, 'UTF8'), decode(x, 'base64') or decode(x, 'hex') for each "
+      "element x of unnest",
       text);
 }
 
@@ -74,8 +74,8 @@ std::optional<std::string> binding_problem(const DescribedStatement& statement,
       continue;
     const bool is_array = types[i] == ParameterType::kByteArray;
     return fmt::format(
-        "{} is text of the message's JSON and its parameter is {}, so PostgreSQL would read the "
-        "text in bytea's escape format and store other bytes. Write what is meant: {}",
+        "{} is text of the message's JSON, but its parameter is {}. PostgreSQL would read the text "
+        "in bytea's escape format and store other bytes. Use one of: {}",
         value.text(), is_array ? "bytea[]" : "bytea", meanings(value.text(), is_array));
   }
   return std::nullopt;
@@ -111,15 +111,18 @@ void require_bindable(postgres::Session& session, const Router& router) {
         session.exec(kNoWait);
         problem = binding_problem(statement, postgres::describe_parameters(
                                                  session, postgres::Statement{"", statement.sql}));
-      } catch (const postgres::Error&) {
-        if (!session.alive())
+      } catch (const postgres::Error& error) {
+        // What is wrong with the statement itself is reported when it runs, and a table that is
+        // locked meanwhile is no error.
+        using postgres::FailureClass;
+        const auto failure = error.failure();
+        if (failure != FailureClass::kProgram && failure != FailureClass::kMessage &&
+            failure != FailureClass::kContention)
           throw;
       }
       postgres::roll_back(session);
       if (problem)
-        throw FatalError(fmt::format("{}{}{}: {}", statement.where,
-                                     statement.where.empty() ? "" : ": ", statement.label,
-                                     *problem));
+        throw FatalError(fmt::format("{}: {}", statement.place(), *problem));
     }
   }
 }

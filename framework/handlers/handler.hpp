@@ -26,6 +26,9 @@ struct DescribedStatement {
   int columns = 0;
   /// What its first parameters are rendered from; they live as long as the handler.
   std::vector<const message::Template*> values = {};
+
+  /// Where it is written, for an error: "pawl.toml:12: handler[0].sql[1] (payment)".
+  [[nodiscard]] std::string place() const { return where.empty() ? label : where + ": " + label; }
 };
 
 /// Says ahead which statements apply a message: they depend on nothing but the message, need no

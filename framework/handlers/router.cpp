@@ -172,19 +172,15 @@ Router::Router(const Options& options, const Registry& registry)
 
 void Router::plan(const Options& options, const Registry& registry) {
   auto traits = traits_of(options, &registry);
-  for (std::size_t i = 0; i < bindings_.size(); ++i) {
-    const auto& handler = *bindings_[i]->handler;
-    traits[i].calls = handler.as_leased_handler() != nullptr;
-    traits[i].batches = handler.as_batch_handler() != nullptr;
-    traits[i].plans_ahead = handler.planner() != nullptr;
-  }
+  for (std::size_t i = 0; i < bindings_.size(); ++i)
+    traits[i].plans_ahead = bindings_[i]->handler->planner() != nullptr;
   plans_ = plan_topics(traits, options);
   std::vector<std::string> refused;
   for (const auto& refusal : plans_.refusals) {
     const auto& where = options.handlers[refusal.handler].where;
-    refused.push_back(fmt::format("{}handler[{}].{}{}: {}; {}",
-                                  where.empty() ? "" : fmt::format("{}: ", where), refusal.handler,
-                                  refusal.option,
+    refused.push_back(fmt::format("{}{}.{}{}: {}; {}",
+                                  where.empty() ? "" : fmt::format("{}: ", where),
+                                  handler_option(refusal.handler), refusal.option,
                                   refusal.shown.empty() ? "" : fmt::format(" = {}", refusal.shown),
                                   refusal.what, refusal.fix));
   }

@@ -60,7 +60,6 @@ TopicPlan plan_of(const Group& group, const Options& options) {
   TopicPlan plan;
   plan.order = group.any(is_concurrent) ? TopicPlan::Order::kKey : TopicPlan::Order::kLog;
   plan.calls = group.any(calls);
-  plan.parks = group.any(parks_its);
   for (const auto member : group.members) {
     const auto& handler = group.all[member];
     plan.handlers.push_back({member, grouping_of(handler, plan.order, options)});
@@ -76,8 +75,8 @@ TopicPlan plan_of(const Group& group, const Options& options) {
 }
 
 /// Of a topic whose messages may be finished out of the log's order.
-void refuse_out_of_order(const Group& group, const TopicPlan& plan,
-                         std::vector<PlanRefusal>& refusals) {
+void refuse_out_of_order(const Group& group, std::vector<PlanRefusal>& refusals) {
+  const bool parks = group.any(parks_its);
   for (const auto member : group.members) {
     const auto& handler = group.all[member];
     if (handler.batches && !is_concurrent(handler)) {
@@ -85,7 +84,7 @@ void refuse_out_of_order(const Group& group, const TopicPlan& plan,
                           fmt::format("another handler of topic {} has concurrency", group.entry),
                           "remove batch here, or concurrency there"});
     }
-    if (plan.parks && handler.order_by != "{key}") {
+    if (parks && handler.order_by != "{key}") {
       refusals.push_back({member, "order_by", fmt::format("\"{}\"", handler.order_by),
                           fmt::format("messages of topic {} may be parked, and wait behind each "
                                       "other by their record key",
@@ -119,8 +118,8 @@ void note_key_order(const Group& group, std::vector<std::string>& notes) {
     if (is_concurrent(handler))
       continue;
     notes.push_back(fmt::format(
-        "{} runs its messages of topic {} one at a time, next to messages of other handlers with "
-        "another order key, because {} has concurrency",
+        "{} runs its messages of topic {} one at a time, next to messages of other handlers, "
+        "because {} has concurrency",
         handler_text(handler.label), group.entry, concurrent));
   }
 }
@@ -133,8 +132,8 @@ void note_calls_in_order(const Group& group, std::vector<std::string>& notes) {
     if (!handler.calls)
       continue;
     notes.push_back(fmt::format(
-        "a call of {} holds back all later messages of its partition of topic {}, those of {} "
-        "included, because no handler of the topic has concurrency",
+        "a call of {} holds back all later messages of its partition of topic {} until it is "
+        "finished, including those of {}",
         handler_text(handler.label), group.entry,
         group.names([&](const auto& other) { return &other != &handler; })));
   }
@@ -200,7 +199,7 @@ TopicPlans plan_topics(const std::vector<HandlerTraits>& handlers, const Options
   for (const auto& group : groups) {
     const auto& plan = plans.by_entry.emplace(group.entry, plan_of(group, options)).first->second;
     if (plan.order == TopicPlan::Order::kKey) {
-      refuse_out_of_order(group, plan, refusals);
+      refuse_out_of_order(group, refusals);
       note_key_order(group, plans.notes);
     } else if (plan.calls) {
       note_calls_in_order(group, plans.notes);
@@ -229,7 +228,6 @@ std::vector<HandlerTraits> traits_of(const Options& options, const Registry* reg
     traits.topics = from.topics;
     traits.calls = !from.http.empty();
     traits.batches = from.batch;
-    traits.plans_ahead = !from.sql.empty() && !from.batch;
     const auto& key = from.key ? *from.key : options.idempotency.key;
     traits.has_key = !key.empty() || code;
     if (registry != nullptr) {
@@ -237,7 +235,6 @@ std::vector<HandlerTraits> traits_of(const Options& options, const Registry* reg
       if (code) {
         traits.calls = registry->find_leased_handler(from.name) != nullptr;
         traits.batches = registry->find_batch_handler(from.name) != nullptr;
-        traits.plans_ahead = registry->find_statement_handler(from.name) != nullptr;
       }
     }
     traits.missing_key = from.missing_key.value_or(options.idempotency.missing_key);

@@ -21,10 +21,11 @@ namespace pawl::handlers {
 struct HandlerTraits {
   std::string label;
   std::vector<std::string> topics;
-  bool calls = false;       ///< its effect is outside of the database
-  bool batches = false;     ///< it takes many messages in one transaction
-  bool plans_ahead = true;  ///< its statements are known before its transaction begins
-  bool has_key = true;      ///< a template or code gives its messages an idempotency key
+  bool calls = false;    ///< its effect is outside of the database
+  bool batches = false;  ///< it takes many messages in one transaction
+  /// Its statements are known before its transaction begins. Only the Router knows it.
+  bool plans_ahead = false;
+  bool has_key = true;  ///< a template or code gives its messages an idempotency key
   MissingKey missing_key = MissingKey::kFail;
   FailurePolicy on_failure = FailurePolicy::kHalt;
   std::uint32_t concurrency = 1;
@@ -58,7 +59,6 @@ struct TopicPlan {
 
   Order order = Order::kLog;
   bool calls = false;  ///< a handler calls out: its message goes alone, on another thread
-  bool parks = false;  ///< a handler's messages wait behind parked ones of their record key
   /// Messages of a partition that may be begun while an earlier one is not finished; 1: none.
   std::uint32_t max_ahead = 1;
   /// Messages of a partition that may be in progress when a process ends.

@@ -94,10 +94,10 @@ constexpr const char* kFindScope = R"sql(
      AND u.retention_ms = pawl.longer_retention(u.retention_ms, $3::bigint)
 )sql";
 
-/// A claim, which verifies its scope and the session that it runs in. `parameters`: its own.
-postgres::Statement claim_statement(const char* name, std::string_view text, int parameters,
+/// A claim, which verifies its scope and the session that it runs in.
+postgres::Statement claim_statement(const char* name, std::string_view text,
                                     const std::string& schema) {
-  return verifying(name, text, "{scope}", verified_scope(1, 8, schema), parameters, schema);
+  return verifying(name, text, "{scope}", verified_scope(1, 8, schema), schema);
 }
 
 void fill(postgres::Parameters& parameters, const Claim& claim) {
@@ -116,14 +116,13 @@ void fill(postgres::Parameters& parameters, const Claim& claim) {
 }  // namespace
 
 IdempotencyKeys::IdempotencyKeys(const std::string& schema)
-    : claim_(claim_statement("pawl_claim", kClaim, 8, schema)),
-      claim_unless_parked_(
-          claim_statement("pawl_claim_unless_parked", kClaimUnlessParked, 11, schema)),
-      unchecked_(verifying("pawl_unchecked", kUnchecked, "{session}", "0", 1, schema)),
+    : claim_(claim_statement("pawl_claim", kClaim, schema)),
+      claim_unless_parked_(claim_statement("pawl_claim_unless_parked", kClaimUnlessParked, schema)),
+      unchecked_(verifying("pawl_unchecked", kUnchecked, "{session}", "0", schema)),
       name_{"pawl_name_transaction", kName},
-      claim_or_raise_(claim_statement("pawl_claim_or_raise", kClaimOrRaise, 8, schema)),
-      claim_or_raise_unless_parked_(claim_statement("pawl_claim_or_raise_unless_parked",
-                                                    kClaimOrRaiseUnlessParked, 11, schema)),
+      claim_or_raise_(claim_statement("pawl_claim_or_raise", kClaimOrRaise, schema)),
+      claim_or_raise_unless_parked_(
+          claim_statement("pawl_claim_or_raise_unless_parked", kClaimOrRaiseUnlessParked, schema)),
       lookup_{"pawl_lookup_key", in_schema(kLookup, schema)},
       renew_{"pawl_renew_keys", in_schema(kRenew, schema)},
       respond_{"pawl_store_response", in_schema(kRespond, schema)},

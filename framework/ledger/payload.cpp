@@ -9,6 +9,14 @@
 
 namespace pawl::ledger {
 
+std::vector<Header> views_of(const std::vector<StoredHeader>& headers) {
+  std::vector<Header> views;
+  views.reserve(headers.size());
+  for (const auto& header : headers)
+    views.push_back({header.name, header.value});
+  return views;
+}
+
 std::string headers_json(std::span<const Header> headers) {
   auto array = nlohmann::json::array();
   for (const auto& header : headers) {

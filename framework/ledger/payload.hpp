@@ -15,6 +15,8 @@ struct StoredHeader {
   std::string name;
   std::optional<std::string> value;
 };
+/// Valid as long as `headers`.
+[[nodiscard]] std::vector<Header> views_of(const std::vector<StoredHeader>& headers);
 
 /// Headers as JSON, in the producer's order: [{"name": "...", "value": base64 or null}]. A name
 /// that is not UTF-8 has its bytes in "name_base64" as well. "null": they cannot be read.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "ledger/rows.hpp"
@@ -12,6 +14,17 @@ namespace {
 
 std::string replaced(std::string text, std::string_view place, const std::string& by) {
   return text.replace(text.find(place), place.size(), by);
+}
+
+/// The highest N of $N.
+int parameters_of(std::string_view text) {
+  int highest = 0;
+  for (auto at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+    int number = 0;
+    std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
+    highest = std::max(highest, number);
+  }
+  return highest;
 }
 
 }  // namespace
@@ -25,16 +38,17 @@ std::string verified_scope(int number, int name, const std::string& schema) {
                    schema);
 }
 
-std::string with_scope(std::string_view text, const std::string& expression,
-                       const std::string& schema) {
-  return replaced(in_schema(text, schema), "{scope}", expression);
+std::string with_scope(std::string_view text, int number, int name, const std::string& schema) {
+  return replaced(in_schema(text, schema), "{scope}", verified_scope(number, name, schema));
 }
 
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
-                              const std::string& value, int parameters, const std::string& schema) {
-  const auto verified = fmt::format(
-      "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
-      postgres::kSessionState, value, in_schema("pawl.refuse_session()", schema));
+                              const std::string& value, const std::string& schema) {
+  const auto whole = replaced(in_schema(text, schema), place, value);
+  const auto verified =
+      fmt::format("CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END",
+                  parameters_of(whole) + 1, postgres::session_state(), value,
+                  in_schema("pawl.refuse_session()", schema));
   postgres::Statement statement{std::move(name),
                                 replaced(in_schema(text, schema), place, verified)};
   statement.verifies_session = true;

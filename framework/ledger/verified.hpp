@@ -15,14 +15,12 @@ namespace pawl::ledger {
 /// is the number of the scope that is called parameter `name` in this database.
 std::string verified_scope(int number, int name, const std::string& schema);
 
-/// A text in which that expression stands in the place of {scope}.
-std::string with_scope(std::string_view text, const std::string& expression,
-                       const std::string& schema);
+/// `text` with that expression in place of {scope}.
+std::string with_scope(std::string_view text, int number, int name, const std::string& schema);
 
-/// A statement that raises PW018 where the session's settings are not what they were when it began
-/// (postgres::Session::state()). `text` has `parameters` of its own, and `place` where `value` is
-/// to stand.
+/// A statement that raises PW018 if the session's settings are not those of its baseline, which is
+/// its last parameter (postgres::Session::state()). `value` replaces `place` in `text`.
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
-                              const std::string& value, int parameters, const std::string& schema);
+                              const std::string& value, const std::string& schema);
 
 }  // namespace pawl::ledger

@@ -51,7 +51,7 @@ class HeadersUnreadable : public MessageError {
   HeadersUnreadable()
       : MessageError(
             "the record has headers that Kafka's client cannot read (librdkafka reads up to "
-            "100,000 per record), so no handler got it") {}
+            "100,000 per record), so no handler processed it") {}
 };
 
 }  // namespace pawl::message

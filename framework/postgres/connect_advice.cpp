@@ -35,9 +35,7 @@ constexpr std::array kAdvice{
     Advice{"alert certificate required", kCertificate},
     Advice{"alert bad certificate", kCertificate},
     Advice{"alert handshake failure", kCertificate},
-    Advice{"requires a valid client certificate",
-           "; the server wants a certificate of this program: set sslcert and sslkey in "
-           "postgres.url"},
+    Advice{"requires a valid client certificate", kCertificate},
     Advice{
         "ertificate authentication failed",
         "; the name (CN) in sslcert of postgres.url must be the role's, or be mapped to it by the "

@@ -27,8 +27,8 @@ struct Description {
 /// transaction that is rolled back.
 Description describe(Session& session, const std::string& sql, std::size_t parameters);
 
-/// Whether some table of the database is locked against all others right now, as by ALTER TABLE: to
-/// parse a statement may wait for that. Does not wait itself. Throws Error.
+/// Whether another transaction holds an AccessExclusiveLock on a table of this database, as ALTER
+/// TABLE does. Parsing a statement would wait for such a lock; this does not. Throws Error.
 [[nodiscard]] bool some_table_is_locked(Session& session);
 
 }  // namespace pawl::postgres

@@ -122,7 +122,7 @@ bool SchemaVersion::has_changed_since(Session& session) {
   try {
     confirm(session);
   } catch (const Error&) {
-    return false;
+    return true;
   }
   return session.schema_version() != current();
 }

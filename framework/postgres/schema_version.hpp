@@ -10,13 +10,13 @@ namespace pawl::postgres {
 
 class Session;
 
-/// Tells when the schema has changed. What a session has cached of it ends then: PostgreSQL keeps
-/// the types of a prepared statement's parameters, plpgsql those of %TYPE variables, and the
-/// application what it read in on_connect, for as long as the connection lives. So a unit of work
-/// (a message, a flight, a batch, a call, a replay) begins only on a session that was opened under
-/// the current version, and only while that version was confirmed a short time ago. Who asks too
-/// late reads the catalog itself; while nothing is processed nobody reads. One for each process;
-/// any thread.
+/// Detects changes of the schema. What a session has cached of the schema is valid only until then:
+/// PostgreSQL keeps the types of a prepared statement's parameters, plpgsql those of %TYPE
+/// variables, and the application what it read in on_connect, for as long as the connection lives.
+/// So a unit of work (a message, a flight, a batch, a call, a replay) begins only on a session that
+/// was opened under the current version, and only while that version was confirmed a short time
+/// ago. If it was not, the session that begins work reads the catalog. While nothing is processed
+/// no session reads it. One for each process; any thread.
 class SchemaVersion {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,8 +43,8 @@ class SchemaVersion {
   /// Reads the catalog now. Throws Error.
   void confirm(Session& session);
 
-  /// Reads the catalog now: whether it has changed since the session was opened. False where that
-  /// cannot be found out, for whatever comes next on the session says what is wrong.
+  /// Reads the catalog now: whether it has changed since the session was opened. True if the
+  /// catalog cannot be read, for nothing is known then.
   [[nodiscard]] bool has_changed_since(Session& session);
 
   /// What is to be done before a unit of work begins.

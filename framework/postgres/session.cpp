@@ -1,6 +1,7 @@
 #include "postgres/session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -23,6 +24,14 @@ std::string to_ms(std::chrono::milliseconds duration) {
 /// A value of synchronous_commit by which a COMMIT waits for the disk.
 std::string at_least_on_disk(const std::string& synchronous_commit) {
   return synchronous_commit == "off" ? "on" : synchronous_commit;
+}
+
+/// As session_state() has it.
+std::string joined(const std::vector<std::pair<std::string, std::string>>& settings) {
+  std::vector<std::string_view> values;
+  for (const auto& [name, value] : settings)
+    values.emplace_back(value);
+  return fmt::format("{}", fmt::join(values, "|"));
 }
 
 }  // namespace
@@ -182,20 +191,11 @@ void Session::require_statement_timeout(std::chrono::milliseconds timeout) {
   parameters.add_text(to_ms(timeout));
   const auto row = exec(set, parameters);
   statement_timeout_ = timeout;
-  if (state_.empty())
+  if (baseline_.empty())
     return;
-  const std::string value = PQgetvalue(row.get(), 0, 0);
-  state_ = state_but_last_ + value;
-  for (auto& [name, kept] : baseline_) {
-    if (name == "statement_timeout")
-      kept = value;
-  }
-}
-
-std::string Session::ask_state() {
-  static const Statement ask{"pawl_session_state", fmt::format("SELECT {}", kSessionState)};
-  const auto row = exec(ask);
-  return PQgetvalue(row.get(), 0, 0);
+  // The last of kVerifiedSettings.
+  baseline_.back().second = PQgetvalue(row.get(), 0, 0);
+  state_ = joined(baseline_);
 }
 
 void Session::verify_in_each_transaction(const std::string& expression) {
@@ -203,53 +203,59 @@ void Session::verify_in_each_transaction(const std::string& expression) {
     in_each_transaction_ += ", " + expression;
 }
 
-/// What a client of the pooler has left in one of its server processes must not reach us.
+/// What another client of the pooler has left in one of its server processes must not reach us, so
+/// nothing is read there. NULL: as PostgreSQL has it for this role and database. The formats of
+/// times are those that the pooler keeps for its client (`ParameterStatus`).
 void Session::carry_baseline() {
-  for (const auto& [name, value] : baseline_) {
-    // Frames carry the timeouts; the others take rights that the session may not have.
-    if (name == "search_path" || name == "role" || name == "TimeZone" || name == "DateStyle" ||
-        name == "IntervalStyle")
+  in_each_transaction_ += ", set_config('search_path', NULL, true), set_config('role', NULL, true)";
+  for (const auto* const name : {"TimeZone", "DateStyle", "IntervalStyle"}) {
+    if (const char* const value = PQparameterStatus(raw_, name))
       in_each_transaction_ +=
           fmt::format(", set_config('{}', {}, true)", name, connection_->quote(value));
   }
-  baseline_.clear();
 }
 
 void Session::take_baseline() {
-  static const Statement ask{"", std::string(kSessionSettings)};
+  if (settings_.pooled)
+    return carry_baseline();
+  static const Statement ask{
+      "", fmt::format("SELECT name, current_setting(name, true)"
+                      " FROM unnest('{{{}}}'::text[]) WITH ORDINALITY AS s (name, place)"
+                      " ORDER BY place",
+                      fmt::join(kVerifiedSettings, ","))};
   baseline_.clear();
   const auto rows = exec(ask);
   for (int row = 0; row < PQntuples(rows.get()); ++row) {
-    // Of a newer PostgreSQL.
     if (PQgetisnull(rows.get(), row, 1) == 0)
       baseline_.emplace_back(PQgetvalue(rows.get(), row, 0), PQgetvalue(rows.get(), row, 1));
   }
-  if (settings_.pooled)
-    return carry_baseline();
-  state_ = ask_state();
-  state_but_last_ = state_.substr(0, state_.rfind('|') + 1);
+  state_ = joined(baseline_);
 }
 
 bool Session::is_as_it_began() {
-  return state_.empty() || ask_state() == state_;
+  static const Statement ask{"pawl_session_state", fmt::format("SELECT {}", session_state())};
+  return state_.empty() || PQgetvalue(exec(ask).get(), 0, 0) == state_;
 }
 
-bool Session::restore() {
+std::optional<std::vector<std::string>> Session::restore() {
   static const Statement set{"",
                              "SELECT set_config($1, $2, false)"
                              " WHERE current_setting($1) IS DISTINCT FROM $2"};
+  std::vector<std::string> restored;
   try {
     for (const auto& [name, value] : baseline_) {
       Parameters parameters;
       parameters.add_text(name);
       parameters.add_text(value);
-      exec(set, parameters);
+      if (PQntuples(exec(set, parameters).get()) > 0)
+        restored.push_back(name);
     }
-    return is_as_it_began();
-  } catch (const Error&) {
-    // The role that it has now may not take another one, for instance: a new session has its own.
-    return false;
+    if (is_as_it_began())
+      return restored;
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): as below
   }
+  // The role that it has now may not take another one, for instance: a new session has its own.
+  return std::nullopt;
 }
 
 std::optional<Request> Session::release_of_locks() const {

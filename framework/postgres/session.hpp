@@ -155,19 +155,21 @@ class Session {
   /// by its uses; beyond 256 texts (somebody writes values into them) none is kept.
   std::shared_ptr<const Statement> by_text(std::string_view sql);
 
-  /// What its application has set up is there: from now on no transaction runs in another state.
-  /// Costs a round trip or two. Through a pooler each transaction sets it for itself.
+  /// Takes the settings that hold now, after on_connect, as the baseline: each claim compares them,
+  /// and restore() sets them. Costs a round trip; none through a pooler, where each transaction
+  /// sets its own. Throws Error.
   void take_baseline();
   /// An SQL expression for each transaction through a pooler, which may lead elsewhere any time.
   void verify_in_each_transaction(const std::string& expression);
   /// Through a pooler: more columns for the statement with which each transaction begins.
   [[nodiscard]] const std::string& in_each_transaction() const { return in_each_transaction_; }
-  /// Of the next transaction, as kSessionState has it; empty: nobody has asked for it to stay.
+  /// The value that session_state() must have in each transaction; empty: it is not compared.
   [[nodiscard]] const std::string& state() const { return state_; }
   /// Asks whether the settings are those of the baseline, outside of a transaction.
   bool is_as_it_began();
-  /// Puts back what differs. False: that may not be.
-  bool restore();
+  /// Sets each setting that differs from the baseline, and names them. Nullopt: one cannot be set;
+  /// the session must be replaced.
+  [[nodiscard]] std::optional<std::vector<std::string>> restore();
 
   /// Code or functions of the application's have run: what advisory locks of the session they took
   /// ends with their transaction.
@@ -202,7 +204,6 @@ class Session {
   Ticket begun_ahead(Ahead answer);
   void apply_settings();
   void identify_backend();
-  [[nodiscard]] std::string ask_state();
   void carry_baseline();
 
   SessionSettings settings_;
@@ -220,8 +221,7 @@ class Session {
   bool may_hold_locks_ = false;
   std::optional<std::pair<std::int32_t, std::int32_t>> own_lock_;
   std::string in_each_transaction_;
-  std::string state_;                                          ///< statement_timeout stands last
-  std::string state_but_last_;                                 ///< the same without it
+  std::string state_;                                          ///< of the baseline
   std::vector<std::pair<std::string, std::string>> baseline_;  ///< each setting with its value
   std::unordered_set<std::string> prepared_;
   std::map<std::string, ParameterTypes> types_;  ///< by Statement::types_name()

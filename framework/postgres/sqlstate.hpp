@@ -14,7 +14,7 @@ enum class FailureClass {
   kProgram,     ///< missing table, grant or function: every message would fail alike
   kMessage,     ///< this message's data: counted, then the failure policy
   kFenced,      ///< another owner holds the partition
-  kOutOfOrder,  ///< the database is not where we believed it: refused; what it knows is read again
+  kOutOfOrder,  ///< the stored offset or a scope is not what was read: refused; both are read again
   kSessionChanged,    ///< its settings are not those that it began with: put back, and run again
   kTransactionEnded,  ///< the handler ended the transaction itself
   kRowMissing,        ///< the register row is gone

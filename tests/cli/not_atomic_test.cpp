@@ -151,7 +151,7 @@ TEST_CASE("dblink_exec is refused unless it is accepted, and dblink is a warning
   INFO(read.out << read.err);
   CHECK(read.code == 0);
   CHECK_THAT(read.out, ContainsSubstring("note    ") &&
-                           ContainsSubstring("calls dblink, whose text may write"));
+                           ContainsSubstring("calls dblink, which may write on another server"));
 }
 
 // Citus is not built here: what pawl asks is its catalog, by name and columns of Citus 12.

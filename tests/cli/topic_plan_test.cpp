@@ -47,7 +47,7 @@ TEST_CASE("a batch beside a call is a batch, and it is said that the call holds 
   const auto note =
       "a call of handler call holds back all later messages of its partition of "
       "topic " +
-      site.topic + ", those of handler bulk included";
+      site.topic + " until it is finished, including those of handler bulk";
   CHECK_THAT(line, ContainsSubstring(note));
   CHECK_THAT(checked(site), ContainsSubstring(note));
   CHECK(std::stoi(site.sql("SELECT count(DISTINCT xmin::text) FROM ledger")) < 50);
@@ -59,7 +59,7 @@ TEST_CASE("a handler beside one with concurrency is said to run one message at a
   site.more = call(site, "concurrency = 4\n");
   site.pay_many(0, "e", 10);
   const auto note = "handler sql runs its messages of topic " + site.topic +
-                    " one at a time, next to messages of other handlers with another order key, "
+                    " one at a time, next to messages of other handlers, "
                     "because handler call has concurrency";
   const auto line = start_line(site);
   CHECK_THAT(line, ContainsSubstring(note));

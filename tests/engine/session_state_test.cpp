@@ -1,7 +1,10 @@
 // What a handler leaves in its session must not reach another message.
 #include <fmt/format.h>
 
+#include <pqxx/pqxx>
+
 #include "payments_world.hpp"
+#include "pooler.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
 
@@ -82,6 +85,42 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
   CHECK(occurrences(*process, "EVENT failed") == 0);
   CHECK(occurrences(*process, "settings of its session") > 0);
+  stop_cleanly(*process);
+}
+
+// Fails where a session through a pooler takes for its own what another client has left in one of
+// the server processes.
+TEST_CASE("what another client of the pooler leaves in a session reaches no message") {
+  PaymentsWorld world(1);
+  world.execute(
+      "DO $$BEGIN IF to_regrole('another') IS NULL THEN CREATE ROLE another SUPERUSER; END IF; "
+      "END$$;"
+      "CREATE TABLE placed (id text, at timestamptz, who text DEFAULT current_user);"
+      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (LIKE placed)");
+  const pawl::test::Pooler pooler(world, "transaction");
+  {
+    // As many server processes as there are transactions at once; pawl's sessions use them next.
+    std::vector<std::unique_ptr<pqxx::connection>> clients;
+    std::vector<std::unique_ptr<pqxx::work>> transactions;
+    for (int i = 0; i < 12; ++i) {
+      clients.push_back(std::make_unique<pqxx::connection>(pooler.url()));
+      transactions.push_back(std::make_unique<pqxx::work>(*clients.back()));
+      transactions.back()->exec("SET search_path = elsewhere; SET role = another");
+    }
+    for (const auto& transaction : transactions)
+      transaction->commit();
+  }
+  world.use_handler(handlers(world, "", "SELECT 1"));
+  world.set_postgres_options("pooled = true");
+  ProgramOptions options;
+  options.url = pooler.url();
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  for (int i = 0; i < 5; ++i)
+    produce(world, fmt::format("{}", i), "plain");
+  world.wait_until_processed(5);
+  CHECK(world.number("SELECT count(*) FROM placed WHERE who <> 'another'") == 5);
+  CHECK(world.number("SELECT count(*) FROM elsewhere.placed") == 0);
   stop_cleanly(*process);
 }
 

@@ -2,6 +2,9 @@
 // commits, or one of somebody else's.
 #include <fmt/format.h>
 
+#include <fstream>
+#include <pqxx/pqxx>
+
 #include "ordered_accounts.hpp"
 #include "pooler.hpp"
 #include "prelude.hpp"
@@ -140,4 +143,48 @@ TEST_CASE("another database behind the pooler is left alone, and ours goes on on
   CHECK(world.value("SELECT string_agg(id, ', ' ORDER BY id) FROM seen") ==
         "before, while it is away");
   stop_cleanly(*process);
+}
+
+// Fails where a replay does not compare the database: the letters behind the swap take effect in
+// the other one.
+TEST_CASE("a replay does not go on in another database behind the pooler") {
+  constexpr int kLetters = 40;
+  PaymentsWorld world(1);
+  const Pooler pooler(world, "transaction");
+  world.execute("CREATE TABLE seen (id text CONSTRAINT nothing CHECK (id = ''))");
+  world.use_handler(
+      "on_failure = \"dead-letter\"\n"
+      "sql = [\"INSERT INTO seen VALUES ({header:event-id})\", \"SELECT pg_sleep(0.1)\"]");
+  world.set_postgres_options("pooled = true");
+  for (int i = 0; i < kLetters; ++i)
+    world.produce_one(fmt::format("id-{}", i), 1, 0);
+  ProgramOptions options = through(pooler);
+  options.extra_config = "[failures]\nretry_for = \"0s\"\nbreaker = 0\n";
+  world.drain(options);
+  REQUIRE(world.number("SELECT count(*) FROM pawl.dead_letters") == kLetters);
+  world.execute("ALTER TABLE seen DROP CONSTRAINT nothing");
+  SwappedDatabases databases(pooler, world);
+  databases.copy();
+  const auto ours = databases.other_url(world);
+  {
+    pqxx::connection other(ours);
+    pqxx::nontransaction(other).exec(
+        "UPDATE pawl.database_identity SET database_id = gen_random_uuid()");
+  }
+  const pawl::testing::TempDir folder("replay");
+  const auto config = folder.path() / "pawl.toml";
+  std::ofstream(config) << world.config("", pooler.url());
+  ChildProcess replay(PAWL_PROGRAM, {"dlq", "replay", "--all", "--config", config.string()},
+                      {.output = folder.path() / "output"});
+  const ShowOnFailure show("replay", replay);
+  wait_until([&] { return world.number("SELECT count(*) FROM seen") >= 3; }, 60s,
+             "some letters to be replayed");
+  databases.swap();
+  CHECK_FALSE(replay.wait(120s).success());
+  CHECK(world.number("SELECT count(*) FROM seen") == 0);
+  pqxx::connection back(ours);
+  pqxx::nontransaction look(back);
+  CHECK(
+      look.query_value<bool>("SELECT (SELECT count(*) FROM seen) = count(*) AND count(*) < 40 "
+                             "FROM pawl.dead_letters WHERE status = 'replayed'"));
 }

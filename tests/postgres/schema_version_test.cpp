@@ -188,3 +188,24 @@ TEST_CASE("an answer to an older question does not take back what a later one br
   version.learn("a", late + 1s);
   CHECK(version.current() == 3);
 }
+
+// Fails where an error counts as "unchanged": what met the change would be the message's error.
+TEST_CASE("a catalog that cannot be read may have changed") {
+  SessionSettings settings;
+  settings.url = PostgresServer::shared().create_database();
+  settings.lock_timeout = std::chrono::milliseconds(100);
+  settings.schema = std::make_shared<SchemaVersion>();
+  auto& version = *settings.schema;
+  {
+    Session first(settings);
+    version.confirm(first);
+  }
+  Session session(settings);
+  CHECK_FALSE(version.has_changed_since(session));
+  pqxx::connection connection(settings.url);
+  pqxx::work locking(connection);
+  locking.exec("LOCK TABLE pg_catalog.pg_cast IN ACCESS EXCLUSIVE MODE");
+  CHECK(version.has_changed_since(session));
+  locking.abort();
+  CHECK_FALSE(version.has_changed_since(session));
+}

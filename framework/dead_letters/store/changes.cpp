@@ -210,10 +210,7 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     } else if (letter.payload == "omitted" || letter.payload == "erased") {
       row.add_null();
     } else {
-      std::vector<Header> headers;
-      for (const auto& header : letter.headers)
-        headers.push_back({header.name, header.value});
-      row.add_text(headers_json(headers));
+      row.add_text(headers_json(views_of(letter.headers)));
     }
     row.add_text(letter.payload);
     row.add_text(letter.died_at);

@@ -57,6 +57,7 @@ constexpr const char* kAfterPlace =
     "(d.topic, d.partition, d.kafka_offset, d.dead_letter_id)"
     " > ($13::text COLLATE \"C\", $14::integer, $15::bigint, $16::bigint)";
 constexpr const char* kByPlace = "d.topic, d.partition, d.kafka_offset, d.dead_letter_id";
+// $14 and $15 are named only so that PostgreSQL knows their types.
 constexpr const char* kAfterId =
     "($14::integer, $15::bigint) IS NOT NULL AND d.dead_letter_id > $16::bigint";
 constexpr const char* kById = "d.dead_letter_id";

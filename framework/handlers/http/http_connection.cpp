@@ -251,11 +251,11 @@ CURLcode HttpConnection::transfer() {
 /// libcurl's texts name hosts and certificates, and no more.
 std::string HttpConnection::text_of(CURLcode code) const {
   if (sent_ == Sent::kAgain)
-    return "the connection that was kept open was closed by the other side";
+    return "the remote service closed the kept connection";
   if (too_early_)
     return "a response began before the server had received the request";
   if (code == CURLE_ABORTED_BY_CALLBACK && stop_.stop_requested())
-    return "the call was told to stop";
+    return "the call was stopped";
   return error_[0] == '\0' ? curl_easy_strerror(code) : error_.data();
 }
 

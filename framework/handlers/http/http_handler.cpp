@@ -63,7 +63,7 @@ HttpResult HttpHandler::run(const HttpRequest& request, const Lease& lease) cons
     const auto time =
         std::chrono::ceil<milliseconds>(lease.deadline() - std::chrono::steady_clock::now());
     if (time.count() <= 0)
-      throw NotDone("there is no time left for the request");
+      throw NotDone("the call's timeout expired before the request was sent");
     auto connection = take();
     const bool kept = connection != nullptr;
     if (!kept)

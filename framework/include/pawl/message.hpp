@@ -50,8 +50,8 @@ class Message {
     return fields_.value.value_or(std::string_view{});
   }
 
-  /// Whether the record has headers that Kafka's client cannot read, as more than 100,000. Such a
-  /// record is undecodable: no condition, key function or handler gets it.
+  /// Whether the record has headers that Kafka's client cannot read, for example more than
+  /// 100,000. Such a record is undecodable: no condition, key function or handler gets it.
   [[nodiscard]] bool headers_unreadable() const { return fields_.headers_unreadable; }
 
   /// All headers in the producer's order; names may repeat.

@@ -74,24 +74,24 @@ enum class Step {
 /// What a kWarning is about, for whoever wants to match it: its text may change from release to
 /// release, its code does not. docs/runbook.md says of each what to do.
 enum class Warning {
-  kDatabaseAwaited,   ///< PostgreSQL cannot be used yet, at the start
-  kKafkaAwaited,      ///< Kafka does not answer yet, at the start
-  kKafkaClient,       ///< a line of librdkafka's own log
-  kKafkaError,        ///< Kafka reports an error of the group or of a partition's log
-  kLeftOut,           ///< Kafka assigned partitions to nobody; it is asked to assign anew
-  kKeyDoubtful,       ///< an idempotency key looks like the id of a thing, not of an event
-  kAcquireFailed,     ///< a partition cannot be taken from the register yet
-  kPositionFailed,    ///< Kafka does not take or tell a partition's position yet
-  kStreamStuck,       ///< Kafka has records of a partition and delivers none
-  kOutOfOrder,        ///< the register refuses an offset; it and Kafka are asked again
-  kNoRoom,            ///< the server has no room for what must be stored beside messages
-  kRegisterUnread,    ///< operators' changes of the register are not seen now
-  kSessionRestored,   ///< a handler left settings of its session behind; they are put back
-  kWrongDatabase,     ///< another database answers in the place of ours; nothing is processed there
-  kRegisterWentBack,  ///< the database has lost commits; their messages are processed again
-  kFailureNotStored,  ///< a failed attempt, a dead letter or its mark cannot be stored yet
-  kLogEndNotStored,   ///< the step over the end of a log cannot be stored yet
-  kHaltNotStored,     ///< a partition must halt, and that cannot be stored yet
+  kDatabaseAwaited,     ///< PostgreSQL cannot be used yet, at the start
+  kKafkaAwaited,        ///< Kafka does not answer yet, at the start
+  kKafkaClient,         ///< a line of librdkafka's own log
+  kKafkaError,          ///< Kafka reports an error of the group or of a partition's log
+  kLeftOut,             ///< Kafka assigned partitions to nobody; it is asked to assign anew
+  kKeyDoubtful,         ///< an idempotency key looks like the id of a thing, not of an event
+  kAcquireFailed,       ///< a partition cannot be taken from the register yet
+  kPositionFailed,      ///< Kafka does not take or tell a partition's position yet
+  kStreamStuck,         ///< Kafka has records of a partition and delivers none
+  kOutOfOrder,          ///< the register refuses an offset; it and Kafka are asked again
+  kNoRoom,              ///< the server has no room for what must be stored beside messages
+  kRegisterUnread,      ///< operators' changes of the register are not seen now
+  kSessionRestored,     ///< a handler changed settings of its session; pawl restored them
+  kWrongDatabase,       ///< postgres.url leads to another database; nothing is processed there
+  kRegisterWentBack,    ///< the database has lost commits; their messages are processed again
+  kFailureNotStored,    ///< a failed attempt, a dead letter or its mark cannot be stored yet
+  kLogEndNotStored,     ///< the step over the end of a log cannot be stored yet
+  kHaltNotStored,       ///< a partition must halt, and that cannot be stored yet
   kHandOverNotStored,   ///< the next owner cannot see that a hand-over was clean
   kPresenceNotStored,   ///< other processes of the group cannot be compared with this one
   kNotDurable,          ///< with durability = "replayable": nothing can be put on disk now

@@ -71,10 +71,9 @@ void add_response(postgres::Parameters& parameters, const Response& response) {
 
 CallRecords::CallRecords(const std::string& schema)
     : hold_fence_{"pawl_hold_fence", kHoldFence},
-      look_before_call_{"pawl_look_before_call",
-                        with_scope(kLookBeforeCall, verified_scope(1, 9, schema), schema)},
-      record_(verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), 11,
-                        schema)),
+      look_before_call_{"pawl_look_before_call", with_scope(kLookBeforeCall, 1, 9, schema)},
+      record_(
+          verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), schema)),
       note_loss_{"pawl_note_lease_loss", in_schema(kNoteLoss, schema)} {}
 
 std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& parameters,

@@ -65,7 +65,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
     : extending_(std::move(extending)),
       time_(time),
       records_(schema),
-      acquire_{"pawl_acquire_lease", with_scope(kAcquire, verified_scope(1, 17, schema), schema)},
+      acquire_{"pawl_acquire_lease", with_scope(kAcquire, 1, 17, schema)},
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
       give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
 
