@@ -20,6 +20,7 @@
 #include "engine/message_key.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/unplaced_step.hpp"
+#include "handlers/atomicity.hpp"
 #include "handlers/http/request_template.hpp"
 #include "handlers/router.hpp"
 #include "handlers/statement_plan.hpp"
@@ -139,6 +140,8 @@ class Trial {
         session_(connect_database(options)) {
     for (const auto& on_connect : registry.connect_functions())
       on_connect(session_->connection());
+    // dblink_exec commits on its server even where the trial is rolled back.
+    handlers::require_atomicity(*session_, router_, options.handlers);
   }
 
   int run(bool commit) {

@@ -36,6 +36,13 @@ Message view_of(const Errand& errand) {
   return errand.entry->item.record.view(errand.partition->name.topic, errand.partition->topic_id);
 }
 
+/// As of now, for a transaction that begins behind this.
+ledger::Fence fence_of(const Errand& errand) {
+  auto fence = errand.partition->fence();
+  fence.predecessor = errand.entry->predecessor;
+  return fence;
+}
+
 ledger::RecordAhead record_of(const Errand& errand) {
   return {errand.entry->offset(), errand.entry->item.leader_epoch,
           message::record_digest(view_of(errand))};
@@ -112,7 +119,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), fence_of(errand), record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.nothing_to_call = nothing_to_call;
     step.taken_at = errand.entry->item.taken_at;
@@ -152,7 +159,7 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), fence_of(errand), record_of(errand));
     std::unique_ptr<LeasedCall> call;
     {
       const auto watched =
@@ -195,7 +202,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
   Subject subject;
   try {
     const auto message = view_of(errand);
-    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), fence_of(errand), record_of(errand));
     MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
     step.call = &call;
     step.taken_at = errand.entry->item.taken_at;
@@ -346,7 +353,7 @@ Landing Hand::set_aside(const Errand& errand, const Attempt& attempt) {
   try {
     const auto watched =
         session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
-    const FinishStep finish(context_.offsets.ahead(), partition.fence(), record_of(errand));
+    const FinishStep finish(context_.offsets.ahead(), fence_of(errand), record_of(errand));
     MessageStep step{message, partition.source, epoch, finish};
     step.taken_at = errand.entry->item.taken_at;
     processor_.set_aside(*session_, step, attempt.subject, options.on_failure, burial);

@@ -59,6 +59,11 @@ Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
     return nullptr;
   auto entry = first->begin()->second;
   first->erase(first->begin());
+  if (entry->order_key) {
+    const auto before = last_finished_.find(*entry->order_key);
+    entry->predecessor =
+        before == last_finished_.end() ? std::nullopt : std::optional<std::int64_t>(before->second);
+  }
   ++busy_[entry->binding];
   ++running_;
   return entry;
@@ -77,6 +82,7 @@ void Window::finished(const Entry& entry, ledger::Outcome outcome) {
     one_by_one_[entry->binding].erase(entry->offset());
   entry->outcome = outcome;
   if (entry->order_key) {
+    last_finished_[*entry->order_key] = entry->offset();
     const auto queue = in_order_.find(*entry->order_key);
     queue->second.pop_front();
     if (queue->second.empty()) {
@@ -107,6 +113,13 @@ void Window::count_prefix() {
 
 void Window::pop(std::size_t count) {
   for (; count > 0; --count) {
+    const auto& entry = *entries_.front();
+    if (entry.order_key) {
+      // The stored offset is there now.
+      const auto last = last_finished_.find(*entry.order_key);
+      if (last != last_finished_.end() && last->second == entry.offset())
+        last_finished_.erase(last);
+    }
     bytes_ -= entries_.front()->item.record.memory();
     entries_.pop_front();
     --prefix_;
@@ -122,6 +135,7 @@ void Window::clear() {
   one_by_one_.clear();
   later_.clear();
   in_order_.clear();
+  last_finished_.clear();
   bytes_ = 0;
   running_ = 0;
   prefix_ = 0;

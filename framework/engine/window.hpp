@@ -33,6 +33,8 @@ struct InWindow {
   /// The lease that was asked for, while it is unknown whether it was given.
   std::optional<ledger::AskedLease> asked = {};
   std::optional<ledger::Outcome> outcome = {};  ///< it is finished
+  /// Offset of the message before it in its order key, if that was finished in this window.
+  std::optional<std::int64_t> predecessor = {};
   /// Its window has let go of it: what comes of it is not asked for any more.
   bool dropped = false;
 
@@ -100,6 +102,8 @@ class Window {
   std::multimap<Clock::time_point, Entry> later_;
   /// Of each order key those that are not finished; the first one's turn it is.
   std::unordered_map<std::string, std::deque<Entry>> in_order_;
+  /// Of each order key the offset of the last one in the window that was finished in it.
+  std::unordered_map<std::string, std::int64_t> last_finished_;
 };
 
 }  // namespace pawl::engine

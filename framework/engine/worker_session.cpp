@@ -204,14 +204,18 @@ void WorkerSession::lose_if_read_only() {
 
 bool WorkerSession::restore() {
   const auto restored = session_->restore();
-  const auto settings =
-      restored ? fmt::format("{}", fmt::join(*restored, ", ")) : std::string("one cannot be set");
-  context_.observers.emit(warning_event(
-      Warning::kSessionRestored,
-      fmt::format("the handler of an earlier message changed settings of its session ({}); pawl {} "
-                  "and processes the affected message again. In that handler, use SET LOCAL or "
-                  "set_config(..., true)",
-                  settings, restored ? "restored them" : "replaced the session")));
+  const auto text =
+      restored
+          ? fmt::format(
+                "the handler of an earlier message changed settings of its session ({}); pawl "
+                "restored them and processes the affected message again. In that handler, use SET "
+                "LOCAL or set_config(..., true)",
+                fmt::join(*restored, ", "))
+          : std::string(
+                "settings of a session differ from those it began with: a handler changed them, or "
+                "the server's configuration was changed. pawl replaced the session and processes "
+                "the affected message again. In handlers, use SET LOCAL or set_config(..., true)");
+  context_.observers.emit(warning_event(Warning::kSessionRestored, text));
   if (!restored)
     renew();
   return restored.has_value();

@@ -34,7 +34,7 @@ FunctionHandler::FunctionHandler(const HandlerPlace& place, const std::string& f
                 fmt::format("SELECT {}($1::text, $2::integer, $3::bigint, $4::bytea, $5::bytea,"
                             " $6::jsonb, $7::bigint)",
                             function)};
-  statement_.may_lock_session = true;
+  statement_.of_application = true;
 }
 
 Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,

@@ -60,8 +60,6 @@ HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t>
     return;
   if (auto raising = counted_sql(plain_.text, *expect_rows, schema)) {
     raising_ = postgres::application_statement(name(prepared), *std::move(raising));
-    // What counts its rows is pawl's own.
-    raising_->may_lock_session = plain_.may_lock_session;
     raising_->typed_as = plain_.name;
   }
 }

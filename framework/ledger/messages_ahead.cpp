@@ -18,7 +18,8 @@ constexpr const char* kKeepFence =
 
 // Raises instead of inserting nothing, also where a row is missing: COMMIT is on its way behind it.
 // A database that went back, under a pooler that kept the connection, may have the same epoch as
-// before; its stored offset tells.
+// before. Its stored offset tells, and where that waits for an earlier message, the message that
+// came before in the same order key.
 constexpr const char* kFinish = R"sql(
   INSERT INTO pawl.messages_ahead AS a (fence_id, kafka_offset, outcome, leader_epoch, digest)
   SELECT $1::integer, $3::bigint, $4, $5::integer, $6::bigint
@@ -30,7 +31,12 @@ constexpr const char* kFinish = R"sql(
                AND r.owner_epoch = $2::bigint
                AND r.last_processed_offset >= $8::bigint
                AND coalesce($7::xid8 = pg_current_xact_id_if_assigned(), $7::xid8 IS NULL)
-              THEN true
+              THEN CASE WHEN $9::bigint IS NULL OR r.last_processed_offset >= $9::bigint
+                          OR EXISTS (SELECT FROM pawl.messages_ahead p
+                                      WHERE p.fence_id = $1::integer AND p.kafka_offset = $9::bigint
+                                        AND p.outcome IS NOT NULL)
+                        THEN true
+                        ELSE pawl.refuse_predecessor($1::integer, $9::bigint) END
               ELSE pawl.refuse_finish($1::integer, $2::bigint, $8::bigint, $7::xid8)
          END
   ON CONFLICT (fence_id, kafka_offset) DO UPDATE
@@ -164,6 +170,7 @@ void MessagesAhead::finish(postgres::Request& request, const Fence& fence,
   parameters.add_integer(record.digest);
   parameters.add_text_or_null(transaction);
   parameters.add_integer(fence.stored.last());
+  parameters.add_optional_integer(fence.predecessor);
 }
 
 std::optional<std::uint32_t> MessagesAhead::count_attempt(postgres::Session& session,

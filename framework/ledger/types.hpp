@@ -66,6 +66,9 @@ struct Fence {
   OwnerEpoch epoch{};
   /// As its owner acquired it or has seen it stored since. Behind that the database lost commits.
   Position stored{};
+  /// Offset of the message before it in its order key that was finished since the acquire. Where it
+  /// is not finished the database lost commits, also if the stored offset has not moved since.
+  std::optional<std::int64_t> predecessor = {};
 };
 
 /// A record that is ahead of the stored offset.

@@ -57,8 +57,14 @@ std::string guarantee_of(const Options& options, const handlers::Router& router)
       });
   const bool calls = std::ranges::any_of(router.plans().by_entry,
                                          [](const auto& entry) { return entry.second.calls; });
+  std::vector<std::string> not_atomic;
+  for (const auto& handler : options.handlers)
+    not_atomic.insert(not_atomic.end(), handler.not_atomic.begin(), handler.not_atomic.end());
   return fmt::format(
-      "each message is one transaction of key, effects and offset: one effect per key{}{}{}",
+      "each message is one transaction of key, effects and offset: one effect per key{}{}{}{}",
+      not_atomic.empty()
+          ? ""
+          : fmt::format(" (at least once through {}: not_atomic)", fmt::join(not_atomic, ", ")),
       calls ? " in this database (calls to the outside are made under a lease, and recorded once)"
             : "",
       unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "",

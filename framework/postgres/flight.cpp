@@ -93,8 +93,8 @@ void Flight::sent(const Statement& statement) {
   ++statements_;
   if (statement.publishes)
     session_.note_published();
-  if (statement.may_lock_session)
-    session_.may_hold_locks();
+  if (statement.of_application)
+    session_.runs_application_statement();
 }
 
 void Flight::add(Request& request, std::string_view comment) {

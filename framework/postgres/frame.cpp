@@ -172,8 +172,8 @@ std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
     }
   }
   for (const auto& deferred : deferred_) {
-    if (deferred.request.statement->may_lock_session)
-      session_.may_hold_locks();
+    if (deferred.request.statement->of_application)
+      session_.runs_application_statement();
   }
   if (auto release = session_.release_of_locks())
     defer_own(*std::move(release));

@@ -1,7 +1,6 @@
 #include "postgres/schema_version.hpp"
 
 #include <atomic>
-#include <vector>
 
 #include "postgres/flight.hpp"
 #include "postgres/session.hpp"
@@ -60,6 +59,34 @@ const Statement kFingerprint{"pawl_schema_version", R"sql(
     FROM facts
 )sql"};
 
+/// Whether anything that a statement may run without naming it takes an advisory lock of the
+/// session. Functions are known by their text, and by the numbers of the functions that they call
+/// where PostgreSQL keeps them parsed, as it does defaults, views and rules.
+const Statement kSessionLocks{"pawl_session_locks", R"sql(
+  WITH locking (pattern) AS (
+    SELECT ':funcid (' || pg_catalog.string_agg(oid::text, '|') || ') ' FROM pg_catalog.pg_proc
+     WHERE oid < 16384 AND proname ~ '^pg_(try_)?advisory_lock'
+  )
+  SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p
+                  WHERE p.oid >= 16384
+                    AND (p.prosrc ~* 'pg_(try_)?advisory_lock'
+                         OR (p.prosrc = ''
+                             AND pg_catalog.to_jsonb(p) ->> 'prosqlbody' ~ locking.pattern)))
+      OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.adbin::text ~ locking.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_rewrite r
+                  WHERE r.ev_class >= 16384 AND r.ev_action::text ~ locking.pattern)
+    FROM locking
+)sql"};
+
+/// In one implicit transaction, in which the limit holds.
+std::string ask(Session& session, const Statement& statement) {
+  Flight flight(session);
+  flight.add(kLimit);
+  flight.add(statement);
+  const auto answers = flight.run();
+  return PQgetvalue(answers.back().get(), 0, 0);
+}
+
 }  // namespace
 
 void SchemaVersion::set_default_interval(std::chrono::milliseconds interval) {
@@ -107,15 +134,15 @@ bool SchemaVersion::may_begin(Session& session) {
 
 void SchemaVersion::confirm(Session& session) {
   const auto asked_at = Clock::now();
-  std::vector<Result> answers;
-  {
-    // One implicit transaction, in which the limit holds.
-    Flight flight(session);
-    flight.add(kLimit);
-    flight.add(kFingerprint);
-    answers = flight.run();
-  }
-  learn(PQgetvalue(answers.back().get(), 0, 0), asked_at);
+  const auto fingerprint = ask(session, kFingerprint);
+  if (!is_known(fingerprint))
+    has_session_locks_ = ask(session, kSessionLocks) == "t";
+  learn(fingerprint, asked_at);
+}
+
+bool SchemaVersion::is_known(const std::string& fingerprint) const {
+  const std::scoped_lock lock(mutex_);
+  return number_ != 0 && fingerprint == fingerprint_;
 }
 
 bool SchemaVersion::has_changed_since(Session& session) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -43,6 +44,10 @@ class SchemaVersion {
   /// Reads the catalog now. Throws Error.
   void confirm(Session& session);
 
+  /// Whether a function, trigger, default, view or rule of this database takes advisory locks of
+  /// the session, so that any statement may do so. True until the catalog was read.
+  [[nodiscard]] bool has_session_locks() const { return has_session_locks_; }
+
   /// Reads the catalog now: whether it has changed since the session was opened. True if the
   /// catalog cannot be read, for nothing is known then.
   [[nodiscard]] bool has_changed_since(Session& session);
@@ -63,8 +68,10 @@ class SchemaVersion {
 
  private:
   static std::chrono::milliseconds default_interval();
+  [[nodiscard]] bool is_known(const std::string& fingerprint) const;
 
   const std::chrono::milliseconds interval_;
+  std::atomic<bool> has_session_locks_ = true;
   mutable std::mutex mutex_;
   // All of it guarded by mutex_:
   Number number_ = 0;

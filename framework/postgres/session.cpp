@@ -16,6 +16,8 @@ namespace pawl::postgres {
 namespace {
 
 constexpr std::size_t kMaxByText = 256;
+/// Of a pooler, that are ended for one session before the next one is taken as it is.
+constexpr int kMostUsedProcesses = 100;
 
 std::string to_ms(std::chrono::milliseconds duration) {
   return fmt::format("{}ms", duration.count());
@@ -50,9 +52,19 @@ Session::Session(const SessionSettings& settings)
     : settings_(settings),
       schema_version_(settings.schema ? settings.schema->current() : 0),
       durable_commit_(at_least_on_disk(settings.durable_commit)),
-      raw_(connect({settings.url, settings.application_name, settings.connect_timeout,
-                    settings.unwanted, settings.password_command})),
       statement_timeout_(settings.statement_timeout) {
+  int processes = 0;
+  do {
+    open();
+  } while (is_used_ && ++processes < kMostUsedProcesses && end_process());
+  if (!settings_.pooled)
+    apply_settings();
+}
+
+void Session::open() {
+  const auto begun = std::chrono::steady_clock::now();
+  raw_ = connect({settings_.url, settings_.application_name, settings_.connect_timeout,
+                  settings_.unwanted, settings_.password_command});
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.
   PQsetNoticeProcessor(raw_, [](void*, const char*) {}, nullptr);
@@ -60,9 +72,26 @@ Session::Session(const SessionSettings& settings)
     const std::scoped_lock lock(socket_mutex_);
     socket_ = PQsocket(raw_);
   }
-  identify_backend();
-  if (!settings_.pooled)
-    apply_settings();
+  const auto age = identify_backend();
+  // On the server's clock and on ours, which need not agree: durations are compared.
+  is_used_ = behind_pooler_ && !settings_.pooled && settings_.schema != nullptr &&
+             age > std::chrono::steady_clock::now() - begun + std::chrono::seconds(1);
+}
+
+bool Session::end_process() {
+  static const Statement end{"", "SELECT pg_terminate_backend(pg_backend_pid())"};
+  try {
+    exec(end);
+    return false;
+  } catch (const Error&) {
+    // It may not be ended, and is used as it is; or it has ended, and the connection with it.
+    if (alive())
+      return false;
+  }
+  const std::scoped_lock lock(socket_mutex_);
+  socket_ = -1;
+  connection_.reset();
+  return true;
 }
 
 Session::~Session() {
@@ -100,11 +129,13 @@ void Session::apply_settings() {
     durable_commit_ = at_least_on_disk(PQgetvalue(row.get(), 0, 0));
 }
 
-void Session::identify_backend() {
+std::chrono::milliseconds Session::identify_backend() {
   static const Statement who{"", fmt::format(R"sql(
   SELECT pg_backend_pid(),
-         (SELECT {} FROM pg_stat_get_activity(pg_backend_pid())),
-         current_setting('transaction_read_only')
+         {},
+         current_setting('transaction_read_only'),
+         coalesce(ceil(extract(epoch FROM clock_timestamp() - backend_start) * 1000)::bigint, 0)
+    FROM (SELECT) one LEFT JOIN pg_stat_get_activity(pg_backend_pid()) ON true
 )sql",
                                              exact_time("backend_start"))};
   const auto row = exec(who);
@@ -113,6 +144,7 @@ void Session::identify_backend() {
   connected_read_only_ = std::string_view(PQgetvalue(row.get(), 0, 2)) == "on";
   if (!settings_.pooled)
     backend_ = Backend{pid, PQgetvalue(row.get(), 0, 1)};
+  return std::chrono::milliseconds(std::stoll(PQgetvalue(row.get(), 0, 3)));
 }
 
 Result Session::exec(const Statement& statement, Parameters& parameters) {
@@ -204,11 +236,11 @@ void Session::verify_in_each_transaction(const std::string& expression) {
 }
 
 /// What another client of the pooler has left in one of its server processes must not reach us, so
-/// nothing is read there. NULL: as PostgreSQL has it for this role and database. The formats of
-/// times are those that the pooler keeps for its client (`ParameterStatus`).
+/// nothing is read there. NULL: as PostgreSQL has it for this role and database. The encoding and
+/// the formats of times are those that the pooler keeps for its client (`ParameterStatus`).
 void Session::carry_baseline() {
   in_each_transaction_ += ", set_config('search_path', NULL, true), set_config('role', NULL, true)";
-  for (const auto* const name : {"TimeZone", "DateStyle", "IntervalStyle"}) {
+  for (const auto* const name : {"client_encoding", "TimeZone", "DateStyle", "IntervalStyle"}) {
     if (const char* const value = PQparameterStatus(raw_, name))
       in_each_transaction_ +=
           fmt::format(", set_config('{}', {}, true)", name, connection_->quote(value));
@@ -241,12 +273,19 @@ std::optional<std::vector<std::string>> Session::restore() {
   static const Statement set{"",
                              "SELECT set_config($1, $2, false)"
                              " WHERE current_setting($1) IS DISTINCT FROM $2"};
+  // The server's configuration was changed, and nobody set anything here: a new session has the new
+  // values, as those of all other programs have.
+  static const Statement unset{"",
+                               "SELECT FROM pg_settings WHERE name = $1 AND source <> 'session'"
+                               " AND current_setting($1) IS DISTINCT FROM $2"};
   std::vector<std::string> restored;
   try {
     for (const auto& [name, value] : baseline_) {
       Parameters parameters;
       parameters.add_text(name);
       parameters.add_text(value);
+      if (PQntuples(exec(unset, parameters).get()) > 0)
+        return std::nullopt;
       if (PQntuples(exec(set, parameters).get()) > 0)
         restored.push_back(name);
     }

@@ -171,9 +171,13 @@ class Session {
   /// the session must be replaced.
   [[nodiscard]] std::optional<std::vector<std::string>> restore();
 
-  /// Code or functions of the application's have run: what advisory locks of the session they took
-  /// ends with their transaction.
+  /// Code of the application's runs, or a statement of its: what advisory locks of the session it
+  /// takes end with its transaction. A statement can take one only by a function or the like.
   void may_hold_locks() { may_hold_locks_ = true; }
+  void runs_application_statement() {
+    if (!settings_.schema || settings_.schema->has_session_locks())
+      may_hold_locks();
+  }
   /// The statement that releases them; nullopt: none can be held.
   [[nodiscard]] std::optional<Request> release_of_locks() const;
   void locks_released() { may_hold_locks_ = false; }
@@ -202,8 +206,10 @@ class Session {
   /// A transaction is open that was begun ahead. It stays so until somebody goes on with it; any
   /// other use of the session rolls it back first.
   Ticket begun_ahead(Ahead answer);
+  void open();
+  bool end_process();
   void apply_settings();
-  void identify_backend();
+  std::chrono::milliseconds identify_backend();
   void carry_baseline();
 
   SessionSettings settings_;
@@ -213,6 +219,9 @@ class Session {
   std::unique_ptr<pqxx::connection> connection_;
   std::optional<Backend> backend_;
   bool behind_pooler_ = false;
+  /// Another client of the pooler has used the server process before. What plpgsql keeps there of
+  /// an older schema would outlive this session's own caches, also over DISCARD ALL.
+  bool is_used_ = false;
   bool connected_read_only_ = false;
   std::chrono::milliseconds statement_timeout_;
   std::optional<Ahead> ahead_;

@@ -11,8 +11,9 @@ namespace pawl::postgres {
 /// (PostgreSQL manual, SET). The session's user comes before its role, because SET SESSION
 /// AUTHORIZATION also sets the role. transaction_timeout exists since PostgreSQL 17.
 /// statement_timeout, which pawl itself changes, comes last.
-inline constexpr std::array<std::string_view, 11> kVerifiedSettings{
+inline constexpr std::array<std::string_view, 12> kVerifiedSettings{
     "search_path",
+    "client_encoding",
     "session_authorization",
     "role",
     "lock_timeout",

@@ -4,8 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "postgres/function_calls.hpp"
-
 namespace pawl::postgres {
 
 /// Whether a text of the application's calls pawl.publish, as far as its words tell: what a
@@ -32,8 +30,9 @@ struct Statement {
   /// It compares the settings of its session with Session::state(), which is sent as its last
   /// parameter, behind those of the request.
   bool verifies_session = false;
-  /// It may take advisory locks of the session, which outlive its transaction.
-  bool may_lock_session = false;
+  /// It is the application's, and so may take advisory locks of the session, which outlive its
+  /// transaction.
+  bool of_application = false;
   /// The name of the statement whose parameters it has, around which it is written; empty: its own.
   std::string typed_as = {};
 
@@ -44,8 +43,7 @@ struct Statement {
 [[nodiscard]] inline Statement application_statement(std::string name, std::string text,
                                                      std::string rule = {}) {
   const bool publishes = calls_publish(text);
-  const bool calls = may_call_functions(text);
-  return {std::move(name), std::move(text), publishes, std::move(rule), false, calls, {}};
+  return {std::move(name), std::move(text), publishes, std::move(rule), false, true, {}};
 }
 
 }  // namespace pawl::postgres

@@ -4,6 +4,7 @@
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "pooler.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
 
@@ -90,11 +91,13 @@ class Schema {
         "(headers->>'event-id', x); END$$");
   }
 
-  std::unique_ptr<ChildProcess> start(const Way& way, const std::string& interval) {
+  std::unique_ptr<ChildProcess> start(const Way& way, const std::string& interval,
+                                      const std::string& url = "") {
     world.use_handler(way.handler);
     for (const auto& setting : way.settings)
       world.set(setting);
     ProgramOptions options;
+    options.url = url;
     options.arguments = way.arguments;
     options.arguments.insert(options.arguments.end(), {"--schema-interval", interval});
     options.extra_config =
@@ -161,6 +164,34 @@ TEST_CASE("a message that fails by what its session has cached is not counted an
   CHECK(schema.letters() == 0);
   CHECK(occurrences(*process, "EVENT halted") == 0);
   CHECK(schema.world.in_register(0, "attempts") == "0");
+  stop_cleanly(*process);
+}
+
+// Fails where a new session takes a server process of the pooler as it is: plpgsql keeps the type
+// of a variable there.
+TEST_CASE("behind a pooler in session mode, functions know the new schema") {
+  const auto change = GENERATE(from_range(changes().begin(), changes().begin() + 3));
+  CAPTURE(change.name);
+  Schema schema(change);
+  const pawl::test::Pooler pooler(schema.world, "session");
+  const Way way{"function", "function = \"store_in_t\""};
+  const auto process = schema.start(way, "0", pooler.url());
+  const ShowOnFailure show("consumer", *process);
+  for (const auto* id : {"a0", "a1", "a2", "a3", "a4"})
+    schema.produce(id, change.before);
+  // What uses a server process is new if it is younger than a second.
+  wait_until(
+      [&] {
+        return schema.world.value(
+                   "SELECT bool_and(clock_timestamp() - backend_start > '2 s') FROM "
+                   "pg_stat_activity WHERE datname = current_database() AND application_name LIKE "
+                   "'pawl%'") == "t";
+      },
+      kDeadline, "its sessions to be two seconds old");
+  schema.change();
+  schema.produce("b", change.after);
+  CHECK(schema.stored("b") == change.stored);
+  CHECK(schema.letters() == 0);
   stop_cleanly(*process);
 }
 

@@ -50,6 +50,7 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
                std::pair<std::string, std::string>{"role", "another"},
                std::pair<std::string, std::string>{"session_replication_role", "replica"},
                std::pair<std::string, std::string>{"TimeZone", "Asia/Tokyo"},
+               std::pair<std::string, std::string>{"client_encoding", "LATIN1"},
                std::pair<std::string, std::string>{"statement_timeout", "100s"});
   const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
   CAPTURE(setting.first, mode);
@@ -74,9 +75,10 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
   std::string expected;
   for (int i = 0; i < 12; ++i) {
     const bool leaves = i % 4 == 1;
-    produce(world, fmt::format("{:02}", i), leaves ? "leaves" : "plain");
+    const auto id = fmt::format("é{:02}", i);
+    produce(world, id, leaves ? "leaves" : "plain");
     if (!leaves)
-      expected += fmt::format("{}{:02}!", expected.empty() ? "" : " ", i);
+      expected += fmt::format("{}{}!", expected.empty() ? "" : " ", id);
   }
   world.wait_until_all_processed();
   CHECK(world.value("SELECT string_agg(id, ' ' ORDER BY id) FROM placed") == expected);
@@ -127,23 +129,31 @@ TEST_CASE("what another client of the pooler leaves in a session reaches no mess
 // Fails where nobody releases what outlives a transaction: the messages of another session that
 // want the same lock wait for it until the process ends.
 TEST_CASE("an advisory lock of the session that a function takes ends with its message") {
+  const bool by_trigger = GENERATE(false, true);
   const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
   const bool fails = GENERATE(false, true);
-  CAPTURE(mode, fails);
+  CAPTURE(by_trigger, mode, fails);
   PaymentsWorld world(2);
   world.execute(
       "CREATE TABLE placed (id text);"
       "CREATE FUNCTION place(id text) RETURNS void LANGUAGE plpgsql AS $$BEGIN "
       "PERFORM pg_advisory_lock(7); INSERT INTO placed VALUES (id); END$$;"
+      "CREATE FUNCTION lock_it() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+      "PERFORM pg_advisory_lock(7); RETURN new; END$$;"
       "CREATE FUNCTION must_be(good boolean) RETURNS void LANGUAGE plpgsql AS $$BEGIN "
       "IF NOT good THEN RAISE 'bad'; END IF; END$$");
+  if (by_trigger) {
+    world.execute(
+        "CREATE TRIGGER lock_it BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION lock_it()");
+  }
+  const std::string batch = "FROM unnest({header:event-id}::text[], {/amount}::int[]) AS u (id, n)";
+  const std::string inserting = by_trigger ? "INSERT INTO placed " : "";
   world.use_handler(
-      mode +
-      (mode.starts_with("batch")
-           ? "sql = [\"SELECT place(u.id) FROM unnest({header:event-id}::text[]) AS u (id)\", "
-             "\"SELECT must_be(u.amount > 0) FROM unnest({/amount}::int[]) AS u (amount)\"]"
-           : "sql = [\"SELECT place({header:event-id})\", "
-             "\"SELECT must_be({/amount}::int > 0)\"]"));
+      mode.starts_with("batch")
+          ? fmt::format("{0}sql = [\"{1}SELECT {2} {3}\", \"SELECT must_be(u.n > 0) {3}\"]", mode,
+                        inserting, by_trigger ? "u.id" : "place(u.id)", batch)
+          : fmt::format("{}sql = [\"{}SELECT {}\", \"SELECT must_be({{/amount}}::int > 0)\"]", mode,
+                        inserting, by_trigger ? "{header:event-id}" : "place({header:event-id})"));
   world.set("failures.retry_for=0s");
   world.set("failures.on_failure=dead-letter");
   const auto process = world.start();
@@ -161,5 +171,34 @@ TEST_CASE("an advisory lock of the session that a function takes ends with its m
                        "classid = 1885435752 AND objsubid = 2 AND database = (SELECT oid FROM "
                        "pg_database WHERE datname = current_database())") > 0);
   }
+  stop_cleanly(*process);
+}
+
+// Fails where whatever differs is put back: pawl alone would go on with the old configuration.
+TEST_CASE("a setting that the server's configuration changes reaches the messages") {
+  PostgresServer server;
+  PaymentsWorld world(1, &server);
+  world.execute("CREATE TABLE dated (id text, at date)");
+  world.use_handler("sql = \"INSERT INTO dated VALUES ({header:event-id}, {/at}::date)\"");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  const auto send = [&](const std::string& id) {
+    world.produce_record(
+        {.value = R"({"at":"03/04/2026"})", .headers = {{"event-id", id}}, .partition = 0});
+  };
+  send("before");
+  world.wait_for_stored(0, 0);
+  {
+    pqxx::connection connection(world.url());
+    pqxx::nontransaction admin(connection);
+    admin.exec("ALTER SYSTEM SET DateStyle = 'ISO, DMY'");
+    admin.exec("SELECT pg_reload_conf()");
+  }
+  wait_until([&] { return world.value("SHOW DateStyle") == "ISO, DMY"; }, 60s,
+             "the server to read its configuration");
+  send("after");
+  world.wait_for_stored(0, 1);
+  CHECK(world.value("SELECT string_agg(id || ' ' || to_char(at, 'MM-DD'), ', ' ORDER BY id DESC) "
+                    "FROM dated") == "before 03-04, after 04-03");
   stop_cleanly(*process);
 }

@@ -55,6 +55,43 @@ TEST_CASE("behind a database that went back, no message of a key overtakes a los
   stop_cleanly(*process);
 }
 
+// Fails where a completion compares only the stored offset, which does not move while an earlier
+// message is tried again: what was lost above it is overtaken.
+TEST_CASE("no message overtakes a lost one while the stored offset waits") {
+  PaymentsWorld world(1);
+  const Pooler pooler(world, "transaction");
+  prepare_accounts(world);
+  world.use_handler(fmt::format("concurrency = 4\n{}", pawl::test::kInOrder));
+  world.set_postgres_options("pooled = true");
+  world.set("failures.retry_max=500ms");
+  world.execute("INSERT INTO closed VALUES ('waits')");
+  SwappedDatabases databases(pooler, world);
+  const auto process = world.start(through(pooler));
+  const ShowOnFailure show("consumer", *process);
+  const auto wait_for = [&](int last) {
+    wait_until(
+        [&] {
+          return world.number("SELECT coalesce(max(number), 0) FROM ordered WHERE account = 'a'") ==
+                 last;
+        },
+        60s, fmt::format("message {} of the account", last));
+  };
+  produce(world, "waits", 1, 1);
+  produce(world, "a", 1, 3);
+  wait_for(3);
+  databases.copy();
+  produce(world, "a", 4, 6);
+  wait_for(6);
+  databases.swap();
+  produce(world, "a", 7, 8);
+  wait_for(8);
+  world.execute("DELETE FROM closed");
+  world.wait_until_processed(9);
+  CHECK(order_of(world, "a") == "1,2,3,4,5,6,7,8");
+  CHECK(order_of(world, "waits") == "1");
+  stop_cleanly(*process);
+}
+
 // Fails where the number of a scope outlives the database that gave it: keys are stored under a
 // number that another scope has here (false duplicates, effects are missing), or that no scope has
 // (the producer's repeats take effect again).

@@ -181,3 +181,38 @@ TEST_CASE("one at which the partition halts gives its slot back, and does not be
   window.finished(running[0], Outcome::kApplied);
   CHECK(begin(window) == Offsets{2});
 }
+
+TEST_CASE("a message names the one before it in its order key that was finished in the window") {
+  const auto four = handler(4);
+  Window window({.messages = 10});
+  for (std::int64_t offset = 1; offset <= 4; ++offset)
+    window.add(entry(offset, four, offset == 2 ? "other" : "key"));
+  // Finished before the partition was acquired: its epoch vouches for that.
+  auto known = entry(5, four, "other");
+  known->outcome = Outcome::kApplied;
+  window.add(known);
+  window.add(entry(6, four, "other"));
+  const auto first = window.next(kNow);
+  const auto other = window.next(kNow);
+  REQUIRE((first->offset() == 1 && other->offset() == 2));
+  CHECK_FALSE(first->predecessor.has_value());
+  CHECK_FALSE(other->predecessor.has_value());
+  window.finished(other, Outcome::kDead);
+  const auto behind_other = window.next(kNow);
+  REQUIRE(behind_other->offset() == 6);
+  CHECK(behind_other->predecessor == 2);
+  window.finished(first, Outcome::kApplied);
+  const auto third = window.next(kNow);
+  REQUIRE(third->offset() == 3);
+  CHECK(third->predecessor == 1);
+  // The stored offset has passed both.
+  window.pop(2);
+  window.later(third, kNow);
+  CHECK_FALSE(window.next(kNow)->predecessor.has_value());
+  window.finished(third, Outcome::kApplied);
+  const auto fourth = window.next(kNow);
+  CHECK(fourth->predecessor == 3);
+  window.clear();
+  window.add(entry(4, four, "key"));
+  CHECK_FALSE(window.next(kNow)->predecessor.has_value());
+}

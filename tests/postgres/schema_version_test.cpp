@@ -209,3 +209,48 @@ TEST_CASE("a catalog that cannot be read may have changed") {
   locking.abort();
   CHECK_FALSE(version.has_changed_since(session));
 }
+
+TEST_CASE("what takes advisory locks of the session without being named is found") {
+  SessionSettings settings;
+  settings.url = PostgresServer::shared().create_database();
+  SchemaVersion version;
+  Session session(settings);
+  const auto run = [&](const std::string& sql) {
+    pqxx::connection connection(settings.url);
+    pqxx::nontransaction(connection).exec(sql);
+  };
+  run("CREATE TABLE t (id text, n int)");
+  version.confirm(session);
+  CHECK_FALSE(version.has_session_locks());
+  const auto what = GENERATE(
+      "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$BEGIN PERFORM "
+      "pg_advisory_lock(1); END$$",
+      "CREATE FUNCTION f() RETURNS boolean LANGUAGE sql BEGIN ATOMIC SELECT "
+      "pg_try_advisory_lock_shared(1, 2); END",
+      "ALTER TABLE t ALTER n SET DEFAULT pg_try_advisory_lock(1)::int",
+      "CREATE VIEW v AS SELECT pg_try_advisory_lock(1)");
+  CAPTURE(what);
+  run(what);
+  version.confirm(session);
+  CHECK(version.has_session_locks());
+  run("CREATE TABLE more (id text)");
+  version.confirm(session);
+  CHECK(version.has_session_locks());
+}
+
+TEST_CASE("locks that end with their transaction need no release") {
+  SessionSettings settings;
+  settings.url = PostgresServer::shared().create_database();
+  SchemaVersion version;
+  Session session(settings);
+  CHECK(version.has_session_locks());
+  {
+    pqxx::connection connection(settings.url);
+    pqxx::nontransaction(connection)
+        .exec(
+            "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$BEGIN PERFORM "
+            "pg_advisory_xact_lock(1); END$$");
+  }
+  version.confirm(session);
+  CHECK_FALSE(version.has_session_locks());
+}

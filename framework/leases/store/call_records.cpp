@@ -71,6 +71,9 @@ void add_response(postgres::Parameters& parameters, const Response& response) {
 
 CallRecords::CallRecords(const std::string& schema)
     : hold_fence_{"pawl_hold_fence", kHoldFence},
+      require_predecessor_{
+          "pawl_require_predecessor",
+          in_schema("SELECT pawl.require_predecessor($1::integer, $2::bigint)", schema)},
       look_before_call_{"pawl_look_before_call", with_scope(kLookBeforeCall, 1, 9, schema)},
       record_(
           verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), schema)),
@@ -84,6 +87,12 @@ std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& paramete
     postgres::Parameters fence;
     fence.add_integer(static_cast<std::int64_t>(request.fence->id));
     requests.push_back({&hold_fence_, std::move(fence)});
+    if (request.fence->predecessor) {
+      postgres::Parameters before;
+      before.add_integer(static_cast<std::int64_t>(request.fence->id));
+      before.add_integer(*request.fence->predecessor);
+      requests.push_back({&require_predecessor_, std::move(before)});
+    }
     parameters.add_integer(static_cast<std::int64_t>(request.fence->id));
     parameters.add_integer(static_cast<std::int64_t>(request.fence->epoch));
     parameters.add_integer(request.fence->stored.last());

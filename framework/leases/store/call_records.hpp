@@ -38,12 +38,13 @@ class CallRecords {
                  std::uint32_t attempt, bool returned) const;
 
   /// Adds what the functions of both stores take last, the fence and the record key, and returns
-  /// the statement that has to go before theirs, if there is a fence.
+  /// the statements that have to go before theirs, if there is a fence.
   [[nodiscard]] std::vector<postgres::Request> begin(postgres::Parameters& parameters,
                                                      const LeaseRequest& request) const;
 
  private:
   postgres::Statement hold_fence_;
+  postgres::Statement require_predecessor_;
   postgres::Statement look_before_call_;
   postgres::Statement record_;
   postgres::Statement note_loss_;

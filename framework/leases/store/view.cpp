@@ -16,7 +16,7 @@ namespace {
 // lease has ended without a word may have called.
 constexpr std::string_view kState = R"sql(
    CROSS JOIN LATERAL (
-         SELECT coalesce(l.owner IS NOT NULL AND l.lease_until > clock_timestamp(), false) AS held) h
+         SELECT pawl.lease_is_held(l) AS held) h
    CROSS JOIN LATERAL (
          SELECT CASE WHEN l.owner IS NOT NULL AND NOT h.held AND NOT l.done
                      THEN least(l.unknown_since, l.begun_at) ELSE l.unknown_since END AS since) u
