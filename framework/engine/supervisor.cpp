@@ -244,10 +244,13 @@ bool Supervisor::connect() {
       report(Warning::kKafkaAwaited, fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
       if (error.failure() == postgres::FailureClass::kProgram) {
-        throw FatalError(
-            fmt::format("PostgreSQL refuses to serve: {} (SQLSTATE {}); see the grants "
-                        "in docs/deploy.md",
-                        error.what(), error.sqlstate()));
+        // Names of prepared statements that clash, or are unknown.
+        const bool shared = error.sqlstate() == "42P05" || error.sqlstate() == "26000";
+        throw FatalError(fmt::format(
+            "PostgreSQL refuses to serve: {} (SQLSTATE {}); {}", error.what(), error.sqlstate(),
+            shared ? "a pooler gives each transaction another session: set postgres.pooled = true "
+                     "(docs/deploy.md, Poolers)"
+                   : "see the grants in docs/deploy.md"));
       }
       database_reachable_.failed(error.what());
       report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));

@@ -125,6 +125,21 @@ TEST_CASE("a pooler is noticed when the configuration does not know of it") {
   REQUIRE(occurrences(*direct, "pooled") == 0);
 }
 
+TEST_CASE("a pooler that gives each transaction another session is named with what to set") {
+  PaymentsWorld world(1);
+  const Pooler pooler(world, "transaction");
+  {
+    // The only free server process has a statement of this name already.
+    pqxx::connection other(pooler.url());
+    pqxx::nontransaction(other).exec("PREPARE pawl_schema_limit AS SELECT 1");
+  }
+  ProgramOptions options;
+  options.url = pooler.url();
+  const auto process = world.start(options);
+  CHECK_FALSE(process->wait(60s).success());
+  CHECK(occurrences(*process, "set postgres.pooled = true (docs/deploy.md, Poolers)") == 1);
+}
+
 TEST_CASE("a consumer that waits for a paused PgBouncer stops on a signal") {
   PaymentsWorld world(1);
   const Pooler pooler(world, "transaction");
