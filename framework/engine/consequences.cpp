@@ -9,10 +9,10 @@
 
 namespace pawl::engine {
 void Consequences::follow(Partition& partition, const Attempt& attempt) {
-  if (session_.is_of_old_schema(attempt)) {
-    session_.renew();
-    return partition.acquire_again(false);
-  }
+  // Nothing of it is stored, and what was fetched is still there: it runs again on the next
+  // session.
+  if (session_.is_of_old_schema(attempt))
+    return session_.renew();
   apply(partition, attempt, verdict_on(partition, attempt));
 }
 
@@ -104,13 +104,18 @@ void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
   if (attempt.what != Undertaking::kAcquire && attempt.what != Undertaking::kHalt)
     partition.head().prepared_anew_for = attempt.offset;
   session_.renew();
-  // Before the pause that decide() wants.
-  partition.acquire_again(false);
+  decide_halt_again(partition, attempt);
 }
 
 void Consequences::restore_session(Partition& partition, const Attempt& attempt) {
-  // A new session begins by acquiring. A halt that could not be stored is decided again.
-  if (!session_.restore() || attempt.what == Undertaking::kHalt)
+  (void)session_.restore();
+  decide_halt_again(partition, attempt);
+}
+
+/// A halt that could not be stored is decided again: what led to it may not come up by itself.
+/// Before the pause that decide() wants.
+void Consequences::decide_halt_again(Partition& partition, const Attempt& attempt) {
+  if (attempt.what == Undertaking::kHalt)
     partition.acquire_again(false);
 }
 

@@ -57,6 +57,7 @@ class Consequences {
   bool count_attempt(Partition& partition, const Attempt& attempt);
   void restore_session(Partition& partition, const Attempt& attempt);
   void prepare_anew(Partition& partition, const Attempt& attempt);
+  static void decide_halt_again(Partition& partition, const Attempt& attempt);
   void set_aside(Partition& partition, const Attempt& attempt);
 
   Context& context_;

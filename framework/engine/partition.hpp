@@ -54,7 +54,8 @@ class Partition {
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] bool running() const { return phase_ == Phase::kRunning; }
   [[nodiscard]] const Held& held() const { return held_; }
-  /// Acquired over the connection that the worker has now. If not, a crash of the database may have
+  /// Acquired over the connection that the worker has now, or compared with the register over it
+  /// (Worker::poll_register). If not, a crash of the database may have
   /// taken back what `status` says, although the register still has our epoch.
   [[nodiscard]] bool held_here() const { return held_.epoch && phase_ != Phase::kAcquiring; }
   [[nodiscard]] PartitionStatus& status() const { return *status_; }

@@ -7,6 +7,26 @@
 #include <utility>
 
 namespace pawl::engine {
+namespace {
+
+/// A database may lose commits, as by a failover, and keep our epoch: behind a pooler without the
+/// connection's breaking, and where a session was replaced meanwhile. What was lost of messages
+/// that finished out of order their successors find out. Empty: nothing is lost.
+std::string lost_by_register(const Partition& partition, const ledger::Watched& row) {
+  if (row.stored < partition.held().stored) {
+    return fmt::format(
+        "the register went back to offset {}: commits were lost, as by a failover; their messages "
+        "are processed again",
+        row.stored.last());
+  }
+  if (partition.phase() == Phase::kStopped && row.state == ledger::PartitionState::kRunning) {
+    return "the register has lost the halt of the partition: commits were lost, as by a failover; "
+           "the message at which it halted is processed again";
+  }
+  return {};
+}
+
+}  // namespace
 
 Worker::Worker(Context& context)
     : context_(context),
@@ -109,10 +129,11 @@ void Worker::run() {
       continue;
     }
     const bool worked = work();
-    if (ask_all_again())
-      continue;
-    if (!worked)
+    if (follow_end_of_session()) {
+      go_on_with_renewed();
+    } else if (!worked) {
       mailbox_.wait(next_deadline());
+    }
   }
   end();
 }
@@ -187,7 +208,10 @@ void Worker::end() {
 
 bool Worker::ensure_session() {
   const auto state = session_.ensure();
-  ask_all_again();
+  follow_end_of_session();
+  // Whoever answers in the end may have lost more than a comparison finds.
+  if (state == WorkerSession::State::kNone && must_compare_)
+    ask_all_again();
   if (state == WorkerSession::State::kNew) {
     processor_.forget();
     positions_.forget();
@@ -195,20 +219,34 @@ bool Worker::ensure_session() {
   return state != WorkerSession::State::kNone;
 }
 
-/// A session that ended takes all partitions along. False: none did.
-bool Worker::ask_all_again() {
-  const auto ended = session_.take_end();
-  if (ended == WorkerSession::End::kNone)
-    return false;
-  for (auto& [name, partition] : partitions_) {
-    // Who is about to ask keeps its pause.
-    if (ended == WorkerSession::End::kRenewed && partition->phase() == Phase::kAcquiring)
-      continue;
-    const bool must_prove =
-        ended == WorkerSession::End::kLost && partition->held().epoch.has_value();
-    partition->acquire_again(must_prove);
+/// False: none has ended.
+bool Worker::follow_end_of_session() {
+  switch (session_.take_end()) {
+    case WorkerSession::End::kNone:
+      return false;
+    case WorkerSession::End::kRenewed:
+      must_compare_ = true;
+      return true;
+    case WorkerSession::End::kLost:
+      ask_all_again();
+      return true;
   }
-  return true;
+  return false;
+}
+
+/// A session that was lost takes all partitions along.
+void Worker::ask_all_again() {
+  must_compare_ = false;
+  for (auto& [name, partition] : partitions_)
+    partition->acquire_again(partition->held().epoch.has_value());
+}
+
+/// Before mail is served: to give a partition back, or the process' presence, takes a session.
+void Worker::go_on_with_renewed() {
+  if (!must_compare_ || !ensure_session())
+    return;
+  poll_register();
+  follow_end_of_session();
 }
 
 /// The register has another epoch.
@@ -219,10 +257,12 @@ void Worker::fenced(Partition& partition) {
 }
 
 void Worker::poll_register() {
-  if (Clock::now() < next_poll_)
+  if (!must_compare_ && Clock::now() < next_poll_)
     return;
   next_poll_ = Clock::now() + context_.options.postgres.poll_interval;
   try {
+    // First: whoever acquires behind the comparison is to learn of this session.
+    const auto named = must_compare_ ? name_session() : std::set<TopicPartition>{};
     const auto rows = context_.offsets.owned_by(*session_, context_.owner);
     session_.lose_if_read_only();
     if (!session_)
@@ -231,26 +271,45 @@ void Worker::poll_register() {
     for (auto& [name, partition] : partitions_) {
       if (!partition->held_here())
         continue;
-      const auto& held = partition->held();
-      const auto row = rows.find(name);
-      if (row == rows.end() || row->second.epoch != *held.epoch) {
-        fenced(*partition);
-      } else if (row->second.stored < held.stored) {
-        // Behind a pooler a database that lost commits may come back without the connection's
-        // breaking.
-        partition->warn(
-            Warning::kRegisterWentBack,
-            fmt::format("the register went back to offset {}: commits were lost, as by a failover; "
-                        "their messages are processed again",
-                        row->second.stored.last()));
-        processor_.forget();
-        partition->acquire_again(false);
-      }
+      compare(*partition, rows);
+      // Its row is locked, as while somebody acquires it: whose it is Kafka and an acquire tell.
+      if (must_compare_ && partition->held_here() && !named.contains(name))
+        partition->acquire_again(true);
     }
+    must_compare_ = false;
   } catch (const std::exception&) {
-    session_.notice_failure(Warning::kRegisterUnread,
-                            "the register cannot be looked at, so operators' changes wait");
+    if (must_compare_) {
+      session_.lose(fmt::format("what this process holds cannot be compared with the register: {}",
+                                session_.why_failed().text));
+    } else {
+      session_.notice_failure(Warning::kRegisterUnread,
+                              "the register cannot be looked at, so operators' changes wait");
+    }
   }
+}
+
+/// Goes on with the partition if the register has what this process saw in it; else it is acquired
+/// again.
+void Worker::compare(Partition& partition, const std::map<TopicPartition, ledger::Watched>& rows) {
+  const auto row = rows.find(partition.name());
+  if (row == rows.end() || row->second.epoch != *partition.held().epoch)
+    return fenced(partition);
+  const auto lost = lost_by_register(partition, row->second);
+  if (lost.empty())
+    return;
+  partition.warn(Warning::kRegisterWentBack, lost);
+  processor_.forget();
+  partition.acquire_again(false);
+}
+
+/// In the rows of what is held.
+std::set<TopicPartition> Worker::name_session() {
+  std::map<TopicPartition, ledger::OwnerEpoch> held;
+  for (const auto& [name, partition] : partitions_) {
+    if (partition->held_here())
+      held.emplace(name, *partition->held().epoch);
+  }
+  return context_.offsets.name_session(*session_, held);
 }
 
 void Worker::tell_presence() {

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,8 +65,12 @@ class Worker {
   [[nodiscard]] Clock::time_point next_deadline() const;
 
   bool ensure_session();
-  bool ask_all_again();
+  bool follow_end_of_session();
+  void ask_all_again();
+  void go_on_with_renewed();
   void poll_register();
+  void compare(Partition& partition, const std::map<TopicPartition, ledger::Watched>& rows);
+  [[nodiscard]] std::set<TopicPartition> name_session();
   void fenced(Partition& partition);
   void tell_presence();
   void leave_presence();
@@ -93,6 +99,9 @@ class Worker {
   Checkpoint checkpoint_;
   Acquisition::Partitions partitions_;
   Clock::time_point next_poll_{};
+  /// The session replaced one that was left. Before anything begins on it, what is held is compared
+  /// with the register: the server may be another one, and somebody may have acquired meanwhile.
+  bool must_compare_ = false;
   Mailbox mailbox_;
   std::vector<Leaving> leaving_;
   bool stopping_ = false;  // worker thread only, set by a command

@@ -162,6 +162,9 @@ void WorkerSession::close() {
 }
 
 void WorkerSession::renew() {
+  // Its locks would stay until the server has read the end of the connection.
+  if (session_)
+    session_->settle();
   discard();
   if (end_ == End::kNone)
     end_ = End::kRenewed;

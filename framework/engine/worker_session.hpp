@@ -63,7 +63,8 @@ class WorkerSession {
   enum class End {
     kNone,
     kLost,     ///< whoever else has the partitions is to be asked first
-    kRenewed,  ///< left of our own accord
+    kRenewed,  ///< left of our own accord, between units of work: what is held is compared with
+               ///< the register on the next one
   };
   [[nodiscard]] End take_end() { return std::exchange(end_, End::kNone); }
 
@@ -71,7 +72,8 @@ class WorkerSession {
   /// Restores the session's settings, or renews the session if that is not allowed; tells it.
   /// False: renewed.
   [[nodiscard]] bool restore();
-  /// Leaves the session of our own accord; the next one is made at once.
+  /// Leaves the session of our own accord; the next one is made at once. No transaction of ours is
+  /// under way on it, but for one that was begun ahead, which is rolled back.
   void renew();
   /// Whether a message may begin on the session, or anything else that runs handlers
   /// (postgres/schema_version.hpp). False: it was left or lost.

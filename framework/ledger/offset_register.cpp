@@ -8,6 +8,7 @@
 #include "ledger/advance_text.hpp"
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
+#include "postgres/array_elements.hpp"
 #include "postgres/exact_time.hpp"
 #include "postgres/transaction.hpp"
 
@@ -63,8 +64,25 @@ constexpr const char* kStoreTopicId = R"sql(
      AND owner_epoch = $4::bigint
 )sql";
 
+// Several rows in one transaction, but none is waited for: nobody can be in a deadlock with it.
+constexpr const char* kNameSession = R"sql(
+  WITH held AS MATERIALIZED (
+    SELECT r.topic, r.partition, r.owner_epoch
+      FROM pawl.processed_kafka_offsets r
+      JOIN unnest($2::text[], $3::integer[], $4::bigint[]) AS h (topic, partition, epoch)
+        ON r.topic = h.topic AND r.partition = h.partition AND r.owner_epoch = h.epoch
+     WHERE r.consumer_id = $1::integer AND NOT r.released
+       FOR NO KEY UPDATE OF r SKIP LOCKED)
+  UPDATE pawl.processed_kafka_offsets r
+     SET owner_pid = $5::integer, owner_backend_start = $6::timestamptz
+    FROM held h
+   WHERE r.consumer_id = $1::integer AND r.topic = h.topic AND r.partition = h.partition
+     AND r.owner_epoch = h.owner_epoch
+  RETURNING r.topic, r.partition
+)sql";
+
 constexpr const char* kOwnedBy = R"sql(
-  SELECT topic, partition, owner_epoch, last_processed_offset
+  SELECT topic, partition, owner_epoch, last_processed_offset, state
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND owner = $2
 )sql";
@@ -191,6 +209,7 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       halt_offset_(statement("halt_offset", kHaltOffset, schema)),
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
+      name_session_(statement("name_session", kNameSession, schema)),
       owned_by_(statement("owned_by", kOwnedBy, schema)),
       other_holder_(statement(
           "other_holder",
@@ -302,6 +321,37 @@ bool OffsetRegister::store_topic_id(postgres::Session& session, const TopicParti
   return postgres::affected_rows(results.front().get()) == 1;
 }
 
+std::set<TopicPartition> OffsetRegister::name_session(
+    postgres::Session& session, const std::map<TopicPartition, OwnerEpoch>& held) const {
+  std::set<TopicPartition> named;
+  if (held.empty() || !session.backend()) {
+    for (const auto& [partition, epoch] : held)
+      named.insert(partition);
+    return named;
+  }
+  postgres::ArrayElements topics;
+  postgres::ArrayElements partitions;
+  postgres::ArrayElements epochs;
+  for (const auto& [partition, epoch] : held) {
+    topics.add_text(partition.topic);
+    partitions.add_integer(partition.partition);
+    epochs.add_integer(static_cast<std::int64_t>(epoch));
+  }
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(topics.array());
+  parameters.add_text(partitions.array());
+  parameters.add_text(epochs.array());
+  add_backend(parameters, session);
+  // A crash of the server ends the session as well.
+  const auto results =
+      postgres::run_relaxed_transaction(session, {{&name_session_, std::move(parameters)}});
+  const auto* rows = results.front().get();
+  for (int row = 0; row < PQntuples(rows); ++row)
+    named.insert({text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))});
+  return named;
+}
+
 std::map<TopicPartition, Watched> OffsetRegister::owned_by(postgres::Session& session,
                                                            const std::string& owner) const {
   postgres::Parameters parameters;
@@ -313,7 +363,8 @@ std::map<TopicPartition, Watched> OffsetRegister::owned_by(postgres::Session& se
   for (int row = 0; row < PQntuples(rows); ++row) {
     watched.emplace(
         TopicPartition{text(rows, row, 0), static_cast<std::int32_t>(integer(rows, row, 1))},
-        Watched{OwnerEpoch{integer(rows, row, 2)}, Position::behind(integer(rows, row, 3))});
+        Watched{OwnerEpoch{integer(rows, row, 2)}, Position::behind(integer(rows, row, 3)),
+                parse_state(text(rows, row, 4))});
   }
   return watched;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ struct BatchCounts {
 struct Watched {
   OwnerEpoch epoch{};
   Position stored;
+  PartitionState state = PartitionState::kRunning;
 };
 
 /// An owner, by its name in the register, and the session in which it acquired.
@@ -120,6 +122,12 @@ class OffsetRegister {
   bool store_topic_id(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
                       const std::string& topic_id) const;
 
+  /// The rows with these epochs name this session as their owner's from now on: an owner that
+  /// replaced its session keeps them. Returns their partitions, all of `held` through a pooler,
+  /// where rows name no session. A row that is locked just now is not waited for, and is missing.
+  [[nodiscard]] std::set<TopicPartition> name_session(
+      postgres::Session& session, const std::map<TopicPartition, OwnerEpoch>& held) const;
+
   /// The rows that `owner` holds now; a row missing here was taken by somebody else.
   std::map<TopicPartition, Watched> owned_by(postgres::Session& session,
                                              const std::string& owner) const;
@@ -155,6 +163,7 @@ class OffsetRegister {
   postgres::Statement halt_offset_;
   postgres::Statement record_attempt_;
   postgres::Statement store_topic_id_;
+  postgres::Statement name_session_;
   postgres::Statement owned_by_;
   postgres::Statement other_holder_;
   postgres::Statement find_topic_;

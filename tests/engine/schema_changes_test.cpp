@@ -1,6 +1,7 @@
 // The schema changes while a consumer runs: what its sessions have cached of it ends.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
@@ -128,6 +129,110 @@ class Schema {
   const Change& change_;
 };
 
+/// Two topics in one worker: the payments', whose handler is the test's, and another one, each
+/// message of which has the worker look at the schema.
+class TwoTopics {
+ public:
+  explicit TwoTopics(const std::string& handler, int partitions = 1)
+      : world(partitions),
+        partitions_(partitions),
+        other_(world.broker().new_topic("other", 1)),
+        producer_(world.broker().bootstrap()) {
+    world.execute("CREATE TABLE t (id text PRIMARY KEY, v int)");
+    world.execute("CREATE TABLE seen (id text PRIMARY KEY)");
+    world.use_handler(handler);
+    world.set("consumer.workers=1");
+  }
+
+  std::unique_ptr<ChildProcess> start(const std::string& failures = "") {
+    ProgramOptions options;
+    options.arguments = {"--schema-interval", "0"};
+    options.extra_config = fmt::format(
+        R"toml([[handler]]
+topics = ["{}"]
+sql = ["INSERT INTO seen VALUES ({{header:event-id}})"]
+[failures]
+{}
+)toml",
+        other_, failures);
+    auto process = world.start(options);
+    process_ = process.get();
+    // The worker has its session, has looked at the schema once, and has acquired all.
+    look();
+    wait_until([&] { return owned() == partitions_ + 1; }, kDeadline, "the partitions");
+    return process;
+  }
+
+  void produce(const std::string& id, const std::string& v = "1", int partition = 0) {
+    world.produce_record({.value = fmt::format(R"({{"v":"{}"}})", v),
+                          .headers = {{"event-id", id}},
+                          .partition = partition});
+  }
+
+  /// Has the worker look; the message's id.
+  std::string produce_other() {
+    const auto id = fmt::format("look-{}", ++looks_);
+    testing::Record record;
+    record.value = "{}";
+    record.headers = {{"event-id", id}};
+    record.partition = 0;
+    producer_.send(other_, record);
+    producer_.flush(kDeadline);
+    return id;
+  }
+
+  /// Changes the schema, and waits until the worker has left its session for it.
+  void renew() {
+    const auto before = sessions();
+    world.execute(fmt::format("CREATE TABLE made_{} ()", ++made_));
+    look();
+    REQUIRE(sessions() > before);
+  }
+
+  [[nodiscard]] bool stored(const std::string& id) const {
+    return world.number(fmt::format("SELECT count(*) FROM t WHERE id = '{}'", id)) == 1;
+  }
+  [[nodiscard]] std::int64_t stored() const { return world.number("SELECT count(*) FROM t"); }
+  [[nodiscard]] std::string epochs() const {
+    return world.value(
+        "SELECT string_agg(owner_epoch::text, ' ' ORDER BY topic, partition) FROM "
+        "pawl.processed_kafka_offsets");
+  }
+  /// Its session, of each partition whose owner has one.
+  [[nodiscard]] std::string owners() const {
+    return world.value(
+        "SELECT coalesce(string_agg(a.pid::text, ' ' ORDER BY r.topic, r.partition), '') FROM "
+        "pawl.processed_kafka_offsets r JOIN pg_stat_activity a ON a.pid = r.owner_pid AND "
+        "a.backend_start = r.owner_backend_start");
+  }
+
+  [[nodiscard]] std::int64_t owned() const {
+    const auto sessions = owners();
+    return sessions.empty() ? 0 : std::ranges::count(sessions, ' ') + 1;
+  }
+
+  PaymentsWorld world;
+
+ private:
+  [[nodiscard]] int sessions() const { return occurrences(*process_, "EVENT connected"); }
+
+  void look() {
+    const auto id = produce_other();
+    wait_until(
+        [&] {
+          return world.number(fmt::format("SELECT count(*) FROM seen WHERE id = '{}'", id)) == 1;
+        },
+        kDeadline, "a message of the other topic");
+  }
+
+  const int partitions_;
+  const std::string other_;
+  testing::KafkaProducer producer_;
+  const ChildProcess* process_ = nullptr;
+  int looks_ = 0;
+  int made_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("a message that begins after the schema has changed is stored as a new session does") {
@@ -228,5 +333,139 @@ sql = ["INSERT INTO t VALUES ({header:event-id}, {/v})"])toml"};
   process->wait_for_output("EVENT retry_later", kDeadline);
   schema.change();
   wait_until([&] { return schema.stored("b") == "SW1A"; }, kDeadline, "the letter to be applied");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("messages that take longer than the schema stays as it is are finished") {
+  TwoTopics topics(
+      R"toml(concurrency = 4
+sql = ["SELECT pg_sleep(3)", "INSERT INTO t VALUES ({header:event-id}, {/v})"])toml");
+  for (const auto* id : {"a", "b", "c", "d"})
+    topics.produce(id);
+  const auto process = topics.start();
+  const ShowOnFailure show("consumer", *process);
+  const auto epochs = topics.epochs();
+  int changes = 0;
+  for (; changes < 30 && topics.stored() < 4; ++changes) {
+    topics.renew();
+    topics.world.execute("SELECT pg_sleep(0.5)");
+  }
+  CHECK(changes >= 3);
+  CHECK(topics.stored() == 4);
+  CHECK(topics.epochs() == epochs);
+  topics.world.wait_for_stored(0, 3);
+  CHECK(occurrences(*process, "EVENT fenced") == 0);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("the pause before the next attempt lasts over changes of the schema") {
+  const std::string concurrency = GENERATE("", "concurrency = 4\n");
+  CAPTURE(concurrency);
+  TwoTopics topics(concurrency +
+                   R"toml(sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
+  const auto process =
+      topics.start("retry_initial = \"1h\"\nretry_max = \"1h\"\nretry_for = \"10h\"\n");
+  const ShowOnFailure show("consumer", *process);
+  topics.produce("a", "no number");
+  process->wait_for_output("EVENT failed", kDeadline);
+  const auto epochs = topics.epochs();
+  for (int i = 0; i < 5; ++i)
+    topics.renew();
+  CHECK(topics.epochs() == epochs);
+  CHECK(occurrences(*process, "EVENT failed") == 1);
+  CHECK(topics.world.number("SELECT coalesce(max(attempts), 0) FROM (SELECT attempts FROM "
+                            "pawl.processed_kafka_offsets UNION ALL SELECT attempts FROM "
+                            "pawl.messages_ahead) a") == 1);
+  CHECK(topics.world.stored(0) == -1);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("the register names the session that replaced another one") {
+  TwoTopics topics(R"toml(sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml", 3);
+  const auto process = topics.start();
+  const ShowOnFailure show("consumer", *process);
+  const auto epochs = topics.epochs();
+  const auto before = topics.owners();
+  topics.renew();
+  CHECK(topics.owned() == 4);
+  CHECK(topics.owners() != before);
+  CHECK(topics.epochs() == epochs);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("an operator's change is seen by the session that replaced another one") {
+  TwoTopics topics(R"toml(sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
+  // The clock does not lead to it.
+  topics.world.set("postgres.poll_interval=1h");
+  const auto process = topics.start();
+  const ShowOnFailure show("consumer", *process);
+  topics.produce("a");
+  topics.world.wait_for_stored(0, 0);
+  topics.world.execute(
+      "SELECT pawl.operator_change(consumer_id, topic, partition, last_processed_offset, 'paused', "
+      "'pause', 'a test') FROM pawl.processed_kafka_offsets WHERE topic LIKE 'payments%'");
+  topics.renew();
+  process->wait_for_output("EVENT paused", kDeadline);
+  topics.produce("b");
+  topics.renew();
+  CHECK_FALSE(topics.stored("b"));
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a row that is locked while the session is replaced is acquired again") {
+  TwoTopics topics(R"toml(sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
+  topics.world.set_postgres_options("lock_timeout = \"60s\"");
+  const auto process = topics.start();
+  const ShowOnFailure show("consumer", *process);
+  topics.produce("a");
+  topics.world.wait_for_stored(0, 0);
+  const auto epochs = topics.epochs();
+  {
+    pqxx::connection connection(topics.world.url());
+    pqxx::work locked(connection);
+    locked.exec("SELECT FROM pawl.processed_kafka_offsets WHERE topic LIKE 'payments%' FOR UPDATE");
+    topics.world.execute("CREATE TABLE made_in_lock ()");
+    topics.produce_other();
+    wait_until(
+        [&] {
+          return topics.world.number(
+                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                     "wait_event_type = 'Lock'") == 1;
+        },
+        kDeadline, "an acquire that waits");
+  }
+  topics.produce("b");
+  topics.world.wait_for_stored(0, 1);
+  CHECK(topics.epochs() != epochs);
+  CHECK(topics.owned() == 2);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("what was finished ahead and is lost with the session is processed before what follows") {
+  TwoTopics topics(
+      R"toml(concurrency = 4
+order_by = "{/v}"
+sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
+  topics.world.set_postgres_options("lock_timeout = \"60s\"");
+  topics.world.execute("ALTER TABLE t ADD COLUMN place serial");
+  pqxx::connection connection(topics.world.url());
+  std::optional<pqxx::work> in_its_way(connection);
+  in_its_way->exec("INSERT INTO t VALUES ('a', 0)");
+  topics.produce("a", "1");
+  topics.produce("b", "2");
+  const auto process = topics.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return topics.stored("b"); }, kDeadline, "the second message");
+  // As a failover takes its commit back, and not the offset, which waits for the first message.
+  topics.world.execute(
+      "BEGIN; DELETE FROM t; DELETE FROM pawl.messages_ahead; DELETE FROM pawl.idempotency_keys "
+      "WHERE key = 'b'; COMMIT");
+  topics.renew();
+  topics.produce("c", "2");
+  wait_until([&] { return topics.stored("c"); }, kDeadline, "the third message");
+  CHECK(topics.world.value("SELECT string_agg(id, '' ORDER BY place) FROM t") == "bc");
+  in_its_way.reset();
+  topics.world.wait_for_stored(0, 2);
+  CHECK(topics.stored() == 3);
   stop_cleanly(*process);
 }
