@@ -195,7 +195,8 @@ Reply ScriptedServer::reply_to(const std::string& sql) const {
     return found->second;
   // What a session asks when it begins.
   if (sql.find("pg_backend_pid()") != std::string::npos)
-    return {wire::row({std::to_string(kPid), "2024-01-01", "off", "0"}) + wire::complete("SELECT 1")};
+    return {wire::row({std::to_string(kPid), "2024-01-01", "off", "0"}) +
+            wire::complete("SELECT 1")};
   if (sql.find("tcp_keepalives_idle") != std::string::npos)
     return {wire::row({"on", "", "", "", "", "", "", "", "", ""}) + wire::complete("SELECT 1")};
   const auto word = sql.substr(0, sql.find(' '));
