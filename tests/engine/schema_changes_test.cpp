@@ -469,3 +469,20 @@ sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
   CHECK(topics.stored() == 3);
   stop_cleanly(*process);
 }
+
+TEST_CASE("a halt that the register has lost is decided again") {
+  TwoTopics topics(R"toml(sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
+  const auto process = topics.start("retry_for = \"0s\"\n");
+  const ShowOnFailure show("consumer", *process);
+  topics.produce("a", "no number");
+  topics.world.wait_for_state(0, "halted");
+  process->wait_for_output("EVENT halted", kDeadline);
+  // As a failover takes its commit back, and not the acquire before it.
+  topics.world.execute(
+      "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_kind = NULL, halt_offset = "
+      "NULL, state_reason = NULL WHERE state = 'halted'");
+  process->wait_for_output("the register has lost the halt", kDeadline);
+  topics.world.wait_for_state(0, "halted");
+  CHECK(topics.world.in_register(0, "halt_offset") == "0");
+  stop_cleanly(*process);
+}
