@@ -126,7 +126,7 @@ TEST_CASE("check refuses a JSON field that is bound to bytea, and says what to w
   CHECK_THAT(
       outcome.out,
       ContainsSubstring(
-          "handler[0].sql[1]: {/data} is text of the message's JSON and its parameter "
+          "handler[0].sql[1]: {/data} is text of the message's JSON, but its parameter "
           "is bytea") &&
           ContainsSubstring("convert_to({/data}::text, 'UTF8'), decode({/data}::text, 'base64') or "
                             "decode({/data}::text, 'hex')") &&
