@@ -111,11 +111,11 @@ bool Replay::may_go_on() {
   }
 }
 
-ledger::SourceId Replay::source_of(const std::string& topic) {
+ledger::SourceId Replay::source_of(postgres::Session& connection, const std::string& topic) {
   const auto known = sources_.find(topic);
   if (known != sources_.end())
     return known->second;
-  const auto found = topics_.find_topic(session(), topic);
+  const auto found = topics_.find_topic(connection, topic);
   if (!found) {
     throw FatalError(
         fmt::format("topic {} is not known to this consumer: the database is not the "
@@ -204,7 +204,7 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
   const ResolveStep last(letters_, letter.id);
   for (int tries = 1;; ++tries) {
     auto& connection = session();
-    const auto source = source_of(letter.partition.topic);
+    const auto source = source_of(connection, letter.partition.topic);
     Subject subject;
     try {
       if (auto waiting = waits(letter, connection))

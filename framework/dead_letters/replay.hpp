@@ -68,7 +68,7 @@ class Replay {
   [[nodiscard]] bool may_go_on();
   ReplayResult with_message(const ledger::DeadLetter& letter, const UseMessage& use);
   void forget();
-  ledger::SourceId source_of(const std::string& topic);
+  ledger::SourceId source_of(postgres::Session& connection, const std::string& topic);
   std::unique_ptr<postgres::Session> connect() const;
   std::optional<ReplayResult> waits(const ledger::DeadLetter& letter,
                                     postgres::Session& connection);
