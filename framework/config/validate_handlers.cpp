@@ -229,8 +229,8 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
   validate_own(common, handler, option, validation);
 }
 
-/// What handlers of one topic do not allow each other. The Router checks what only
-/// the registered code decides.
+/// What handlers of one topic do not allow each other. The Router checks what only the
+/// registered code decides.
 void validate_topics_together(const Options& options, Validation& validation) {
   const auto plans = handlers::plan_topics(handlers::traits_of(options, nullptr), options);
   for (const auto& refusal : plans.refusals)

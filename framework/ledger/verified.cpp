@@ -44,11 +44,10 @@ std::string with_scope(std::string_view text, int number, int name, const std::s
 
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
                               const std::string& value, const std::string& schema) {
-  const auto whole = replaced(in_schema(text, schema), place, value);
-  const auto verified =
-      fmt::format("CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END",
-                  parameters_of(whole) + 1, postgres::session_state(), value,
-                  in_schema("pawl.refuse_session()", schema));
+  const auto parameters = std::max(parameters_of(text), parameters_of(value));
+  const auto verified = fmt::format(
+      "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
+      postgres::session_state(), value, in_schema("pawl.refuse_session()", schema));
   postgres::Statement statement{std::move(name),
                                 replaced(in_schema(text, schema), place, verified)};
   statement.verifies_session = true;

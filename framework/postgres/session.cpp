@@ -54,14 +54,13 @@ Session::Session(const SessionSettings& settings)
       durable_commit_(at_least_on_disk(settings.durable_commit)),
       statement_timeout_(settings.statement_timeout) {
   int processes = 0;
-  do {
-    open();
-  } while (is_used_ && ++processes < kMostUsedProcesses && end_process());
+  while (open() && ++processes < kMostUsedProcesses && end_process()) {
+  }
   if (!settings_.pooled)
     apply_settings();
 }
 
-void Session::open() {
+bool Session::open() {
   const auto begun = std::chrono::steady_clock::now();
   raw_ = connect({settings_.url, settings_.application_name, settings_.connect_timeout,
                   settings_.unwanted, settings_.password_command});
@@ -74,8 +73,8 @@ void Session::open() {
   }
   const auto age = identify_backend();
   // On the server's clock and on ours, which need not agree: durations are compared.
-  is_used_ = behind_pooler_ && !settings_.pooled && settings_.schema != nullptr &&
-             age > std::chrono::steady_clock::now() - begun + std::chrono::seconds(1);
+  return behind_pooler_ && !settings_.pooled && settings_.schema != nullptr &&
+         age > std::chrono::steady_clock::now() - begun + std::chrono::seconds(1);
 }
 
 bool Session::end_process() {

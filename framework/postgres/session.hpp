@@ -206,7 +206,10 @@ class Session {
   /// A transaction is open that was begun ahead. It stays so until somebody goes on with it; any
   /// other use of the session rolls it back first.
   Ticket begun_ahead(Ahead answer);
-  void open();
+  /// Connects. True: another client of a pooler has used the server process before, and what
+  /// plpgsql keeps there of an older schema outlives even DISCARD ALL.
+  bool open();
+  /// Ends that process. False: it goes on, and is used as it is.
   bool end_process();
   void apply_settings();
   std::chrono::milliseconds identify_backend();
@@ -219,9 +222,6 @@ class Session {
   std::unique_ptr<pqxx::connection> connection_;
   std::optional<Backend> backend_;
   bool behind_pooler_ = false;
-  /// Another client of the pooler has used the server process before. What plpgsql keeps there of
-  /// an older schema would outlive this session's own caches, also over DISCARD ALL.
-  bool is_used_ = false;
   bool connected_read_only_ = false;
   std::chrono::milliseconds statement_timeout_;
   std::optional<Ahead> ahead_;
