@@ -489,26 +489,7 @@ Watermarks KafkaBroker::watermarks(const std::string& topic, int partition) {
 }
 
 std::int64_t KafkaBroker::last_stable_offset(const std::string& topic, int partition) {
-  const std::string what = fmt::format("asking for the stable end of {} [{}]", topic, partition);
-  const auto wanted = kafka::new_list();
-  rd_kafka_topic_partition_list_add(wanted.get(), topic.c_str(), partition)->offset =
-      RD_KAFKA_OFFSET_SPEC_LATEST;
-  const EventHandle event = admin_request(
-      client().get(), RD_KAFKA_ADMIN_OP_LISTOFFSETS, what,
-      [&](auto* options, auto* queue) {
-        rd_kafka_ListOffsets(client().get(), wanted.get(), options, queue);
-      },
-      [&](auto* options) {
-        require(ErrorHandle{rd_kafka_AdminOptions_set_isolation_level(
-                    options, RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED)},
-                what);
-      });
-  std::size_t count = 0;
-  const auto* const* infos =
-      rd_kafka_ListOffsets_result_infos(rd_kafka_event_ListOffsets_result(event.get()), &count);
-  const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[0]);
-  require(answer->err, what);
-  return answer->offset;
+  return end_offset(client().get(), topic, partition, RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED);
 }
 
 std::map<int, CommittedOffset> KafkaBroker::committed_offsets(const std::string& group,

@@ -90,4 +90,26 @@ EventHandle admin_request(
   return event;
 }
 
+std::int64_t end_offset(rd_kafka_t* client, const std::string& topic, int partition,
+                        rd_kafka_IsolationLevel_t isolation) {
+  const std::string what = fmt::format("asking for the end of {} [{}]", topic, partition);
+  const auto wanted = kafka::new_list();
+  rd_kafka_topic_partition_list_add(wanted.get(), topic.c_str(), partition)->offset =
+      RD_KAFKA_OFFSET_SPEC_LATEST;
+  const EventHandle event = admin_request(
+      client, RD_KAFKA_ADMIN_OP_LISTOFFSETS, what,
+      [&](auto* options, auto* queue) {
+        rd_kafka_ListOffsets(client, wanted.get(), options, queue);
+      },
+      [&](auto* options) {
+        require(ErrorHandle{rd_kafka_AdminOptions_set_isolation_level(options, isolation)}, what);
+      });
+  std::size_t count = 0;
+  const auto* const* infos =
+      rd_kafka_ListOffsets_result_infos(rd_kafka_event_ListOffsets_result(event.get()), &count);
+  const auto* answer = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[0]);
+  require(answer->err, what);
+  return answer->offset;
+}
+
 }  // namespace pawl::testing

@@ -3,6 +3,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,5 +43,10 @@ EventHandle admin_request(
     rd_kafka_t* client, rd_kafka_admin_op_t operation, const std::string& what,
     const std::function<void(rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>& send,
     const std::function<void(rd_kafka_AdminOptions_t*)>& configure = {});
+
+/// The offset after the last record that consumers of this isolation level can read: the high
+/// watermark, or the last stable offset (KIP-98). May be called from any thread.
+std::int64_t end_offset(rd_kafka_t* client, const std::string& topic, int partition,
+                        rd_kafka_IsolationLevel_t isolation);
 
 }  // namespace pawl::testing

@@ -11,8 +11,6 @@ namespace pawl::testing {
 
 namespace {
 
-constexpr int kTimeoutMs = 60'000;
-
 std::optional<std::string> bytes(const void* data, std::size_t size) {
   if (data == nullptr)
     return std::nullopt;
@@ -38,14 +36,25 @@ StoredRecord to_record(const rd_kafka_message_t& message) {
   return record;
 }
 
-int partition_count(rd_kafka_t* client, const std::string& topic) {
+int partition_count(rd_kafka_t* client, const std::string& topic, int timeout_ms) {
   const TopicHandle handle{rd_kafka_topic_new(client, topic.c_str(), nullptr)};
   const rd_kafka_metadata_t* found = nullptr;
-  require(rd_kafka_metadata(client, 0, handle.get(), &found, kTimeoutMs),
+  require(rd_kafka_metadata(client, 0, handle.get(), &found, timeout_ms),
           "describing topic " + topic);
   const MetadataHandle metadata{found};
   require(metadata->topics[0].err, "describing topic " + topic);
   return metadata->topics[0].partition_cnt;
+}
+
+/// Until consumers of committed records can read the partition as far as it is written by now.
+void wait_for_open_transactions(rd_kafka_t* client, const std::string& topic, int partition,
+                                std::chrono::milliseconds timeout) {
+  const auto end = end_offset(client, topic, partition, RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED);
+  wait_until(
+      [&] {
+        return end_offset(client, topic, partition, RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED) >= end;
+      },
+      timeout, fmt::format("the transactions that are open in {} [{}] to end", topic, partition));
 }
 
 }  // namespace
@@ -57,7 +66,8 @@ std::string StoredRecord::header(const std::string& name) const {
 }
 
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
-                                     ReadIsolation isolation) {
+                                     ReadIsolation isolation, std::chrono::milliseconds timeout) {
+  const auto timeout_ms = static_cast<int>(timeout.count());
   const bool committed = isolation == ReadIsolation::kReadCommitted;
   const auto client =
       make_client(RD_KAFKA_CONSUMER, bootstrap,
@@ -69,7 +79,10 @@ std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::st
   rd_kafka_poll_set_consumer(client.get());
   std::set<int> open;
   const auto list = kafka::new_list();
-  for (int p = 0; p < partition_count(client.get(), topic); ++p) {
+  const int partitions = partition_count(client.get(), topic, timeout_ms);
+  for (int p = 0; p < partitions; ++p) {
+    if (committed)
+      wait_for_open_transactions(client.get(), topic, p, timeout);
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p)->offset =
         RD_KAFKA_OFFSET_BEGINNING;
     open.insert(p);
@@ -77,9 +90,9 @@ std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::st
   require(rd_kafka_assign(client.get(), list.get()), "assigning " + topic);
   std::vector<StoredRecord> records;
   while (!open.empty()) {
-    const MessageHandle message{rd_kafka_consumer_poll(client.get(), kTimeoutMs)};
+    const MessageHandle message{rd_kafka_consumer_poll(client.get(), timeout_ms)};
     if (!message)
-      throw Timeout{fmt::format("reading {}: nothing came within {} ms", topic, kTimeoutMs)};
+      throw Timeout{fmt::format("reading {}: nothing came within {} ms", topic, timeout_ms)};
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       open.erase(message->partition);
       continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,9 +26,13 @@ struct StoredRecord {
 enum class ReadIsolation { kReadCommitted, kReadUncommitted };
 
 /// Reads what is in a topic: all partitions, from their start to the end that they have when it is
-/// called, in the order of partitions and offsets. Throws std::runtime_error with librdkafka's
-/// reason, also for a record whose headers cannot be read, or Timeout.
+/// called, in the order of partitions and offsets. With kReadCommitted it first waits until the
+/// transactions that are open in the topic have ended: Kafka confirms a commit before the records
+/// can be read (KIP-98). Throws std::runtime_error with librdkafka's reason, also for a record
+/// whose headers cannot be read. Throws Timeout if a transaction stays open, or no record comes,
+/// for `timeout`.
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
-                                     ReadIsolation isolation = ReadIsolation::kReadCommitted);
+                                     ReadIsolation isolation = ReadIsolation::kReadCommitted,
+                                     std::chrono::milliseconds timeout = std::chrono::seconds{90});
 
 }  // namespace pawl::testing
