@@ -347,12 +347,13 @@ void MessageProcessor::record_alone(postgres::Session& session, const LeasedCall
   context_.leases->recorded(call.lease());
 }
 
-void MessageProcessor::let_go_of_call(postgres::Session& session,
-                                      const TopicPartition* of) noexcept {
-  if (!call_ || (of != nullptr && !(call_->partition() == *of)))
+void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
+  if (!call_)
     return;
   const auto call = std::move(call_);
   try {
+    if (call->in_doubt() && was_recorded(session, *call))
+      return;
     const bool done = call->outcome() == LeasedCall::Outcome::kDone;
     if (done && !context_.leases->keeps_responses() && !call->binding().leased->has_record())
       return record_alone(session, *call);
@@ -369,20 +370,22 @@ void MessageProcessor::let_go_of_call(postgres::Session& session,
   }
 }
 
+/// By the transaction whose COMMIT nobody has answered.
+bool MessageProcessor::was_recorded(postgres::Session& session, const LeasedCall& call) {
+  context_.keys.look_up(request_, call.lease().scope.id, call.lease().key);
+  const auto found = postgres::run_transaction(session, {std::move(request_)});
+  const auto stored = ledger::IdempotencyKeys::read(found.back().get());
+  return stored && stored->topic == call.partition().topic &&
+         stored->partition == call.partition().partition && stored->offset == call.subject().offset;
+}
+
 /// Another attempt may have been made beside this one; what this one brought is not recorded.
 void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand,
                                   LeasedCall& call) {
-  if (call.in_doubt()) {
-    // It may have been recorded when the connection broke.
-    context_.keys.look_up(request_, call.lease().scope.id, call.lease().key);
-    const auto found = postgres::run_transaction(session, {std::move(request_)});
-    const auto stored = ledger::IdempotencyKeys::read(found.back().get());
-    if (stored && stored->topic == hand.message.topic() &&
-        stored->partition == hand.message.partition() && stored->offset == hand.message.offset()) {
-      call.end();
-      throw postgres::Error(std::string(postgres::kOutOfOrderState),
-                            "the message was finished when the connection broke");
-    }
+  if (call.in_doubt() && was_recorded(session, call)) {
+    call.end();
+    throw postgres::Error(std::string(postgres::kOutOfOrderState),
+                          "the message was finished when the connection broke");
   }
   tell_loss(session, call, event_of(Step::kWarning, hand.message));
   call.end();

@@ -74,9 +74,10 @@ class MessageProcessor {
 
   /// A call was made by process(), and its outcome is not stored yet.
   [[nodiscard]] bool has_call() const { return call_ != nullptr; }
-  /// Stores for others what is known of it, if that can be: its message is not ours any more. `of`:
-  /// only where the message is of that partition.
-  void let_go_of_call(postgres::Session& session, const TopicPartition* of = nullptr) noexcept;
+  /// That call; null: there is none.
+  [[nodiscard]] const LeasedCall* call() const { return call_.get(); }
+  /// Stores for others what is known of it, if that can be: its message is not ours any more.
+  void let_go_of_call(postgres::Session& session) noexcept;
 
   [[nodiscard]] ScopeCache& scopes() { return scopes_; }
 
@@ -119,6 +120,7 @@ class MessageProcessor {
   ledger::LeaseAnswer ask_for_lease(postgres::Session& session, ledger::LeaseRequest& request,
                                     std::optional<ledger::AskedLease>& asked) const;
   void forget_asked(postgres::Session& session, const ledger::AskedLease& asked) const noexcept;
+  [[nodiscard]] bool was_recorded(postgres::Session& session, const LeasedCall& call);
   void record_alone(postgres::Session& session, const LeasedCall& call);
   std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
   ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);

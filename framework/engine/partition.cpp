@@ -52,6 +52,13 @@ ledger::Advance Partition::step_over(const Inbox::Item& item) const {
   return advance;
 }
 
+bool Partition::runs_alone_next(std::int64_t offset) const {
+  if (!running())
+    return phase_ != Phase::kStopped && !must_prove_;
+  const bool is_first = inbox_.empty() || inbox_.front().record.offset() == offset;
+  return is_first && (!head_.is_plain() || !ahead_.calls());
+}
+
 std::optional<Partition::Clock::time_point> Partition::due() const {
   if (running() && ahead_.is_used()) {
     // What runs alone waits by the partition's clock, whatever is ahead.

@@ -73,6 +73,10 @@ class Partition {
   /// The register's step over this record; behind which offset is the record's own knowledge.
   [[nodiscard]] ledger::Advance step_over(const Inbox::Item& item) const;
 
+  /// Whether the worker's own thread runs the message at this offset next, or once the partition is
+  /// acquired again: it is the first, and something is known of it that keeps it alone.
+  [[nodiscard]] bool runs_alone_next(std::int64_t offset) const;
+
   // When:
   /// Nothing is tried before.
   [[nodiscard]] bool is_due(Clock::time_point now) const { return now >= not_before_; }

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/leased_call.hpp"
+
 namespace pawl::engine {
 namespace {
 
@@ -123,11 +125,12 @@ void Worker::run() {
       break;
     // A lost connection is made again even when nothing needs it any more: else nobody in this
     // process might find out that PostgreSQL is back.
-    const bool needs_session = !partitions_.empty() || session_.was_lost();
+    const bool needs_session = !partitions_.empty() || session_.was_lost() || processor_.has_call();
     if (!needs_session || !ensure_session()) {
       mailbox_.wait(needs_session ? session_.next_try() : Clock::now() + std::chrono::hours(1));
       continue;
     }
+    let_go_of_stray_call();
     const bool worked = work();
     if (follow_end_of_session()) {
       go_on_with_renewed();
@@ -239,6 +242,19 @@ void Worker::ask_all_again() {
   must_compare_ = false;
   for (auto& [name, partition] : partitions_)
     partition->acquire_again(partition->held().epoch.has_value());
+}
+
+/// A call that this thread made itself, and whose outcome is not stored yet, keeps its key from
+/// everybody for minutes (LeaseKeeper::ended). That is for the next try of its message here. Where
+/// another process has the partition by now, or another thread runs the message, they wait for the
+/// key: the partition may have left while there was no session to store anything.
+void Worker::let_go_of_stray_call() {
+  const auto* const call = processor_.call();
+  if (call == nullptr)
+    return;
+  const auto found = partitions_.find(call->partition());
+  if (found == partitions_.end() || !found->second->runs_alone_next(call->subject().offset))
+    processor_.let_go_of_call(*session_);
 }
 
 /// Before mail is served: to give a partition back, or the process' presence, takes a session.
@@ -394,8 +410,9 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
     return;
   auto& partition = *found->second;
   partition.let_go();
-  if (session_)
-    processor_.let_go_of_call(*session_, &name);
+  // Without a session it is let go of by the next one.
+  if (session_ && processor_.call() != nullptr && processor_.call()->partition() == name)
+    processor_.let_go_of_call(*session_);
   if (release_it)
     release(partition);
   partitions_.erase(found);

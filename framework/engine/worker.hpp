@@ -68,6 +68,7 @@ class Worker {
   bool follow_end_of_session();
   void ask_all_again();
   void go_on_with_renewed();
+  void let_go_of_stray_call();
   void poll_register();
   void compare(Partition& partition, const std::map<TopicPartition, ledger::Watched>& rows);
   [[nodiscard]] std::set<TopicPartition> name_session();

@@ -344,7 +344,14 @@ class Round:
             left = f"partitions (stored, end): {behind}, dead letters: {waiting}" if behind or waiting else ""
             if waiting and not behind and time.time() > replay_from:
                 self.command("dlq", "replay", "--all")
-        return left
+        return left and f"{left}\n{self.what_holds()}"
+
+    def what_holds(self):
+        """What an unfinished round leaves to look at: its processes and logs are gone later."""
+        columns = {"processed_kafka_offsets": "partition, last_processed_offset, state, state_reason, owner, attempts",
+                   "leases": "key, owner, lease_until - now() AS left, attempt, done, partition, kafka_offset",
+                   "suspects": "*", "processes": "*"}
+        return "\n".join(f"    {table}: {query(self.name, f'SELECT {what} FROM pawl.{table}')}" for table, what in columns.items())
 
     def stop(self):
         """Returns the processes that had to be killed."""

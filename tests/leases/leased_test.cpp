@@ -290,6 +290,55 @@ TEST_CASE("what a call brought survives a restart of PostgreSQL while it ran") {
   CHECK(charging.finished() == 5);
 }
 
+TEST_CASE("what a call brought does not keep its message from a partition's next owner") {
+  PaymentApi api(false, [](const ApiCall& call) {
+    return call.number == 1 ? ApiAnswer{.charge = false, .hang = true} : ApiAnswer{.stall = true};
+  });
+  PostgresServer server;
+  ChargingWorld charging(2, api, &server);
+  auto& world = charging.world();
+  world.set_kafka_options("assignor = \"range\"\n");
+  world.execute("CREATE ROLE first LOGIN SUPERUSER");
+  world.produce_one("event", 1, 1);
+  {
+    const auto killed = charging.start();
+    wait_for_calls(api, 1);
+    killed->kill(SIGKILL);
+    killed->wait(30s);
+  }
+  // The message may have ended that process: it runs on the thread of its partition's worker.
+  const auto first = charging.start({}, {}, world.url() + "?user=first");
+  const ShowOnFailure show_first("first", *first);
+  wait_for_calls(api, 2);
+  // Leases are extended over a connection of their own, which stays.
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pawl.leases"
+                   " WHERE lease_until > begun_at + interval '2500 milliseconds'") == 1;
+      },
+      60s, "the lease to be extended");
+  world.execute("ALTER ROLE first NOLOGIN");
+  world.execute("SELECT pg_terminate_backend(owner_pid) FROM pawl.processed_kafka_offsets");
+  api.release();
+  wait_until([&] { return api.in_hand() == 0; }, 60s, "the call to end");
+
+  // The partitions move while their worker has no session to store anything.
+  const auto second = charging.start();
+  const ShowOnFailure show_second("second", *second);
+  wait_until(
+      [&] {
+        return world.number("SELECT count(DISTINCT owner) FROM pawl.processed_kafka_offsets") == 2;
+      },
+      60s, "a partition to move");
+  world.execute("ALTER ROLE first LOGIN");
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 2);
+  CHECK(charging.stored() == "1 1");
+  CHECK(charging.leases() == 0);
+  CHECK(world.number("SELECT count(*) FROM pawl.lease_losses") == 0);
+}
+
 TEST_CASE("a call in hand when the process is asked to end gets its time, and no more") {
   const bool in_time = GENERATE(true, false);
   CAPTURE(in_time);
