@@ -56,7 +56,7 @@ bool Partition::runs_alone_next(std::int64_t offset) const {
   if (!running())
     return phase_ != Phase::kStopped && !must_prove_;
   const bool is_first = inbox_.empty() || inbox_.front().record.offset() == offset;
-  return is_first && (!head_.is_plain() || !ahead_.calls());
+  return is_first && !head_.is_plain();
 }
 
 std::optional<Partition::Clock::time_point> Partition::due() const {
