@@ -142,7 +142,8 @@ TEST_CASE("processes share the lanes, and give them back") {
   outbox.publish(100);
   outbox.wait_until_published();
   stop_cleanly(*first);
-  CHECK(owners() == "2");
+  // What it gave back the other one may have taken by now.
+  CHECK(world.number("SELECT count(DISTINCT owner) FROM pawl.outbox_lanes") == 1);
   outbox.publish(100);
   outbox.wait_until_published();
   stop_cleanly(*second);
