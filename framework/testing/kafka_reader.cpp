@@ -11,6 +11,9 @@ namespace pawl::testing {
 
 namespace {
 
+/// For the broker's answer about a topic, whatever the caller waits for.
+constexpr int kDescribeTimeoutMs = 60'000;
+
 std::optional<std::string> bytes(const void* data, std::size_t size) {
   if (data == nullptr)
     return std::nullopt;
@@ -36,10 +39,10 @@ StoredRecord to_record(const rd_kafka_message_t& message) {
   return record;
 }
 
-int partition_count(rd_kafka_t* client, const std::string& topic, int timeout_ms) {
+int partition_count(rd_kafka_t* client, const std::string& topic) {
   const TopicHandle handle{rd_kafka_topic_new(client, topic.c_str(), nullptr)};
   const rd_kafka_metadata_t* found = nullptr;
-  require(rd_kafka_metadata(client, 0, handle.get(), &found, timeout_ms),
+  require(rd_kafka_metadata(client, 0, handle.get(), &found, kDescribeTimeoutMs),
           "describing topic " + topic);
   const MetadataHandle metadata{found};
   require(metadata->topics[0].err, "describing topic " + topic);
@@ -79,7 +82,7 @@ std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::st
   rd_kafka_poll_set_consumer(client.get());
   std::set<int> open;
   const auto list = kafka::new_list();
-  const int partitions = partition_count(client.get(), topic, timeout_ms);
+  const int partitions = partition_count(client.get(), topic);
   for (int p = 0; p < partitions; ++p) {
     if (committed)
       wait_for_open_transactions(client.get(), topic, p, timeout);
