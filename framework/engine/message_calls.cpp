@@ -370,7 +370,7 @@ void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
   }
 }
 
-/// By the transaction whose COMMIT nobody has answered.
+/// Whether the transaction whose COMMIT got no response has recorded the call.
 bool MessageProcessor::was_recorded(postgres::Session& session, const LeasedCall& call) {
   context_.keys.look_up(request_, call.lease().scope.id, call.lease().key);
   const auto found = postgres::run_transaction(session, {std::move(request_)});

@@ -408,14 +408,14 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   const auto found = partitions_.find(name);
   if (found == partitions_.end())
     return;
-  auto& partition = *found->second;
+  const auto gone = partitions_.extract(found);
+  auto& partition = *gone.mapped();
   partition.let_go();
-  // Without a session it is let go of by the next one.
-  if (session_ && processor_.call() != nullptr && processor_.call()->partition() == name)
-    processor_.let_go_of_call(*session_);
+  // Without a session its call is let go of by the next one.
+  if (session_)
+    let_go_of_stray_call();
   if (release_it)
     release(partition);
-  partitions_.erase(found);
 }
 
 }  // namespace pawl::engine
