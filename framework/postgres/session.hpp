@@ -209,7 +209,7 @@ class Session {
   /// Connects. True: another client of a pooler has used the server process before, and what
   /// plpgsql keeps there of an older schema outlives even DISCARD ALL.
   bool open();
-  /// Ends that process. False: it goes on, and is used as it is.
+  /// Ends that process. False: it is still running, and the session uses it as it is.
   bool end_process();
   void apply_settings();
   std::chrono::milliseconds identify_backend();
