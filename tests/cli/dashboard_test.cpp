@@ -4,8 +4,8 @@
 
 #include <csignal>
 #include <pqxx/pqxx>
-#include <random>
 
+#include "free_port.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -80,8 +80,7 @@ class Stopped {
 class Page {
  public:
   explicit Page(Site& site, const std::string& url) {
-    std::random_device random;
-    const auto address = fmt::format("127.0.0.1:{}", 12000 + random() % 20000);
+    const auto address = fmt::format("127.0.0.1:{}", pawl::test::free_port());
     base = "http://" + address;
     site.more += fmt::format(
         "\n[monitoring]\ntrusted_proxy = \"127.0.0.1\"\nactions_token = \"{}\"\n", kToken);
@@ -113,7 +112,7 @@ TEST_CASE("an action whose outcome nobody knows says so, though PostgreSQL has g
   const auto cut = proxy.cut(Moment::kAfter);
   proxy.refuse_connections(true);
   const auto reply = ask(page.base + "/partition", "anna", form + "&reason=x");
-  CHECK(cut.fired());
+  cut.wait(kDeadline);
   CHECK(reply.status == 409);
   CHECK_THAT(reply.body, ContainsSubstring("whether it was stored is unknown") &&
                              !ContainsSubstring("Not done"));
@@ -176,8 +175,7 @@ TEST_CASE("a halted message is skipped on the page of the process that has it, a
   site.pay(0, "bad", "stranger", "1");
   site.pay_many(0, "good", 2);
   site.sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
-  std::random_device random;
-  const auto port = 12000 + random() % 20000;
+  const auto port = pawl::test::free_port();
   site.more += fmt::format(
       "\n[monitoring]\nlisten = \"127.0.0.1:{}\"\ntrusted_proxy = \"127.0.0.1\"\nactions_token = "
       "\"{}\"\n",

@@ -8,30 +8,13 @@
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "free_port.hpp"
 #include "prelude.hpp"
 #include "relay_site.hpp"
 #include "site.hpp"
 
 namespace {
-
-std::uint16_t free_port() {
-  std::random_device random;
-  while (true) {
-    const auto port = static_cast<std::uint16_t>(12000 + random() % 20000);
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    const bool free =
-        ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    ::close(socket);
-    if (free)
-      return port;
-  }
-}
 
 struct Reply {
   long status = 0;  ///< 0: nobody answered
@@ -101,7 +84,7 @@ class Watched {
 
  private:
   const Site& site_;
-  const std::uint16_t port_ = free_port();
+  const std::uint16_t port_ = pawl::test::free_port();
 };
 
 void stop(ChildProcess& child) {

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <list>
-#include <random>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -65,17 +64,6 @@ bool send_all(int socket, std::string_view bytes) {
 }
 
 }  // namespace
-
-std::uint16_t free_port() {
-  std::random_device random;
-  while (true) {
-    const auto port = static_cast<std::uint16_t>(12000 + random() % 20000);
-    const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const auto address = local(port);
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-      return port;
-  }
-}
 
 /// Used by the proxy's thread alone.
 class KafkaProxy::Loop {

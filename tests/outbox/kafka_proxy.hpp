@@ -25,9 +25,6 @@ enum class KafkaFault {
   kSwallowed,  ///< the broker has got it, and nothing more arrives at either side; nobody is told
 };
 
-/// A port that nobody listens on just now, below the range of outgoing connections.
-std::uint16_t free_port();
-
 /// A TCP proxy before one listener of a broker that understands as much of Kafka's protocol as it
 /// needs to fail at a request: sizes, numbers of requests and correlation ids. The listener must
 /// advertise the proxy's port. One thread, from construction to destruction; every method may be

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "free_port.hpp"
 #include "kafka_proxy.hpp"
 #include "outbox_world.hpp"
 
