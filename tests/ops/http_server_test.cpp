@@ -8,9 +8,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <random>
 #include <thread>
 
+#include "free_port.hpp"
 #include "pawl/errors.hpp"
 #include "prelude.hpp"
 
@@ -64,9 +64,8 @@ const std::string kGet = "GET /path?query HTTP/1.1\r\nHost: a\r\n\r\n";
 
 struct Served {
   Served() {
-    std::random_device random;
     while (!server) {
-      port = static_cast<std::uint16_t>(12000 + random() % 20000);
+      port = pawl::test::free_port();
       try {
         server = std::make_unique<HttpServer>(
             ListenAddress{"127.0.0.1", port},
@@ -157,11 +156,10 @@ TEST_CASE("pages never have all threads, and take small forms alone") {
   std::condition_variable changed;
   int inside = 0;
   bool go_on = false;
-  std::random_device random;
   std::uint16_t port = 0;
   std::unique_ptr<HttpServer> server;
   while (!server) {
-    port = static_cast<std::uint16_t>(12000 + random() % 20000);
+    port = pawl::test::free_port();
     try {
       server = std::make_unique<HttpServer>(
           ListenAddress{"127.0.0.1", port},
