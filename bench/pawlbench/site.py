@@ -107,14 +107,15 @@ class Site:
             self._commit_timestamps = True
 
     @contextmanager
-    def server_under(self, wrapper: Command) -> Iterator[None]:
-        """The server restarted, each of its processes run by another command; as before in the end."""
+    def server_under(self, wrapper: Command, *arguments: str) -> Iterator[None]:
+        """The server restarted with more arguments, each of its processes run by another command.
+        As before in the end."""
         folder, programs = self.work / "postgres", self.work / "wrapped"
         real = folder.joinpath("programs_folder").read_text()
         programs.mkdir(exist_ok=True)
         script = programs / "postgres"
         line = shlex.join(str(word) for word in [*wrapper, f"{real.strip()}/postgres"])
-        script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec {line} "$@" {shlex.join(arguments)}\n')
         script.chmod(0o755)
         service = [SCRIPTS / "services", "postgres"]
         run([*service, "stop", folder])

@@ -30,11 +30,11 @@ FunctionHandler::FunctionHandler(const HandlerPlace& place, const std::string& f
                          place.name.empty() ? "" : fmt::format(" ({})", place.name))),
       where_(std::move(where)) {
   static std::atomic<unsigned> next_number{0};
-  statement_ = {fmt::format("pawl_function_{}", next_number++),
-                fmt::format("SELECT {}($1::text, $2::integer, $3::bigint, $4::bytea, $5::bytea,"
-                            " $6::jsonb, $7::bigint)",
-                            function)};
-  statement_.of_application = true;
+  statement_ = postgres::application_statement(
+      fmt::format("pawl_function_{}", next_number++),
+      fmt::format("SELECT {}($1::text, $2::integer, $3::bigint, $4::bytea, $5::bytea,"
+                  " $6::jsonb, $7::bigint)",
+                  function));
 }
 
 Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,

@@ -39,15 +39,25 @@ constexpr const char* kRaiseCounters =
     "       duplicate_count = r.duplicate_count + $11::bigint,"
     "       unchecked_count = r.unchecked_count + $12::bigint,";
 
+// As part of a value that is written anyway, it costs neither a statement nor a RETURNING, whose
+// rows the server keeps. Neither call is NULL where it is made. Each has a WHEN of its own: these
+// are evaluated in their order, and the planner, which knows that the second one is NULL without a
+// lock of the session's own, keeps the first one, as it would not with an OR (PostgreSQL manual,
+// 4.2.14).
+constexpr const char* kReleaseLocks =
+    "CASE WHEN pg_advisory_unlock_all() IS NULL THEN clock_timestamp()"
+    "     WHEN pg_advisory_lock_shared($10::integer, $11::integer) IS NULL THEN clock_timestamp()"
+    "     ELSE clock_timestamp() END";
+
 // One plain UPDATE, since it runs for every message: a function in PL/pgSQL, or a WITH around the
 // UPDATE to look at its row count, is noticeably more work for the server. The row is there while
 // it is owned (trigger keep_owned_rows), so the compare stands in the value instead of in WHERE,
 // where it could only make an UPDATE of no rows. The leader epoch is that of the record at the new
 // offset or unknown: an older one would end before that offset, as if the log had been truncated.
-std::string text(const std::string& schema, bool claimed, std::string_view changes) {
-  return in_schema(
-      fmt::format(
-          R"sql(
+std::string text(const std::string& schema, bool claimed, std::string_view changes,
+                 std::string_view now = "clock_timestamp()") {
+  return in_schema(fmt::format(
+                       R"sql(
   UPDATE pawl.processed_kafka_offsets r
      SET last_processed_offset =
            CASE WHEN r.owner_epoch = $4::bigint
@@ -61,18 +71,20 @@ std::string text(const std::string& schema, bool claimed, std::string_view chang
   {}
          leader_epoch = $8::integer,
          last_timestamp_ms = coalesce($9::bigint, r.last_timestamp_ms),
-         updated_at = clock_timestamp()
+         updated_at = {}
    WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
 )sql",
-          claimed ? "$7::xid8 = pg_current_xact_id_if_assigned()" : "$7::xid8 IS NULL", changes),
-      schema);
+                       claimed ? "$7::xid8 = pg_current_xact_id_if_assigned()" : "$7::xid8 IS NULL",
+                       changes, now),
+                   schema);
 }
 
 }  // namespace
 
 std::string advance_text(const std::string& schema, const AdvanceKind& kind) {
   return text(schema, kind.claimed,
-              fmt::format("{}{}", counter(kind.outcome), kind.halted ? kEndHalt : ""));
+              fmt::format("{}{}", counter(kind.outcome), kind.halted ? kEndHalt : ""),
+              kind.releases ? kReleaseLocks : "clock_timestamp()");
 }
 
 std::string advance_batch_text(const std::string& schema) {

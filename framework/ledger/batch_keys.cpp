@@ -53,7 +53,7 @@ void KeyResponses::add(const std::string& key, std::string_view response) {
 BatchKeys::BatchKeys(const std::string& schema)
     : claim_(
           verifying("pawl_claim_batch", kClaim, "{scope}", verified_scope(1, 7, schema), schema)),
-      lookup_{"pawl_lookup_batch", with_scope(kLookup, 1, 4, schema)},
+      lookup_(with_scope("pawl_lookup_batch", kLookup, 1, 4, schema)),
       respond_{"pawl_respond_batch", in_schema(kRespond, schema)} {}
 
 void BatchKeys::claim(postgres::Request& request, const Scope& scope, SourceId source,

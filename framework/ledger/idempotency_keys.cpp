@@ -118,7 +118,7 @@ void fill(postgres::Parameters& parameters, const Claim& claim) {
 IdempotencyKeys::IdempotencyKeys(const std::string& schema)
     : claim_(claim_statement("pawl_claim", kClaim, schema)),
       claim_unless_parked_(claim_statement("pawl_claim_unless_parked", kClaimUnlessParked, schema)),
-      unchecked_(verifying("pawl_unchecked", kUnchecked, "{session}", "0", schema)),
+      unchecked_(verifying("pawl_unchecked", kUnchecked, "{session}", {"0", "0"}, schema)),
       name_{"pawl_name_transaction", kName},
       claim_or_raise_(claim_statement("pawl_claim_or_raise", kClaimOrRaise, schema)),
       claim_or_raise_unless_parked_(

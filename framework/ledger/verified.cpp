@@ -29,28 +29,43 @@ int parameters_of(std::string_view text) {
 
 }  // namespace
 
-std::string verified_scope(int number, int name, const std::string& schema) {
+VerifiedValue verified_scope(int number, int name, const std::string& schema) {
   // Not a foreign key: the messages of a scope would all share the lock of its row.
-  return in_schema(fmt::format("coalesce((SELECT s.scope_id FROM pawl.idempotency_scopes s"
-                               " WHERE s.scope_id = ${0}::integer AND s.name = ${1}),"
-                               " pawl.refuse_scope(${0}::integer, ${1}))",
-                               number, name),
-                   schema);
+  return {in_schema(fmt::format("coalesce((SELECT s.scope_id FROM pawl.idempotency_scopes s"
+                                " WHERE s.scope_id = ${0}::integer AND s.name = ${1}),"
+                                " pawl.refuse_scope(${0}::integer, ${1}))",
+                                number, name),
+                    schema),
+          // Every parameter has to be there, so that its type is known.
+          fmt::format("CASE WHEN ${1}::text IS NOT NULL THEN ${0}::integer END", number, name)};
 }
 
-std::string with_scope(std::string_view text, int number, int name, const std::string& schema) {
-  return replaced(in_schema(text, schema), "{scope}", verified_scope(number, name, schema));
+postgres::Statement with_scope(std::string name, std::string_view text, int number, int scope_name,
+                               const std::string& schema) {
+  const auto scope = verified_scope(number, scope_name, schema);
+  const auto form = [&](const std::string& value) {
+    return postgres::Statement{name, replaced(in_schema(text, schema), "{scope}", value)};
+  };
+  auto statement = form(scope.text);
+  statement.direct = std::make_shared<const postgres::Statement>(form(scope.direct));
+  return statement;
 }
 
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
-                              const std::string& value, const std::string& schema) {
-  const auto parameters = std::max(parameters_of(text), parameters_of(value));
-  const auto verified = fmt::format(
-      "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
-      postgres::session_state(), value, in_schema("pawl.refuse_session()", schema));
-  postgres::Statement statement{std::move(name),
-                                replaced(in_schema(text, schema), place, verified)};
-  statement.verifies_session = true;
+                              const VerifiedValue& value, const std::string& schema) {
+  const auto parameters = std::max(parameters_of(text), parameters_of(value.text));
+  const auto form = [&](const std::string& checked) {
+    const auto verified = fmt::format(
+        "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
+        postgres::session_state(), checked, in_schema("pawl.refuse_session()", schema));
+    postgres::Statement statement{name, replaced(in_schema(text, schema), place, verified)};
+    statement.verifies_session = true;
+    return statement;
+  };
+  auto statement = form(value.text);
+  statement.direct = std::make_shared<const postgres::Statement>(form(value.direct));
+  statement.unchanged = std::make_shared<const postgres::Statement>(postgres::Statement{
+      name + "_unchanged", replaced(in_schema(text, schema), place, value.direct)});
   return statement;
 }
 

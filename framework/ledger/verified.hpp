@@ -11,16 +11,24 @@ namespace pawl::ledger {
 /// A pooler keeps a connection over a failover and a restore, so that a connection which works
 /// proves nothing. Parameters are given by their numbers.
 
-/// An expression: the number of a scope of idempotency keys. Raises PW017 unless parameter `number`
-/// is the number of the scope that is called parameter `name` in this database.
-std::string verified_scope(int number, int name, const std::string& schema);
+/// An expression of SQL.
+struct VerifiedValue {
+  std::string text;    ///< it compares what it is made of with the database
+  std::string direct;  ///< for a connection without a pooler, which ends with its database
+};
 
-/// `text` with that expression in place of {scope}.
-std::string with_scope(std::string_view text, int number, int name, const std::string& schema);
+/// The number of a scope of idempotency keys. Raises PW017 unless parameter `number` is the number
+/// of the scope that is called parameter `name` in this database.
+VerifiedValue verified_scope(int number, int name, const std::string& schema);
 
-/// A statement that raises PW018 if the session's settings are not those of its baseline, which is
-/// its last parameter (postgres::Session::state()). `value` replaces `place` in `text`.
+/// A statement with that expression in place of {scope} in `text`.
+postgres::Statement with_scope(std::string name, std::string_view text, int number, int scope_name,
+                               const std::string& schema);
+
+/// A statement that raises PW018, unless nothing can have changed them, if the session's settings
+/// are not those of its baseline, which is its last parameter (postgres::Session::state()). `value`
+/// replaces `place` in `text`.
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
-                              const std::string& value, const std::string& schema);
+                              const VerifiedValue& value, const std::string& schema);
 
 }  // namespace pawl::ledger

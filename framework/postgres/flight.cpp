@@ -74,7 +74,8 @@ Flight::Bound Flight::bind(const Statement& statement, Parameters& parameters) c
   return {parameters.view(), parameters.count()};
 }
 
-void Flight::add(const Statement& statement, Parameters& parameters) {
+void Flight::add(const Statement& asked, Parameters& parameters) {
+  const auto& statement = session_.form_of(asked);
   const auto bound = bind(statement, parameters);
   if (session_.pooled() || statement.name.empty()) {
     send_text(statement.text, bound);
@@ -94,13 +95,13 @@ void Flight::sent(const Statement& statement) {
   if (statement.publishes)
     session_.note_published();
   if (statement.of_application)
-    session_.runs_application_statement();
+    session_.runs_application_statement(statement);
 }
 
 void Flight::add(Request& request, std::string_view comment) {
   if (comment.empty())
     return add(request);
-  const auto& statement = *request.statement;
+  const auto& statement = session_.form_of(*request.statement);
   // On a line of its own: the text may end in a comment that goes to the end of its line.
   send_text(fmt::format("{}\n{}", statement.text, comment), bind(statement, request.parameters));
   sent(statement);

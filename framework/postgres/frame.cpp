@@ -173,10 +173,17 @@ std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
   }
   for (const auto& deferred : deferred_) {
     if (deferred.request.statement->of_application)
-      session_.runs_application_statement();
+      session_.runs_application_statement(*deferred.request.statement);
   }
-  if (auto release = session_.release_of_locks())
-    defer_own(*std::move(release));
+  if (auto release = session_.release_of_locks()) {
+    // A statement of its own for every message would be noticeable.
+    if (last.statement->releasing != nullptr) {
+      last.statement = last.statement->releasing.get();
+      session_.add_own_lock(last.parameters);
+    } else {
+      defer_own(*std::move(release));
+    }
+  }
   last_ = &last;
   hooks_ = &hooks;
   if (next)
@@ -190,7 +197,7 @@ bool Frame::can_start_next() const {
   // connections by transaction.
   return next_ && !session_.pooled() &&
          next_->settings.statement_timeout == session_.statement_timeout() &&
-         session_.is_prepared(next_->first.statement->name) &&
+         session_.is_prepared(session_.form_of(*next_->first.statement).name) &&
          session_.is_prepared(begin_statement(next_->settings.isolation).name);
 }
 
@@ -251,8 +258,9 @@ void Frame::do_commit() {
       ahead_ = answers.failure ? session_.begun_ahead(*std::move(answers.failure))
                                : session_.begun_ahead(std::move(results.back()));
     }
-    session_.locks_released();
     moved = std::strcmp(PQcmdTuples(results[commit_at - 1].get()), "0") != 0;
+    if (moved)
+      session_.locks_released();
   } catch (const Error& error) {
     if (error.failure() == FailureClass::kConnection || !session_.alive()) {
       throw InDoubt(fmt::format("connection lost during COMMIT: {}", error.what()),
@@ -262,6 +270,9 @@ void Frame::do_commit() {
     throw;
   }
   if (!moved) {
+    // What was to release the locks had no row. What was begun ahead releases them when it ends.
+    if (!started_next_)
+      roll_back(session_);
     throw Error::row_missing();
   }
 }

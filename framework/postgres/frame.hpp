@@ -83,7 +83,7 @@ class Frame final : public pqxx::dbtransaction {
   void defer(std::string_view sql, Parameters parameters);
 
   /// Code of the application's is about to run in it, and may take locks of the session.
-  void runs_code() { session_.may_hold_locks(); }
+  void runs_code() { session_.runs_application_code(); }
 
   /// What stands behind each statement of the handler's that is deferred (Flight::add).
   void comment(std::string comment) { comment_ = std::move(comment); }

@@ -78,6 +78,30 @@ const Statement kSessionLocks{"pawl_session_locks", R"sql(
     FROM locking
 )sql"};
 
+/// Whether anything that a statement may run without naming it changes settings of the session. A
+/// function's text does not tell, for it may put together what it executes, as the text may that a
+/// function of PostgreSQL's executes. An update of pg_settings sets (PostgreSQL manual, 54.24).
+const Statement kSettings{"pawl_session_settings", R"sql(
+  WITH setting (pattern) AS (
+    SELECT ':funcid (' || pg_catalog.string_agg(oid::text, '|') || ') |:relid '
+           || 'pg_catalog.pg_settings'::pg_catalog.regclass::oid || ' '
+      FROM pg_catalog.pg_proc
+     WHERE oid < 16384 AND proname ~ '^(set_config|query_to_xml.*|ts_stat|ts_rewrite)$'
+  )
+  SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p
+                   JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+                  WHERE p.oid >= 16384 AND n.nspname <> 'pawl')
+      OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.adbin::text ~ setting.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.typdefaultbin::text ~ setting.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_constraint c WHERE c.conbin::text ~ setting.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgqual::text ~ setting.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_policy y
+                  WHERE y.polqual::text ~ setting.pattern OR y.polwithcheck::text ~ setting.pattern)
+      OR EXISTS (SELECT FROM pg_catalog.pg_rewrite r
+                  WHERE r.ev_class >= 16384 AND r.ev_action::text ~ setting.pattern)
+    FROM setting
+)sql"};
+
 /// In one implicit transaction, in which the limit holds.
 std::string ask(Session& session, const Statement& statement) {
   Flight flight(session);
@@ -135,9 +159,14 @@ bool SchemaVersion::may_begin(Session& session) {
 void SchemaVersion::confirm(Session& session) {
   const auto asked_at = Clock::now();
   const auto fingerprint = ask(session, kFingerprint);
-  if (!is_known(fingerprint))
-    has_session_locks_ = ask(session, kSessionLocks) == "t";
-  learn(fingerprint, asked_at);
+  const bool known = is_known(fingerprint);
+  Effects effects{has_session_locks_, may_change_settings_};
+  if (!known)
+    effects.session_locks = ask(session, kSessionLocks) == "t";
+  // A rule, a policy or a check can be new without another version of the schema.
+  if (!known || !effects.settings)
+    effects.settings = ask(session, kSettings) == "t";
+  learn(fingerprint, effects, asked_at);
 }
 
 bool SchemaVersion::is_known(const std::string& fingerprint) const {
@@ -154,12 +183,15 @@ bool SchemaVersion::has_changed_since(Session& session) {
   return session.schema_version() != current();
 }
 
-void SchemaVersion::learn(const std::string& fingerprint, Clock::time_point asked_at) {
+void SchemaVersion::learn(const std::string& fingerprint, const Effects& effects,
+                          Clock::time_point asked_at) {
   const std::scoped_lock lock(mutex_);
   is_read_ = false;
   if (confirmed_at_ && asked_at < *confirmed_at_)
     return;
   confirmed_at_ = asked_at;
+  has_session_locks_ = effects.session_locks;
+  may_change_settings_ = effects.settings;
   if (number_ != 0 && fingerprint == fingerprint_)
     return;
   fingerprint_ = fingerprint;

@@ -48,6 +48,11 @@ class SchemaVersion {
   /// the session, so that any statement may do so. True until the catalog was read.
   [[nodiscard]] bool has_session_locks() const { return has_session_locks_; }
 
+  /// Whether a statement may change settings of its session by what it does not name: the database
+  /// has a function outside of the schema pawl, or a default, view, rule or the like calls
+  /// set_config(). True until the catalog was read. False may be as old as twice the interval.
+  [[nodiscard]] bool may_change_settings() const { return may_change_settings_; }
+
   /// Reads the catalog now: whether it has changed since the session was opened. True if the
   /// catalog cannot be read, for nothing is known then.
   [[nodiscard]] bool has_changed_since(Session& session);
@@ -62,18 +67,24 @@ class SchemaVersion {
   [[nodiscard]] static Reading reading_due(std::optional<Clock::duration> age,
                                            std::chrono::milliseconds interval);
 
+  /// What a statement may do to its session unnamed.
+  struct Effects {
+    bool session_locks = true;
+    bool settings = true;
+  };
   /// Takes note of what the catalog was, at `asked_at` or later. An answer to an older question
   /// than the last one says nothing new.
-  void learn(const std::string& fingerprint, Clock::time_point asked_at);
+  void learn(const std::string& fingerprint, const Effects& effects, Clock::time_point asked_at);
 
  private:
   static std::chrono::milliseconds default_interval();
   [[nodiscard]] bool is_known(const std::string& fingerprint) const;
 
   const std::chrono::milliseconds interval_;
-  std::atomic<bool> has_session_locks_ = true;
   mutable std::mutex mutex_;
-  // All of it guarded by mutex_:
+  // All of it is written under mutex_, and what is not atomic is read under it:
+  std::atomic<bool> has_session_locks_ = true;
+  std::atomic<bool> may_change_settings_ = true;
   Number number_ = 0;
   std::string fingerprint_;
   std::optional<Clock::time_point> confirmed_at_;

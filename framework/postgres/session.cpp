@@ -296,6 +296,13 @@ std::optional<std::vector<std::string>> Session::restore() {
   return std::nullopt;
 }
 
+const Statement& Session::form_of(const Statement& statement) const {
+  if (pooled() || behind_pooler_ || !statement.direct)
+    return statement;
+  return may_have_changed_settings_ || !statement.unchanged ? *statement.direct
+                                                            : *statement.unchanged;
+}
+
 std::optional<Request> Session::release_of_locks() const {
   if (!may_hold_locks_)
     return std::nullopt;
@@ -305,12 +312,15 @@ std::optional<Request> Session::release_of_locks() const {
                                  " CASE WHEN $1::integer IS NOT NULL"
                                  " THEN pg_advisory_lock_shared($1, $2::integer) END"};
   Request request;
-  auto& parameters = request.to(release);
+  add_own_lock(request.to(release));
+  return request;
+}
+
+void Session::add_own_lock(Parameters& parameters) const {
   parameters.add_optional_integer(own_lock_ ? std::optional<std::int64_t>(own_lock_->first)
                                             : std::nullopt);
   parameters.add_optional_integer(own_lock_ ? std::optional<std::int64_t>(own_lock_->second)
                                             : std::nullopt);
-  return request;
 }
 
 void Session::interrupt() {

@@ -171,15 +171,24 @@ class Session {
   /// the session must be replaced.
   [[nodiscard]] std::optional<std::vector<std::string>> restore();
 
-  /// Code of the application's runs, or a statement of its: what advisory locks of the session it
-  /// takes end with its transaction. A statement can take one only by a function or the like.
-  void may_hold_locks() { may_hold_locks_ = true; }
-  void runs_application_statement() {
+  /// Code of the application's runs in a transaction: what advisory locks of the session it takes
+  /// end with that, and the settings are compared from now on.
+  void runs_application_code() { may_hold_locks_ = may_have_changed_settings_ = true; }
+  /// The same of a statement of the application's, which can do either only by a function or the
+  /// like, or by what it says itself.
+  void runs_application_statement(const Statement& statement) {
     if (!settings_.schema || settings_.schema->has_session_locks())
-      may_hold_locks();
+      may_hold_locks_ = true;
+    if (statement.changes_settings || !settings_.schema || settings_.schema->may_change_settings())
+      may_have_changed_settings_ = true;
   }
+  /// What is sent for a statement: the cheapest of its forms that finds what can be wrong here.
+  [[nodiscard]] const Statement& form_of(const Statement& statement) const;
   /// The statement that releases them; nullopt: none can be held.
   [[nodiscard]] std::optional<Request> release_of_locks() const;
+  /// For a statement that releases them beside its own work (Statement::releasing): the numbers of
+  /// the lock that is kept, null where there is none.
+  void add_own_lock(Parameters& parameters) const;
   void locks_released() { may_hold_locks_ = false; }
   /// A lock of pawl's own, of the class of its sessions, that the session has taken and keeps.
   void keep_lock(std::int32_t class_id, std::int32_t object) { own_lock_ = {class_id, object}; }
@@ -222,6 +231,7 @@ class Session {
   std::unique_ptr<pqxx::connection> connection_;
   std::optional<Backend> backend_;
   bool behind_pooler_ = false;
+  bool may_have_changed_settings_ = false;
   bool connected_read_only_ = false;
   std::chrono::milliseconds statement_timeout_;
   std::optional<Ahead> ahead_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,11 @@ namespace pawl::postgres {
   return false;
 }
 
+/// Whether a text of the application's may by itself change settings that outlive its transaction
+/// (PostgreSQL manual, SET). What a function or a trigger does within it is the catalog's to tell
+/// (SchemaVersion::may_change_settings()).
+[[nodiscard]] bool may_change_settings(std::string_view sql);
+
 /// A statement that is prepared once a session, on first use, under its name. Lives as long as the
 /// sessions that use it; names are unique within a process.
 struct Statement {
@@ -33,8 +39,19 @@ struct Statement {
   /// It is the application's, and so may take advisory locks of the session, which outlive its
   /// transaction.
   bool of_application = false;
+  /// may_change_settings() of its text, which is the application's.
+  bool changes_settings = false;
   /// The name of the statement whose parameters it has, around which it is written; empty: its own.
   std::string typed_as = {};
+
+  /// The same statement for a connection without a pooler: it relies on the server process. Null:
+  /// there is none.
+  std::shared_ptr<const Statement> direct = nullptr;
+  /// That one for a session whose settings nothing can have changed: it does not compare them.
+  std::shared_ptr<const Statement> unchanged = nullptr;
+  /// The same statement, which releases the advisory locks of the session as well; behind its own
+  /// parameters it has those of Session::add_own_lock(). Null: there is none.
+  std::shared_ptr<const Statement> releasing = nullptr;
 
   [[nodiscard]] const std::string& types_name() const { return typed_as.empty() ? name : typed_as; }
 };
@@ -42,8 +59,12 @@ struct Statement {
 /// A statement of the application's.
 [[nodiscard]] inline Statement application_statement(std::string name, std::string text,
                                                      std::string rule = {}) {
-  const bool publishes = calls_publish(text);
-  return {std::move(name), std::move(text), publishes, std::move(rule), false, true, {}};
+  Statement statement{std::move(name), std::move(text)};
+  statement.publishes = calls_publish(statement.text);
+  statement.rule = std::move(rule);
+  statement.of_application = true;
+  statement.changes_settings = may_change_settings(statement.text);
+  return statement;
 }
 
 }  // namespace pawl::postgres

@@ -40,12 +40,15 @@ bool has_committed(const PGresult* answer) {
 void roll_back(Session& session) noexcept {
   static const Statement rollback{"pawl_rollback", "ROLLBACK"};
   try {
-    if (!session.alive() || !session.in_transaction())
+    if (!session.alive())
       return;
-    Flight flight(session);
-    flight.add(rollback);
     // Through a pooler it might reach another server process.
     auto release = session.pooled() ? std::nullopt : session.release_of_locks();
+    if (!session.in_transaction() && !release)
+      return;
+    Flight flight(session);
+    if (session.in_transaction())
+      flight.add(rollback);
     if (release)
       flight.add(*release);
     flight.run();

@@ -16,7 +16,8 @@ enum class Isolation { kReadCommitted, kRepeatableRead, kSerializable };
 /// COMMIT of an aborted transaction succeeds, with another tag: whether this one has committed.
 [[nodiscard]] bool has_committed(const PGresult* answer);
 
-/// Ends the open transaction, if any. A session that cannot even do that is dead.
+/// Ends the open transaction, if any, and releases the advisory locks of the session. A session
+/// that cannot even do that is dead.
 void roll_back(Session& session) noexcept;
 
 }  // namespace pawl::postgres

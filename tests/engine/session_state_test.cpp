@@ -91,6 +91,38 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
   stop_cleanly(*process);
 }
 
+// Fails where the comparison is left out although a statement, or what it runs unnamed, can change
+// settings.
+TEST_CASE("a setting that is changed in a database without functions reaches no other message") {
+  const std::string leaving =
+      GENERATE("SELECT set_config('search_path', 'elsewhere', false)",
+               "UPDATE pg_settings SET setting = 'elsewhere' WHERE name = 'search_path'",
+               // By its default.
+               "INSERT INTO leaving (id) VALUES ({header:event-id})");
+  const std::string mode = GENERATE("", "concurrency = 2\n");
+  CAPTURE(leaving, mode);
+  PaymentsWorld world(1);
+  world.execute(
+      "CREATE TABLE placed (id text, at timestamptz);"
+      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (id text, at timestamptz);"
+      "CREATE TABLE leaving (id text, path text)");
+  if (leaving.starts_with("INSERT")) {
+    world.execute(
+        "ALTER TABLE leaving ALTER path SET DEFAULT set_config('search_path', 'elsewhere', false)");
+  }
+  world.use_handler(handlers(world, mode, leaving));
+  world.set("consumer.workers=1");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  for (int i = 0; i < 12; ++i)
+    produce(world, fmt::format("{:02}", i), i % 4 == 1 ? "leaves" : "plain");
+  world.wait_until_all_processed();
+  CHECK(world.number("SELECT count(*) FROM placed") == 9);
+  CHECK(world.number("SELECT count(*) FROM elsewhere.placed") == 0);
+  CHECK(occurrences(*process, "settings of its session") > 0);
+  stop_cleanly(*process);
+}
+
 // Fails where a session through a pooler takes for its own what another client has left in one of
 // the server processes.
 TEST_CASE("what another client of the pooler leaves in a session reaches no message") {
@@ -133,7 +165,9 @@ TEST_CASE("an advisory lock of the session that a function takes ends with its m
   const bool by_trigger = GENERATE(false, true);
   const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
   const bool fails = GENERATE(false, true);
-  CAPTURE(by_trigger, mode, fails);
+  // With one in flight the advance of each message releases them.
+  const int pipeline = mode.empty() ? GENERATE(1, 64) : 64;
+  CAPTURE(by_trigger, mode, fails, pipeline);
   PaymentsWorld world(2);
   world.execute(
       "CREATE TABLE placed (id text);"
@@ -157,6 +191,7 @@ TEST_CASE("an advisory lock of the session that a function takes ends with its m
                         inserting, by_trigger ? "{header:event-id}" : "place({header:event-id})"));
   world.set("failures.retry_for=0s");
   world.set("failures.on_failure=dead-letter");
+  world.set(fmt::format("consumer.pipeline={}", pipeline));
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   for (int i = 0; i < 10; ++i)

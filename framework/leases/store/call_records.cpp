@@ -74,7 +74,7 @@ CallRecords::CallRecords(const std::string& schema)
       require_predecessor_{
           "pawl_require_predecessor",
           in_schema("SELECT pawl.require_predecessor($1::integer, $2::bigint)", schema)},
-      look_before_call_{"pawl_look_before_call", with_scope(kLookBeforeCall, 1, 9, schema)},
+      look_before_call_(with_scope("pawl_look_before_call", kLookBeforeCall, 1, 9, schema)),
       record_(
           verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), schema)),
       note_loss_{"pawl_note_lease_loss", in_schema(kNoteLoss, schema)} {}

@@ -65,7 +65,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
     : extending_(std::move(extending)),
       time_(time),
       records_(schema),
-      acquire_{"pawl_acquire_lease", with_scope(kAcquire, 1, 17, schema)},
+      acquire_(with_scope("pawl_acquire_lease", kAcquire, 1, 17, schema)),
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
       give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
 
