@@ -75,7 +75,7 @@ class Instructions:
         with ExitStack() as stack:
             by_server = stack.enter_context(folder_for_all(site, "server-count"))
             by_program = stack.enter_context(folder_for_all(site, "program-count"))
-            # Whether autovacuum comes by would decide about a fifth of the count.
+            # A run of autovacuum would add up to a fifth to the count.
             with site.server_under(counter(by_server), "-c", "autovacuum=off"):
                 work = Work(payments, PARTITIONS)
                 values = Consume(self.consumer, work, tuple(counter(by_program))).measure(site)
@@ -119,7 +119,7 @@ class PerMessage:
                 ]
             )
         table.notes.append(
-            "Counted by valgrind's callgrind, without the kernel's part and without autovacuum: round trips and flushes of the disk"
-            f" cost more than they do here. The difference between {MANY} and {FEW} payments"
+            "Counted by valgrind's callgrind, without the kernel's part and autovacuum: round trips and flushes of the"
+            f" disk cost more than they do here. The difference between {MANY} and {FEW} payments"
         )
         return Shown(table)

@@ -108,8 +108,8 @@ class Site:
 
     @contextmanager
     def server_under(self, wrapper: Command, *arguments: str) -> Iterator[None]:
-        """The server restarted with more arguments, each of its processes run by another command.
-        As before in the end."""
+        """Restarts the server with `arguments`, each of its processes run by `wrapper`; restores it
+        in the end."""
         folder, programs = self.work / "postgres", self.work / "wrapped"
         real = folder.joinpath("programs_folder").read_text()
         programs.mkdir(exist_ok=True)
