@@ -128,6 +128,7 @@ TEST_CASE("a pooler is noticed when the configuration does not know of it") {
 TEST_CASE("a pooler that gives each transaction another session is named with what to set") {
   PaymentsWorld world(1);
   const Pooler pooler(world, "transaction");
+  pooler.prepare_nowhere_else();
   {
     // The only free server process has a statement of this name already.
     pqxx::connection other(pooler.url());
