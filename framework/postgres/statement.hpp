@@ -19,13 +19,13 @@ namespace pawl::postgres {
   return false;
 }
 
-/// Whether a text of the application's may by itself change settings that outlive its transaction
-/// (PostgreSQL manual, SET). What a function or a trigger does within it is the catalog's to tell
-/// (SchemaVersion::may_change_settings()).
+/// Whether an application's text may by itself change settings for longer than its transaction
+/// (PostgreSQL manual, SET). It does not cover functions and triggers;
+/// SchemaVersion::may_change_settings() does.
 [[nodiscard]] bool may_change_settings(std::string_view sql);
 
 /// A statement that is prepared once a session, on first use, under its name. Lives as long as the
-/// sessions that use it; names are unique within a process.
+/// sessions that use it; names are unique within a session.
 struct Statement {
   std::string name;
   std::string text;
