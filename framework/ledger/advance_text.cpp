@@ -39,11 +39,13 @@ constexpr const char* kRaiseCounters =
     "       duplicate_count = r.duplicate_count + $11::bigint,"
     "       unchecked_count = r.unchecked_count + $12::bigint,";
 
-// As part of a value that is written anyway, it costs neither a statement nor a RETURNING, whose
-// rows the server keeps. Neither call is NULL where it is made. Each has a WHEN of its own: these
-// are evaluated in their order, and the planner, which knows that the second one is NULL without a
-// lock of the session's own, keeps the first one, as it would not with an OR (PostgreSQL manual,
-// 4.2.14).
+constexpr const char* kNow = "clock_timestamp()";
+
+// Releases all advisory locks of the session and takes pawl's own again, in a value that the UPDATE
+// writes anyway: a statement of its own, or a RETURNING, would cost more for each message. All
+// branches give the same value. PostgreSQL evaluates the conditions in order, so the release comes
+// first. One condition with an OR would not do: without a lock of pawl's own the second call is
+// NULL, the OR is constant, and the planner drops the release (PostgreSQL manual, 4.2.14).
 constexpr const char* kReleaseLocks =
     "CASE WHEN pg_advisory_unlock_all() IS NULL THEN clock_timestamp()"
     "     WHEN pg_advisory_lock_shared($10::integer, $11::integer) IS NULL THEN clock_timestamp()"
@@ -55,7 +57,7 @@ constexpr const char* kReleaseLocks =
 // where it could only make an UPDATE of no rows. The leader epoch is that of the record at the new
 // offset or unknown: an older one would end before that offset, as if the log had been truncated.
 std::string text(const std::string& schema, bool claimed, std::string_view changes,
-                 std::string_view now = "clock_timestamp()") {
+                 std::string_view now = kNow) {
   return in_schema(fmt::format(
                        R"sql(
   UPDATE pawl.processed_kafka_offsets r
@@ -84,7 +86,7 @@ std::string text(const std::string& schema, bool claimed, std::string_view chang
 std::string advance_text(const std::string& schema, const AdvanceKind& kind) {
   return text(schema, kind.claimed,
               fmt::format("{}{}", counter(kind.outcome), kind.halted ? kEndHalt : ""),
-              kind.releases ? kReleaseLocks : "clock_timestamp()");
+              kind.releases ? kReleaseLocks : kNow);
 }
 
 std::string advance_batch_text(const std::string& schema) {

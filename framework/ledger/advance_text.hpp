@@ -13,7 +13,8 @@ struct AdvanceKind {
   Outcome outcome = Outcome::kApplied;
   bool claimed = true;  ///< within the transaction that claimed the key, which $7 names
   bool halted = false;  ///< the row says that the partition is halted: it goes on
-  /// It releases the advisory locks of the session, but for $10 and $11 (Session::add_own_lock()).
+  /// It releases all advisory locks of the session, and takes the one of $10 and $11 again
+  /// (Session::add_own_lock()).
   bool releases = false;
 };
 

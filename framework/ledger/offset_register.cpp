@@ -146,9 +146,13 @@ std::map<std::pair<Outcome, bool>, postgres::Statement> advance_statements(
     for (const bool halted : {false, true}) {
       auto name = fmt::format("pawl_advance_{}{}", to_string(outcome), halted ? "_halted" : "");
       const bool claimed = outcome != Outcome::kEndOfLog;
-      postgres::Statement statement{name, advance_text(schema, {outcome, claimed, halted, false})};
+      postgres::Statement statement{
+          name, advance_text(schema, {.outcome = outcome, .claimed = claimed, .halted = halted})};
       statement.releasing = std::make_shared<const postgres::Statement>(postgres::Statement{
-          name + "_releasing", advance_text(schema, {outcome, claimed, halted, true})});
+          name + "_releasing",
+          advance_text(
+              schema,
+              {.outcome = outcome, .claimed = claimed, .halted = halted, .releases = true})});
       statements.emplace(std::pair(outcome, halted), std::move(statement));
     }
   }
@@ -199,9 +203,10 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
           schema)),
       advance_(advance_statements(schema)),
       pipelined_applied_{"pawl_pipelined_advance_applied",
-                         advance_text(schema, {Outcome::kApplied, false, false, false})},
-      pipelined_duplicate_{"pawl_pipelined_advance_duplicate",
-                           advance_text(schema, {Outcome::kDuplicate, false, false, false})},
+                         advance_text(schema, {.outcome = Outcome::kApplied, .claimed = false})},
+      pipelined_duplicate_{
+          "pawl_pipelined_advance_duplicate",
+          advance_text(schema, {.outcome = Outcome::kDuplicate, .claimed = false})},
       commit_durably_(statement("commit_durably", kCommitDurably, schema)),
       advance_batch_{"pawl_advance_batch", advance_batch_text(schema)},
       release_(statement("release", kRelease, schema)),

@@ -54,8 +54,9 @@ OperatorCommands::OperatorCommands(const std::string& schema, ConsumerId consume
       begin_partition_{"pawl_begin_partition", in_schema(kBeginPartition, schema)},
       require_unpruned_{"pawl_require_unpruned", in_schema(kRequireUnpruned, schema)},
       forget_time_{"pawl_forget_time", in_schema(kForgetTime, schema)},
-      advance_{"pawl_operator_advance",
-               advance_text(schema, {Outcome::kSkipped, false, true, false})} {}
+      advance_{
+          "pawl_operator_advance",
+          advance_text(schema, {.outcome = Outcome::kSkipped, .claimed = false, .halted = true})} {}
 
 std::optional<std::int64_t> OperatorCommands::change(postgres::Session& session,
                                                      const OperatorChange& change) const {

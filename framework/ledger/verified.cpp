@@ -36,7 +36,7 @@ VerifiedValue verified_scope(int number, int name, const std::string& schema) {
                                 " pawl.refuse_scope(${0}::integer, ${1}))",
                                 number, name),
                     schema),
-          // Every parameter has to be there, so that its type is known.
+          // Names the other parameter as well: PostgreSQL must infer a type for each.
           fmt::format("CASE WHEN ${1}::text IS NOT NULL THEN ${0}::integer END", number, name)};
 }
 
@@ -46,14 +46,15 @@ postgres::Statement with_scope(std::string name, std::string_view text, int numb
   const auto form = [&](const std::string& value) {
     return postgres::Statement{name, replaced(in_schema(text, schema), "{scope}", value)};
   };
-  auto statement = form(scope.text);
+  auto statement = form(scope.compared);
+  // The same name: a session prepares only one of the two.
   statement.direct = std::make_shared<const postgres::Statement>(form(scope.direct));
   return statement;
 }
 
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
                               const VerifiedValue& value, const std::string& schema) {
-  const auto parameters = std::max(parameters_of(text), parameters_of(value.text));
+  const auto parameters = std::max(parameters_of(text), parameters_of(value.compared));
   const auto form = [&](const std::string& checked) {
     const auto verified = fmt::format(
         "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
@@ -62,10 +63,10 @@ postgres::Statement verifying(std::string name, std::string_view text, std::stri
     statement.verifies_session = true;
     return statement;
   };
-  auto statement = form(value.text);
+  auto statement = form(value.compared);
   statement.direct = std::make_shared<const postgres::Statement>(form(value.direct));
-  statement.unchanged = std::make_shared<const postgres::Statement>(postgres::Statement{
-      name + "_unchanged", replaced(in_schema(text, schema), place, value.direct)});
+  statement.direct_unverified = std::make_shared<const postgres::Statement>(postgres::Statement{
+      name + "_unverified", replaced(in_schema(text, schema), place, value.direct)});
   return statement;
 }
 

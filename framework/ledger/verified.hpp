@@ -13,8 +13,8 @@ namespace pawl::ledger {
 
 /// An expression of SQL.
 struct VerifiedValue {
-  std::string text;    ///< it compares what it is made of with the database
-  std::string direct;  ///< for a connection without a pooler, which ends with its database
+  std::string compared;  ///< it compares what it is made of with the database
+  std::string direct;    ///< for a connection without a pooler, which ends with its database
 };
 
 /// The number of a scope of idempotency keys. Raises PW017 unless parameter `number` is the number
@@ -25,9 +25,9 @@ VerifiedValue verified_scope(int number, int name, const std::string& schema);
 postgres::Statement with_scope(std::string name, std::string_view text, int number, int scope_name,
                                const std::string& schema);
 
-/// A statement that raises PW018, unless nothing can have changed them, if the session's settings
-/// are not those of its baseline, which is its last parameter (postgres::Session::state()). `value`
-/// replaces `place` in `text`.
+/// A statement that raises PW018 if the session's settings differ from their baseline, its last
+/// parameter (postgres::Session::state()). Its form for a session whose settings nothing can have
+/// changed does not compare them. `value` replaces `place` in `text`.
 postgres::Statement verifying(std::string name, std::string_view text, std::string_view place,
                               const VerifiedValue& value, const std::string& schema);
 

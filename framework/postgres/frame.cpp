@@ -175,14 +175,12 @@ std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
     if (deferred.request.statement->of_application)
       session_.runs_application_statement(*deferred.request.statement);
   }
-  if (auto release = session_.release_of_locks()) {
-    // A statement of its own for every message would be noticeable.
-    if (last.statement->releasing != nullptr) {
-      last.statement = last.statement->releasing.get();
-      session_.add_own_lock(last.parameters);
-    } else {
-      defer_own(*std::move(release));
-    }
+  // A statement of its own for every message would be noticeable.
+  if (session_.may_hold_locks() && last.statement->releasing) {
+    last.statement = last.statement->releasing.get();
+    session_.add_own_lock(last.parameters);
+  } else if (auto release = session_.release_of_locks()) {
+    defer_own(*std::move(release));
   }
   last_ = &last;
   hooks_ = &hooks;
@@ -270,7 +268,8 @@ void Frame::do_commit() {
     throw;
   }
   if (!moved) {
-    // What was to release the locks had no row. What was begun ahead releases them when it ends.
+    // The UPDATE that releases the locks found no row. If the next transaction has begun, its end
+    // releases them.
     if (!started_next_)
       roll_back(session_);
     throw Error::row_missing();

@@ -82,7 +82,8 @@ class Frame final : public pqxx::dbtransaction {
   /// Queues a statement of the application's, known by its text.
   void defer(std::string_view sql, Parameters parameters);
 
-  /// Code of the application's is about to run in it, and may take locks of the session.
+  /// Code of the application's is about to run in it. It may take locks of the session and change
+  /// its settings.
   void runs_code() { session_.runs_application_code(); }
 
   /// What stands behind each statement of the handler's that is deferred (Flight::add).

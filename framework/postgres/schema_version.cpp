@@ -78,9 +78,10 @@ const Statement kSessionLocks{"pawl_session_locks", R"sql(
     FROM locking
 )sql"};
 
-/// Whether anything that a statement may run without naming it changes settings of the session. A
-/// function's text does not tell, for it may put together what it executes, as the text may that a
-/// function of PostgreSQL's executes. An update of pg_settings sets (PostgreSQL manual, 54.24).
+/// Whether anything that a statement may run without naming it changes settings of the session.
+/// Every function of the application counts, because its text may build the SQL that it executes.
+/// Functions of PostgreSQL that execute a text count too, and an UPDATE of pg_settings sets
+/// (PostgreSQL manual, 54.24).
 const Statement kSettings{"pawl_session_settings", R"sql(
   WITH setting (pattern) AS (
     SELECT ':funcid (' || pg_catalog.string_agg(oid::text, '|') || ') |:relid '
@@ -160,10 +161,11 @@ void SchemaVersion::confirm(Session& session) {
   const auto asked_at = Clock::now();
   const auto fingerprint = ask(session, kFingerprint);
   const bool known = is_known(fingerprint);
-  Effects effects{has_session_locks_, may_change_settings_};
+  SessionEffects effects{has_session_locks_, may_change_settings_};
   if (!known)
-    effects.session_locks = ask(session, kSessionLocks) == "t";
-  // A rule, a policy or a check can be new without another version of the schema.
+    effects.locks = ask(session, kSessionLocks) == "t";
+  // A rule, a policy or a check can be new without another version of the schema. True is kept
+  // until the next version, for asking costs more where more is there.
   if (!known || !effects.settings)
     effects.settings = ask(session, kSettings) == "t";
   learn(fingerprint, effects, asked_at);
@@ -183,14 +185,14 @@ bool SchemaVersion::has_changed_since(Session& session) {
   return session.schema_version() != current();
 }
 
-void SchemaVersion::learn(const std::string& fingerprint, const Effects& effects,
+void SchemaVersion::learn(const std::string& fingerprint, const SessionEffects& effects,
                           Clock::time_point asked_at) {
   const std::scoped_lock lock(mutex_);
   is_read_ = false;
   if (confirmed_at_ && asked_at < *confirmed_at_)
     return;
   confirmed_at_ = asked_at;
-  has_session_locks_ = effects.session_locks;
+  has_session_locks_ = effects.locks;
   may_change_settings_ = effects.settings;
   if (number_ != 0 && fingerprint == fingerprint_)
     return;

@@ -50,7 +50,7 @@ class SchemaVersion {
 
   /// Whether a statement may change settings of its session by what it does not name: the database
   /// has a function outside of the schema pawl, or a default, view, rule or the like calls
-  /// set_config(). True until the catalog was read. False may be as old as twice the interval.
+  /// set_config(). True until the catalog was read. The value false can be up to two intervals old.
   [[nodiscard]] bool may_change_settings() const { return may_change_settings_; }
 
   /// Reads the catalog now: whether it has changed since the session was opened. True if the
@@ -67,14 +67,15 @@ class SchemaVersion {
   [[nodiscard]] static Reading reading_due(std::optional<Clock::duration> age,
                                            std::chrono::milliseconds interval);
 
-  /// What a statement may do to its session unnamed.
-  struct Effects {
-    bool session_locks = true;
+  /// What a statement can do to its session through objects that it does not name.
+  struct SessionEffects {
+    bool locks = true;
     bool settings = true;
   };
   /// Takes note of what the catalog was, at `asked_at` or later. An answer to an older question
   /// than the last one says nothing new.
-  void learn(const std::string& fingerprint, const Effects& effects, Clock::time_point asked_at);
+  void learn(const std::string& fingerprint, const SessionEffects& effects,
+             Clock::time_point asked_at);
 
  private:
   static std::chrono::milliseconds default_interval();
@@ -82,7 +83,7 @@ class SchemaVersion {
 
   const std::chrono::milliseconds interval_;
   mutable std::mutex mutex_;
-  // All of it is written under mutex_, and what is not atomic is read under it:
+  // mutex_ guards all writes, and the reads of all but the atomics:
   std::atomic<bool> has_session_locks_ = true;
   std::atomic<bool> may_change_settings_ = true;
   Number number_ = 0;

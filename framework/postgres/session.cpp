@@ -297,10 +297,13 @@ std::optional<std::vector<std::string>> Session::restore() {
 }
 
 const Statement& Session::form_of(const Statement& statement) const {
-  if (pooled() || behind_pooler_ || !statement.direct)
+  if (pooled() || behind_pooler_)
     return statement;
-  return may_have_changed_settings_ || !statement.unchanged ? *statement.direct
-                                                            : *statement.unchanged;
+  const bool may_have_changed =
+      may_have_changed_settings_ || (settings_.schema && settings_.schema->may_change_settings());
+  if (statement.direct_unverified && !may_have_changed)
+    return *statement.direct_unverified;
+  return statement.direct ? *statement.direct : statement;
 }
 
 std::optional<Request> Session::release_of_locks() const {

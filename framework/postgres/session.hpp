@@ -171,20 +171,23 @@ class Session {
   /// the session must be replaced.
   [[nodiscard]] std::optional<std::vector<std::string>> restore();
 
-  /// Code of the application's runs in a transaction: what advisory locks of the session it takes
-  /// end with that, and the settings are compared from now on.
+  /// Code of the application's is about to run in a transaction. The end of that transaction
+  /// releases the advisory locks of the session that the code takes. From now on each claim
+  /// compares the settings.
   void runs_application_code() { may_hold_locks_ = may_have_changed_settings_ = true; }
-  /// The same of a statement of the application's, which can do either only by a function or the
-  /// like, or by what it says itself.
+  /// A statement of the application's is sent. It can take such locks only through a function or
+  /// the like, and change settings also by its own text.
   void runs_application_statement(const Statement& statement) {
     if (!settings_.schema || settings_.schema->has_session_locks())
       may_hold_locks_ = true;
-    if (statement.changes_settings || !settings_.schema || settings_.schema->may_change_settings())
+    if (statement.may_change_settings || !settings_.schema ||
+        settings_.schema->may_change_settings())
       may_have_changed_settings_ = true;
   }
-  /// What is sent for a statement: the cheapest of its forms that finds what can be wrong here.
+  /// The cheapest form of the statement that compares everything that can differ in this session.
   [[nodiscard]] const Statement& form_of(const Statement& statement) const;
-  /// The statement that releases them; nullopt: none can be held.
+  [[nodiscard]] bool may_hold_locks() const { return may_hold_locks_; }
+  /// The statement that releases the advisory locks of the session; nullopt: none can be held.
   [[nodiscard]] std::optional<Request> release_of_locks() const;
   /// For a statement that releases them beside its own work (Statement::releasing): the numbers of
   /// the lock that is kept, null where there is none.

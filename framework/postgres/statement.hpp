@@ -19,10 +19,10 @@ namespace pawl::postgres {
   return false;
 }
 
-/// Whether an application's text may by itself change settings for longer than its transaction
+/// Whether an application's text may by itself change settings that outlive its transaction
 /// (PostgreSQL manual, SET). It does not cover functions and triggers;
 /// SchemaVersion::may_change_settings() does.
-[[nodiscard]] bool may_change_settings(std::string_view sql);
+[[nodiscard]] bool text_may_change_settings(std::string_view sql);
 
 /// A statement that is prepared once a session, on first use, under its name. Lives as long as the
 /// sessions that use it; names are unique within a session.
@@ -39,8 +39,8 @@ struct Statement {
   /// It is the application's, and so may take advisory locks of the session, which outlive its
   /// transaction.
   bool of_application = false;
-  /// may_change_settings() of its text, which is the application's.
-  bool changes_settings = false;
+  /// text_may_change_settings() of its text, which is the application's.
+  bool may_change_settings = false;
   /// The name of the statement whose parameters it has, around which it is written; empty: its own.
   std::string typed_as = {};
 
@@ -48,7 +48,7 @@ struct Statement {
   /// there is none.
   std::shared_ptr<const Statement> direct = nullptr;
   /// That one for a session whose settings nothing can have changed: it does not compare them.
-  std::shared_ptr<const Statement> unchanged = nullptr;
+  std::shared_ptr<const Statement> direct_unverified = nullptr;
   /// The same statement, which releases the advisory locks of the session as well; behind its own
   /// parameters it has those of Session::add_own_lock(). Null: there is none.
   std::shared_ptr<const Statement> releasing = nullptr;
@@ -63,7 +63,7 @@ struct Statement {
   statement.publishes = calls_publish(statement.text);
   statement.rule = std::move(rule);
   statement.of_application = true;
-  statement.changes_settings = may_change_settings(statement.text);
+  statement.may_change_settings = text_may_change_settings(statement.text);
   return statement;
 }
 
