@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::chrono::seconds kChangeDeadline{20};
 
+/// What a controller answers for one replica while its only broker is fenced: that one had no time
+/// for its heartbeats, and is unfenced with the next of them.
+constexpr auto kFenced = RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR;
+
 pid_t pid_of(const std::filesystem::path& service) {
   pid_t pid = 0;
   std::ifstream file(service / "service.pid");
@@ -269,13 +273,21 @@ void KafkaBroker::create_topic(const std::string& topic, int partitions, const C
     require(rd_kafka_NewTopic_set_config(request.get(), name.c_str(), value.c_str()), what);
   }
   rd_kafka_NewTopic_t* requests[] = {request.get()};
-  const EventHandle event = admin_request(
-      client().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS, what, [&](auto* options, auto* queue) {
-        rd_kafka_CreateTopics(client().get(), requests, 1, options, queue);
-      });
+  EventHandle event;
+  const rd_kafka_topic_result_t* const* results = nullptr;
   std::size_t count = 0;
-  const auto* const* results =
-      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  wait_until(
+      [&] {
+        event = admin_request(client().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS, what,
+                              [&](auto* options, auto* queue) {
+                                rd_kafka_CreateTopics(client().get(), requests, 1, options, queue);
+                              });
+        results = rd_kafka_CreateTopics_result_topics(
+            rd_kafka_event_CreateTopics_result(event.get()), &count);
+        return rd_kafka_topic_result_error(results[0]) != kFenced;
+      },
+      kChangeDeadline,
+      what + ": the broker to be unfenced; its log is " + (folder() / "service.log").string());
   require_topic_results(results, count, what);
   client().wait_for_partitions(topic, partitions);
 }

@@ -3,9 +3,15 @@
 
 kafka_home=${PAWL_KAFKA:-$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)}
 
+# Half of what a short-lived JVM takes of a processor is the compiler C2 and the loading of classes.
+# scripts/setup archives them (JEP 350); a JVM that the archive is not of says so and loads them. The
+# variable is the one of Kafka's own scripts. Who measures a broker sets it to -XX:+UseSerialGC.
+read -ra kafka_jvm <<<"${KAFKA_JVM_PERFORMANCE_OPTS:--XX:+UseSerialGC -XX:TieredStopAtLevel=1}"
+[[ ! -r $kafka_home/classes.jsa ]] || kafka_jvm+=("-XX:SharedArchiveFile=$kafka_home/classes.jsa")
+
 kafka_java() { # JVM OPTIONS AND CLASS...
     [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
-    java -cp "$kafka_home/libs/*" -Dlog4j2.configurationFile="$kafka_log4j" "$@"
+    java "${kafka_jvm[@]}" -cp "$kafka_home/libs/*" -Dlog4j2.configurationFile="$kafka_log4j" "$@"
 }
 kafka_log4j=kafka-log4j2.properties
 
@@ -14,7 +20,9 @@ kafka_release() {
     find "$kafka_home/libs" -name 'kafka_2.13-*.jar' -printf '%f\n' | sed -E 's/^kafka_2.13-(.*)\.jar$/\1/'
 }
 
-# Small intervals, so that tests see retention, compaction and expired sessions soon.
+# Small intervals, so that tests see retention, compaction and expired sessions soon. The session of
+# the broker itself is Kafka's default: a shorter one would fence a broker that a busy machine keeps
+# from its heartbeats, and a longer one keeps a killed broker from registering again.
 kafka_write_conf() { # DIR PORT CONTROLLER_PORT
     local more='' protocols='' name protocol number
     if [[ -e $1/listeners ]]; then
@@ -54,7 +62,7 @@ log.segment.delete.delay.ms=200
 log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=8388608
 transaction.abort.timed.out.transaction.cleanup.interval.ms=500
-broker.session.timeout.ms=3000
+broker.session.timeout.ms=9000
 broker.heartbeat.interval.ms=500
 CONF
         # Before Kafka 4 the newer protocol of groups (KIP-848) is a preview.
@@ -110,13 +118,13 @@ kafka_start() { # DIR PORT CONF...
         ((${#listeners[@]} == 0)) || kafka_write_listeners "${listeners[@]}"
         kafka_write_conf "$dir" "$port" "$controller"
         if [[ ! -e data/meta.properties ]]; then
-            kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC kafka.tools.StorageTool format \
+            kafka_java kafka.tools.StorageTool format \
                 --config server.properties "--cluster-id=$(cluster_id)" >>service.log 2>&1 ||
                 { tail -n 15 service.log >&2; fail "formatting Kafka's folder failed; its reason stands above"; }
         fi
         before=$(log_size "$dir")
         starting=$dir
-        launch "$dir" kafka java -Xmx512m -XX:+UseSerialGC -cp "$kafka_home/libs/*" \
+        launch "$dir" kafka java -Xmx512m "${kafka_jvm[@]}" -cp "$kafka_home/libs/*" \
             -Dlog4j2.configurationFile="$kafka_log4j" kafka.Kafka server.properties
         if kafka_await "$dir" "$port" "$before"; then
             echo "$port" >port
@@ -153,7 +161,7 @@ kafka_create_topic() { # DIR NAME PARTITIONS CONF...
     bootstrap=$(kafka_bootstrap "$1")
     for setting in "${@:4}"; do options+=(--config "$setting"); done
     cd -- "$1"
-    kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC org.apache.kafka.tools.TopicCommand \
+    kafka_java org.apache.kafka.tools.TopicCommand \
         --bootstrap-server "$bootstrap" --create --topic "$2" --partitions "$3" \
         --replication-factor 1 "${options[@]}" >>service.log 2>&1 ||
         { tail -n 15 service.log >&2; fail "could not create the topic $2; the reason stands above"; }
@@ -167,7 +175,7 @@ kafka_delete_records() { # DIR TOPIC PARTITION BEFORE_OFFSET
     cd -- "$1"
     file=$(mktemp)
     printf '{"version": 1, "partitions": [{"topic": "%s", "partition": %d, "offset": %d}]}' "$2" "$3" "$4" >"$file"
-    kafka_java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC org.apache.kafka.tools.DeleteRecordsCommand \
+    kafka_java org.apache.kafka.tools.DeleteRecordsCommand \
         --bootstrap-server "$bootstrap" --offset-json-file "$file" >>service.log 2>&1 ||
         { rm -f -- "$file"; tail -n 15 service.log >&2; fail "could not delete records of $2; the reason stands above"; }
     rm -f -- "$file"
