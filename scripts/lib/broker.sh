@@ -4,10 +4,15 @@
 kafka_home=${PAWL_KAFKA:-$(find "$deps/" -maxdepth 2 -path '*/kafka-*/.complete' -printf '%h\n' 2>/dev/null | sort -V | tail -n 1 || true)}
 
 # Half of what a short-lived JVM takes of a processor is the compiler C2 and the loading of classes.
-# scripts/setup archives them (JEP 350); a JVM that the archive is not of says so and loads them. The
-# variable is the one of Kafka's own scripts. Who measures a broker sets it to -XX:+UseSerialGC.
+# scripts/setup has a broker archive the classes (JEP 350) in PAWL_KAFKA_ARCHIVE; a JVM that the
+# archive is not of says so and loads them. KAFKA_JVM_PERFORMANCE_OPTS is of Kafka's own scripts: who
+# measures a broker sets it to -XX:+UseSerialGC.
 read -ra kafka_jvm <<<"${KAFKA_JVM_PERFORMANCE_OPTS:--XX:+UseSerialGC -XX:TieredStopAtLevel=1}"
-[[ ! -r $kafka_home/classes.jsa ]] || kafka_jvm+=("-XX:SharedArchiveFile=$kafka_home/classes.jsa")
+if [[ ${PAWL_KAFKA_ARCHIVE:-} ]]; then
+    kafka_jvm+=("-XX:ArchiveClassesAtExit=$PAWL_KAFKA_ARCHIVE")
+elif [[ -r $kafka_home/classes.jsa ]]; then
+    kafka_jvm+=("-XX:SharedArchiveFile=$kafka_home/classes.jsa")
+fi
 
 kafka_java() { # JVM OPTIONS AND CLASS...
     [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"

@@ -26,11 +26,11 @@ archive_kafka_classes() { # FOLDER
     [[ ! -r $1/classes.jsa || ! -r $1/classes.for || $(<"$1/classes.for") != "$made_for" ]] || return 0
     rm -f -- "$1/classes.jsa"
     mkdir -p -- "$broker"
-    PAWL_KAFKA=$1 KAFKA_JVM_PERFORMANCE_OPTS="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit=$1/classes.new" \
-        "$root/scripts/services" kafka start "$broker" >/dev/null ||
-        { say "  no archive of its classes: Kafka did not start; its words stand above"; return 0; }
-    "$root/scripts/services" kafka stop "$broker"
-    mv -- "$1/classes.new" "$1/classes.jsa"
+    if ! PAWL_KAFKA=$1 PAWL_KAFKA_ARCHIVE=$1/classes.new "$root/scripts/services" kafka start "$broker" >/dev/null ||
+        ! "$root/scripts/services" kafka stop "$broker" || ! mv -- "$1/classes.new" "$1/classes.jsa"; then
+        say "  no archive of Kafka's classes, so brokers start more slowly; the reason stands above"
+        return
+    fi
     echo "$made_for" >"$1/classes.for"
 }
 
