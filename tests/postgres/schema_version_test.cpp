@@ -248,6 +248,7 @@ TEST_CASE("settings are compared once something can have changed them") {
   statement.direct = std::make_shared<const Statement>(Statement{"direct", "SELECT 1"});
   statement.direct_unverified =
       std::make_shared<const Statement>(Statement{"unverified", "SELECT 1"});
+  CHECK(session.form_of(statement).name == "direct");
   CHECK(session.form_of(*statement.direct).name == "direct");
 
   pqxx::connection connection(settings.url);
