@@ -23,6 +23,9 @@ check_format() {
         fail "the format differs; run: clang-format-$lint_major -i on the files named above"
 }
 
+# Files that passed, by what they were: for all checkouts of a user, as ccache keeps what was compiled.
+lint_passed=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/pawl/lint
+
 # Lints one file unless it passed already as it is now: with its headers, its flags and the rules.
 lint_file() { # BUILD FILE
     local build=$1 file=$2 command key commands=$1/lint/compile_commands.json own
@@ -40,18 +43,25 @@ lint_file() { # BUILD FILE
     command=$(awk -v file="\"file\": \"$file\"" '/"command":/ { c = $0 } index($0, file) { print c; exit }' \
         "$commands" |
         sed -e 's/^ *"command": "//' -e 's/",$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' \
-            -e 's/ -o [^ ]* -c / -E /' -e 's/^.*ccache //')
-    key=$({ cat "$root/.clang-tidy"; echo "$command"; (cd -- "$build" && eval "$command"); } 2>/dev/null |
-        sha256sum | cut -d' ' -f1)
-    [[ ! -e $build/lint/$key ]] || return 0
+            -e 's/ -o [^ ]* -c / -E -C /' -e 's/^.*ccache //')
+    # With its comments, because a NOLINT is one; and without the checkout's own place.
+    key=$(set -o pipefail; {
+        "clang-tidy-$lint_major" --version
+        cat "$root/.clang-tidy"
+        echo "$command"
+        cd -- "$build" && eval "$command"
+    } | sed "s#$root_pattern#.#g" | sha256sum | cut -d' ' -f1) || return 1
+    [[ ! -e $lint_passed/$key ]] || return 0
     "clang-tidy-$lint_major" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
         return 1
-    : >"$build/lint/$key"
+    : >"$lint_passed/$key"
 }
 
 check_lint() { # BUILD
-    local file files=()
-    mkdir -p -- "$1/lint"
+    local file files=() root_pattern
+    mkdir -p -- "$1/lint" "$lint_passed"
+    find "$lint_passed" -type f -mtime +30 -delete
+    root_pattern=$(sed 's/[][\\.*^$#]/\\&/g' <<<"$root")
     # Only what the build knows: its flags decide what a file means.
     while IFS= read -r file; do
         case $file in
@@ -60,7 +70,7 @@ check_lint() { # BUILD
     done < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$1/compile_commands.json" | sort -u)
     ((${#files[@]})) || fail "found no C++ files to lint in $1/compile_commands.json"
     export -f lint_file
-    export root lint_major
+    export root root_pattern lint_major lint_passed
     printf '%s\0' "${files[@]}" |
         xargs -0 -P "$(nproc)" -n 1 bash -c 'lint_file "$@"' lint "$1" ||
         fail "clang-tidy found what stands above; a suppression needs its reason beside it"
