@@ -1,6 +1,9 @@
 #include "engine/drain.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
 
 namespace pawl::engine {
 
@@ -20,6 +23,30 @@ std::optional<std::int64_t> DrainGoal::of(const TopicPartition& partition,
   if (!known->second && log_end_now >= 0)
     known->second = log_end_now;
   return known->second;
+}
+
+std::vector<std::string> MissingTopics::overdue(const std::vector<std::string>& missing,
+                                                Clock::time_point now) {
+  std::map<std::string, Clock::time_point> since;
+  std::vector<std::string> overdue;
+  for (const auto& topic : missing) {
+    const auto known = since_.find(topic);
+    const auto first = known == since_.end() ? now : known->second;
+    since[topic] = first;
+    if (now - first >= patience_)
+      overdue.push_back(topic);
+  }
+  since_ = std::move(since);
+  return overdue;
+}
+
+std::string missing_topics_text(const std::vector<std::string>& topics) {
+  const bool one = topics.size() == 1;
+  return fmt::format(
+      "{} {} {} not exist in Kafka, so {} cannot be drained. Create {}, or correct the handlers' "
+      "topics",
+      one ? "topic" : "topics", fmt::join(topics, ", "), one ? "does" : "do", one ? "it" : "they",
+      one ? "it" : "them");
 }
 
 Drained judge(const DrainView& view) {

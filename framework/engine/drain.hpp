@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,26 @@ class DrainGoal {
  private:
   std::map<TopicPartition, std::optional<std::int64_t>> goals_;
 };
+
+/// Which topics `--drain` does not wait for any longer. Group thread.
+class MissingTopics {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit MissingTopics(std::chrono::milliseconds patience) : patience_(patience) {}
+
+  /// `missing`: the topics that do not exist by what Kafka answers at `now`; none if Kafka does not
+  /// answer. Returns those that have been missing in every answer for `patience`, in their order.
+  [[nodiscard]] std::vector<std::string> overdue(const std::vector<std::string>& missing,
+                                                 Clock::time_point now);
+
+ private:
+  std::chrono::milliseconds patience_;
+  std::map<std::string, Clock::time_point> since_;
+};
+
+/// "topic payments does not exist in Kafka, ...", for people, with what to do.
+[[nodiscard]] std::string missing_topics_text(const std::vector<std::string>& topics);
 
 /// What is known of one partition while draining.
 struct DrainView {

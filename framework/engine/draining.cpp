@@ -10,6 +10,8 @@ namespace pawl::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kTopicsKnownFor{1000};
+/// A broker that has just begun may not know its topics yet.
+constexpr std::chrono::milliseconds kTopicsPatience{5000};
 
 DrainView view_of(const PartitionStatus& status, Durability durability) {
   DrainView view;
@@ -23,6 +25,25 @@ DrainView view_of(const PartitionStatus& status, Durability durability) {
 }
 
 }  // namespace
+
+Draining::Draining(Context& context, const std::atomic<bool>& unwanted)
+    : context_(context), register_(context, unwanted), missing_(kTopicsPatience) {}
+
+std::vector<std::string> Draining::missing_topics() {
+  if (goal_)
+    return {};
+  std::vector<std::string> missing;
+  try {
+    for (const auto& topic : context_.directory.followed(kTopicsKnownFor)) {
+      if (!context_.directory.refusal(topic) && !context_.directory.find(topic, kTopicsKnownFor))
+        missing.push_back(topic);
+    }
+  } catch (const kafka::KafkaError&) {
+    // The monitor asks the same, and tells it.
+    missing.clear();
+  }
+  return missing_.overdue(missing, MissingTopics::Clock::now());
+}
 
 bool Draining::find_goal() {
   if (goal_)

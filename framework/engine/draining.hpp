@@ -19,14 +19,16 @@ namespace pawl::engine {
 class Draining {
  public:
   /// `unwanted`: set by any thread, ends the wait for a connection.
-  Draining(Context& context, const std::atomic<bool>& unwanted)
-      : context_(context), register_(context, unwanted) {}
+  Draining(Context& context, const std::atomic<bool>& unwanted);
 
   void assigned(const TopicPartition& partition) { taken_.erase(partition); }
   void revoked(const TopicPartition& partition) { taken_.insert(partition); }
 
   /// `owned`: so many partitions Kafka has given to this process. Not during a rebalance.
   [[nodiscard]] bool is_done(std::size_t owned);
+
+  /// Topics without which it cannot begin, and that are not waited for any longer.
+  [[nodiscard]] std::vector<std::string> missing_topics();
 
   /// The partitions that go no further by themselves, as texts, when it is done.
   [[nodiscard]] const std::vector<std::string>& left_behind() const { return left_behind_; }
@@ -39,6 +41,7 @@ class Draining {
 
   Context& context_;
   DrainRegister register_;
+  MissingTopics missing_;
   std::optional<DrainGoal> goal_;
   std::set<TopicPartition> taken_;  ///< those that it had and has no more
   std::vector<std::string> left_behind_;

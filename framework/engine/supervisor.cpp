@@ -179,6 +179,13 @@ bool Supervisor::nothing_to_drain() {
   return false;
 }
 
+void Supervisor::require_topics_to_drain() {
+  if (!draining_ || fatal_)
+    return;
+  if (const auto missing = draining_->missing_topics(); !missing.empty())
+    fatal_ = missing_topics_text(missing);
+}
+
 void Supervisor::pause_before_retry(milliseconds delay) {
   std::unique_lock lock(stop_mutex_);
   stop_changed_.wait_for(lock, delay, [this] { return stop_.load(); });
@@ -328,6 +335,7 @@ void Supervisor::loop() {
     if (draining_ && assigned_once_ && !revocation_ && monitor_->covered() &&
         draining_->is_done(owners_.size()))
       return;
+    require_topics_to_drain();
   }
 }
 

@@ -81,6 +81,7 @@ class Supervisor final : private kafka::MembershipListener {
                                   const ledger::Registration& registration);
   void follow_topics();
   bool nothing_to_drain();
+  void require_topics_to_drain();
   void pause_before_retry(std::chrono::milliseconds delay);
   void emit(Step step, const std::string& detail) const;
   void warn(Warning warning, const std::string& detail) const;

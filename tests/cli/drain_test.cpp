@@ -77,6 +77,26 @@ TEST_CASE("run --drain ends with 4 when a partition with a backlog is paused, an
   CHECK(site.stored(1) == 5);
 }
 
+TEST_CASE("run --drain ends with 1 when topics do not exist, and names them") {
+  Site site(1);
+  const auto first = site.topic + "-missing-1";
+  const auto second = site.topic + "-missing-2";
+  // Whether Kafka assigns the others to it, or nothing at all.
+  if (GENERATE(true, false)) {
+    site.pay_many(0, "a", 3);
+    site.more =
+        "[[handler]]\ntopics = [\"" + first + "\", \"" + second + "\"]\nsql = \"SELECT 1\"\n";
+  } else {
+    site.topic = first;
+    site.more = "[[handler]]\ntopics = [\"" + second + "\"]\nsql = \"SELECT 1\"\n";
+  }
+  const auto outcome = site.run({"run", "--drain"});
+  INFO(outcome.err);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(last_line(outcome.err),
+             ContainsSubstring("topics " + first + ", " + second + " do not exist in Kafka"));
+}
+
 TEST_CASE("run --drain ends although a partition is added and filled meanwhile") {
   Site site(1);
   site.pay_many(0, "a", 3);

@@ -38,6 +38,44 @@ TEST_CASE("a partition that was added after the start is not waited for") {
   CHECK(goal.of(kSecond, 50) == 0);
 }
 
+TEST_CASE("a topic is missing once no answer for five seconds has had it") {
+  using Names = std::vector<std::string>;
+  struct Answer {
+    int at;  // in seconds
+    Names missing;
+    Names overdue;
+  };
+  struct Row {
+    const char* what;
+    std::vector<Answer> answers;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"it never appears", {{0, {"a"}, {}}, {4, {"a"}, {}}, {5, {"a"}, {"a"}}}},
+      {"of several all are named, in their order",
+       {{0, {"b", "a"}, {}}, {9, {"b", "a"}, {"b", "a"}}}},
+      {"it appears in time", {{0, {"a"}, {}}, {4, {}, {}}, {9, {}, {}}}},
+      {"one appears in time, the other does not",
+       {{0, {"a", "b"}, {}}, {4, {"b"}, {}}, {5, {"b"}, {"b"}}}},
+      // None of them is missing in an answer that does not come.
+      {"Kafka is away meanwhile",
+       {{0, {"a"}, {}}, {4, {}, {}}, {8, {"a"}, {}}, {12, {"a"}, {}}, {13, {"a"}, {"a"}}}},
+      {"one is deleted later", {{0, {"a"}, {}}, {5, {"a", "b"}, {"a"}}}},
+  }));
+  CAPTURE(row.what);
+  MissingTopics topics(std::chrono::seconds(5));
+  for (const auto& answer : row.answers) {
+    CAPTURE(answer.at);
+    const MissingTopics::Clock::time_point now{std::chrono::seconds(1000 + answer.at)};
+    CHECK(topics.overdue(answer.missing, now) == answer.overdue);
+  }
+  CHECK(missing_topics_text({"a"}) ==
+        "topic a does not exist in Kafka, so it cannot be drained. Create it, or correct the "
+        "handlers' topics");
+  CHECK(missing_topics_text({"b", "a"}) ==
+        "topics b, a do not exist in Kafka, so they cannot be drained. Create them, or correct the "
+        "handlers' topics");
+}
+
 TEST_CASE("a partition is drained at its goal, left behind when it stands before it") {
   CHECK(judge(view(7, 7)) == Drained::kDone);
   CHECK(judge(view(9, 7)) == Drained::kDone);
