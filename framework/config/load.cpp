@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "config/broker_list.hpp"
 #include "config/deprecated.hpp"
 #include "config/document.hpp"
 #include "config/overrides.hpp"
@@ -190,6 +191,7 @@ class Loading {
     in_order_of_the_file(findings_.problems);
     if (!findings_.problems.empty())
       throw errors_of(findings_.problems);
+    options_.kafka.bootstrap_servers = normal_broker_list(options_.kafka.bootstrap_servers);
   }
   Loading(const Loading&) = delete;
   Loading& operator=(const Loading&) = delete;

@@ -134,7 +134,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "bootstrap_servers",
      .field = TextField{field<&Options::kafka, &KafkaOptions::bootstrap_servers>},
      .values = "`host:port`, several separated by commas",
-     .meaning = "Brokers to find the cluster with. Required."},
+     .meaning =
+         "Brokers to find the cluster with, without a scheme such as `kafka://`. The default "
+         "port is 9092. Required."},
 
     {.section = "kafka",
      .name = "group",

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "config/broker_list.hpp"
 #include "config/librdkafka_properties.hpp"
 #include "config/validation.hpp"
 #include "postgres/connection_string.hpp"
@@ -18,69 +19,12 @@ namespace {
 constexpr std::size_t kKafkaNameBytes = 249;  // Kafka's longest topic and instance name
 constexpr std::size_t kLabelBytes = 255;
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t start = std::min(text.find_first_not_of(' '), text.size());
-  return text.substr(start, text.find_last_not_of(' ') + 1 - start);
-}
-
-bool is_host(std::string_view host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-  });
-}
-
-/// Between brackets; a zone may follow the address (RFC 4007).
-bool is_ipv6(std::string_view address) {
-  const std::string_view digits = address.substr(0, address.find('%'));
-  return digits.size() >= 2 &&
-         digits.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
-}
-
-/// "host", "host:port", "[::1]:port", each also after librdkafka's "protocol://".
-bool is_broker(std::string_view broker) {
-  if (const std::size_t scheme = broker.find("://"); scheme != std::string_view::npos) {
-    if (!is_host(broker.substr(0, scheme)))
-      return false;
-    broker.remove_prefix(scheme + 3);
-  }
-  std::size_t host_end = 0;
-  if (broker.starts_with('[')) {
-    const std::size_t bracket = broker.find(']');
-    if (bracket == std::string_view::npos || !is_ipv6(broker.substr(1, bracket - 1)))
-      return false;
-    host_end = bracket + 1;
-  } else {
-    host_end = std::min(broker.find(':'), broker.size());
-    if (!is_host(broker.substr(0, host_end)))
-      return false;
-  }
-  if (host_end == broker.size())
-    return true;
-  const std::string_view port = broker.substr(host_end);
-  int number = 0;
-  const auto [end, error] = std::from_chars(port.data() + 1, port.data() + port.size(), number);
-  return port.starts_with(':') && error == std::errc{} && end == port.data() + port.size() &&
-         number >= 1 && number <= 65535;
-}
-
 void validate_brokers(const std::string& servers, Validation& validation) {
   const std::string option = "kafka.bootstrap_servers";
-  if (trimmed(servers).empty()) {
+  if (servers.find_first_not_of(' ') == std::string::npos) {
     validation.add(option, "", "not set", "name a broker, such as \"127.0.0.1:9092\"");
-    return;
-  }
-  std::string_view rest = servers;
-  for (std::size_t number = 1;; ++number) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    if (!is_broker(trimmed(rest.substr(0, comma)))) {
-      validation.add(option, in_quotes(servers),
-                     fmt::format("broker {} of the list cannot be read", number),
-                     "write host:port, several separated by commas");
-      return;
-    }
-    if (comma == rest.size())
-      return;
-    rest.remove_prefix(comma + 1);
+  } else if (auto problem = broker_list_problem(servers)) {
+    validation.add(option, in_quotes(servers), std::move(problem->what), std::move(problem->fix));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "pawl/consumer.hpp"
 
+#include "config/broker_list.hpp"
 #include "config/validate.hpp"
 #include "dead_letters/relay.hpp"
 #include "dead_letters/retry_task.hpp"
@@ -51,6 +52,7 @@ struct Consumer::Impl {
 Consumer::Consumer(Options options, Registry registry,
                    std::vector<std::shared_ptr<Observer>> observers) {
   config::require_valid(options);
+  options.kafka.bootstrap_servers = config::normal_broker_list(options.kafka.bootstrap_servers);
   impl_ = std::make_unique<Impl>(std::move(options), std::move(registry), std::move(observers));
 }
 

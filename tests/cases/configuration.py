@@ -57,7 +57,7 @@ def service_and_multi_host(site):
 
 @case("config", "bootstrap lists: blanks, trailing comma, PLAINTEXT:// prefixes, no port, localhost and IPv6", "forms of bootstrap_servers that people paste", "work, or an error of the configuration with its place", slow=True)
 def bootstrap_forms(site):
-    for form, works in ((f"{HOST}:{PORT}, {HOST}:{PORT}", True), (f" {HOST}:{PORT}", None), (f"{HOST}:{PORT},", None), (f"PLAINTEXT://{HOST}:{PORT}", None), (f"kafka://{HOST}:{PORT}", False), (f"{HOST}", False), (f"http://{HOST}:{PORT}", False), (f"{HOST}:{PORT}/topic", False), (f"{HOST};{HOST}:{PORT}", False), (f"127.0.0.1:1,{HOST}:{PORT}", True)):
+    for form, works in ((f"{HOST}:{PORT}, {HOST}:{PORT}", True), (f" {HOST}:{PORT}", None), (f"{HOST}:{PORT},", None), (f"PLAINTEXT://{HOST}:{PORT}", None), (f"kafka://{HOST}:{PORT}", False), (f"http://{HOST}:{PORT}", False), (f"{HOST}:{PORT}/topic", False), (f"{HOST};{HOST}:{PORT}", False), (f"127.0.0.1:1,{HOST}:{PORT}", True)):
         s = fresh(site)
         s.write(s.h, bootstrap=form)
         check = s.cmd("check", timeout=40)
@@ -72,6 +72,9 @@ def bootstrap_forms(site):
         else:
             s.expect(check.code != 0, f"check accepts {form!r}")
             s.expect(done.code == 2, f"run with {form!r}: code {done.code}, no error of the configuration: {done.tail(1, 300)}")
+    s = fresh(site)
+    s.write(s.h, bootstrap=HOST)
+    s.expect(f"{HOST}:9092" in s.cmd("check", timeout=40).out, "a broker without a port has another one than 9092")
 
 
 @case("config", "Notepad and PowerShell: CRLF, UTF-8 BOM, UTF-16 (Out-File)", "the configuration with Windows line ends, a BOM, as UTF-16", "CRLF and BOM are read; UTF-16 is refused with words that say so")

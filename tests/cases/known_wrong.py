@@ -26,5 +26,4 @@ KNOWN_WRONG = {
     "byte_order_mark": "{/v} reads a value with a byte order mark, {value}::jsonb refuses it",
     "empty_header_then_field": "an empty header hides the field that stands after it in the template",
     "dollar_quote_before_brace": "$${ is the configuration's escape, and the error does not say so",
-    "bootstrap_forms": "forms of bootstrap_servers that cannot work are waited for instead of refused",
 }

@@ -118,6 +118,29 @@ TEST_CASE("a configuration that is missing or wrong is told with its place, exit
                             ContainsSubstring("kafka.group"));
 }
 
+TEST_CASE("brokers with a scheme are told with what to write, exit code 2") {
+  using Words = std::vector<std::string>;
+  const TempDir folder("cli");
+  const auto path = (folder.path() / "scheme.toml").string();
+  write_file(path,
+             "[kafka]\nbootstrap_servers = \"127.0.0.1:9,ssl://127.0.0.1:9\"\ngroup = \"g\"\n"
+             "[postgres]\nurl = \"postgresql://127.0.0.1:9/x\"\n"
+             "[idempotency]\nkey = \"{key}\"\n"
+             "[[handler]]\ntopics = [\"t\"]\nsql = [\"SELECT 1\"]\n");
+  for (const auto& words :
+       {Words{"run", "--config", path}, Words{"check", "--config", path},
+        Words{"relay", "--config", path}, Words{"status", "--config", path},
+        Words{"init", "--topic", "t", "--bootstrap-servers", "127.0.0.1:9,ssl://127.0.0.1:9"}}) {
+    CAPTURE(words);
+    const auto outcome = invoke(words);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err,
+               ContainsSubstring("kafka.bootstrap_servers = \"127.0.0.1:9,ssl://127.0.0.1:9\": "
+                                 "broker 2 of the list has a scheme (://); write host:port alone, "
+                                 "and \"security.protocol\" = \"ssl\" below [kafka.librdkafka]"));
+  }
+}
+
 TEST_CASE("a handler that no code registered is told by its name, exit code 2") {
   const TempDir folder("cli");
   const auto path = folder.path() / "code.toml";
