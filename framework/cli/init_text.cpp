@@ -6,13 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "config/values.hpp"
+#include "console/decoded.hpp"
 #include "console/json.hpp"
+#include "message/json.hpp"
 #include "message/json_pointer.hpp"
+#include "message/placeholder.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -37,17 +44,47 @@ constexpr std::array<std::string_view, 11> kEventWords{
     "idempotencykey", "eventid", "ceid", "messageid", "msgid",  "requestid",
     "transactionid",  "txid",    "uuid", "paymentid", "orderid"};
 
-/// Of a JSON Pointer (RFC 6901) in a template; nullopt where a template cannot say it.
-std::optional<std::string> placeholder(const std::string& name) {
-  if (name.empty() || name.find_first_of("{}\"\\") != std::string::npos)
-    return std::nullopt;
-  return "{/" + message::JsonPointer::escaped(name) + "}";
+std::string placeholder(const std::string& source) {
+  return "{" + message::Placeholder::escaped(source) + "}";
 }
 
-std::optional<Json> object_of(const Message& sample) {
-  auto json = Json::parse(sample.value(), nullptr, false);
-  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
+/// Of a member of the JSON value.
+std::string member_placeholder(const std::string& name) {
+  return placeholder("/" + message::JsonPointer::escaped(name));
 }
+
+/// Of the sample's value; none where it is no JSON object.
+std::vector<message::JsonMember> members_of(const Message& sample, message::JsonReader& reader) {
+  try {
+    reader.read(sample.value());
+    return reader.members();
+  } catch (const message::JsonError&) {
+    return {};
+  }
+}
+
+bool is_storable(std::string_view text) {
+  return text.find('\0') == std::string_view::npos;
+}
+
+/// What PostgreSQL can store of the member: neither its name nor its text holds NUL or a half of a
+/// surrogate pair.
+bool is_storable(const message::JsonMember& member) {
+  std::string scratch;
+  const auto text = member.value.text(scratch);
+  return member.name && is_storable(*member.name) && text && is_storable(*text);
+}
+
+bool is_integer(const message::JsonValue& value) {
+  const auto digits = value.raw();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return value.kind() == message::JsonKind::kNumber && error == std::errc{} &&
+         end == digits.data() + digits.size();
+}
+
+/// More than these may not fit into a row, which has one page of 8 KB.
+constexpr std::size_t kMostColumns = 400;
 
 struct Column {
   std::string name;
@@ -70,52 +107,101 @@ constexpr std::string_view kReservedWords =
     " user using variadic verbose when where window with"
     " ";
 
-std::string column_name(const std::string& name) {
-  std::string column;
+/// The word with a number behind it, if that is not 1; not longer than a name may be.
+std::string numbered(const std::string& word, std::size_t number) {
+  constexpr std::size_t kLongest = 63;  // NAMEDATALEN - 1
+  const auto suffix = number == 1 ? std::string() : fmt::format("_{}", number);
+  return word.substr(0, kLongest - suffix.size()) + suffix;
+}
+
+/// The first word that is not `used`, and is from now on.
+std::string unused(const std::string& word, std::set<std::string>& used) {
+  for (std::size_t number = 1;; ++number) {
+    auto name = numbered(word, number);
+    if (used.insert(name).second)
+      return name;
+  }
+}
+
+/// Small letters, digits and underscores, not a digit first.
+std::string sql_word(std::string_view name) {
+  std::string word;
   for (const char c : name) {
-    if (std::isupper(static_cast<unsigned char>(c)) != 0 && !column.empty() && column.back() != '_')
-      column += '_';
+    if (std::isupper(static_cast<unsigned char>(c)) != 0 && !word.empty() && word.back() != '_')
+      word += '_';
     const auto small = std::tolower(static_cast<unsigned char>(c));
-    column += std::isalnum(small) != 0 ? static_cast<char>(small) : '_';
+    word += std::isalnum(small) != 0 ? static_cast<char>(small) : '_';
   }
-  if (std::isdigit(static_cast<unsigned char>(column.front())) != 0)
-    column.insert(column.begin(), '_');
-  // As SQL has to name it; it is shorter than a name may be, and holds nothing to be doubled.
-  const bool reserved = kReservedWords.find(' ' + column + ' ') != std::string_view::npos;
-  return reserved ? '"' + column + '"' : column;
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word.front())) != 0)
+    word.insert(word.begin(), '_');
+  return word;
 }
 
-std::string type_of(const Json& value) {
-  if (value.is_number_integer())
-    return "bigint";
-  if (value.is_number())
-    return "numeric";
-  if (value.is_boolean())
-    return "boolean";
-  return value.is_structured() ? "jsonb" : "text";
+/// A word as SQL has to name it; it holds nothing to be doubled.
+std::string sql_name(const std::string& word) {
+  const bool reserved = kReservedWords.find(' ' + word + ' ') != std::string_view::npos;
+  return reserved ? '"' + word + '"' : word;
 }
 
-std::vector<Column> columns_of(const Message& sample) {
+std::string type_of(const message::JsonValue& value) {
+  switch (value.kind()) {
+    case message::JsonKind::kNumber:
+      return is_integer(value) ? "bigint" : "numeric";
+    case message::JsonKind::kTrue:
+    case message::JsonKind::kFalse:
+      return "boolean";
+    case message::JsonKind::kArray:
+    case message::JsonKind::kObject:
+      // jsonb refuses NUL and half a surrogate pair in a string.
+      return Json::accept(value.raw()) && value.raw().find("\\u0000") == std::string_view::npos
+                 ? "jsonb"
+                 : "json";
+    case message::JsonKind::kNull:
+    case message::JsonKind::kString:
+      break;
+  }
+  return "text";
+}
+
+/// The table that is proposed for the sample.
+struct Proposal {
   std::vector<Column> columns;
-  if (const auto object = object_of(sample)) {
-    for (const auto& [name, value] : object->items()) {
-      const auto place = placeholder(name);
-      const auto column = name.empty() ? std::string() : column_name(name);
-      const bool twice = std::any_of(columns.begin(), columns.end(),
-                                     [&](const Column& known) { return known.name == column; });
-      if (!place || twice)
-        continue;
-      const auto type = type_of(value);
-      columns.push_back({column, type, type == "text" ? *place : *place + "::" + type});
+  std::string remark;  ///< a comment on what has no column of its own; empty: nothing
+};
+
+Proposal proposal_of(const Message& sample) {
+  message::JsonReader reader;
+  const auto members = members_of(sample, reader);
+  Proposal proposal;
+  std::vector<std::string> left_out;
+  std::set<std::string> used{"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"};
+  for (const auto& member : members) {
+    if (members.size() > kMostColumns)
+      break;
+    if (!is_storable(member)) {
+      left_out.push_back(in_toml(member.name.value_or(std::string(member.written))));
+      continue;
     }
+    const auto type = type_of(member.value);
+    const auto place = member_placeholder(*member.name);
+    proposal.columns.push_back({sql_name(unused(sql_word(*member.name), used)), type,
+                                type == "text" ? place : place + "::" + type});
   }
-  if (columns.empty())
-    columns.push_back({"value", "bytea", "{value}"});
-  return columns;
+  if (proposal.columns.empty()) {
+    proposal.columns.push_back({"value", "bytea", "{value}"});
+    if (!members.empty())
+      proposal.remark = "# Its members have no columns of their own: the value is stored whole.\n";
+  } else if (!left_out.empty()) {
+    proposal.remark = fmt::format(
+        "# Left out, because PostgreSQL's text holds neither NUL nor half of a surrogate pair: "
+        "{}\n",
+        fmt::join(left_out, ", "));
+  }
+  return proposal;
 }
 
 std::string table_name(std::string_view topic) {
-  return column_name(std::string(topic).substr(0, 50));
+  return sql_name(numbered(sql_word(topic), 1));
 }
 
 std::string handler_text(const InitFacts& facts, const std::optional<Message>& sample) {
@@ -129,7 +215,7 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
         in_toml(facts.topic),
         in_toml(fmt::format("INSERT INTO {} (value) VALUES ({{value}})", table_name(facts.topic))));
   }
-  const auto columns = columns_of(*sample);
+  const auto [columns, remark] = proposal_of(*sample);
   std::vector<std::string> definitions;
   std::vector<std::string> names;
   std::vector<std::string> values;
@@ -141,14 +227,14 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
   const auto table = table_name(facts.topic);
   return fmt::format(
       "# Guessed from the message at {} [{}] offset {}: one row for each. Its table would be\n"
-      "#   CREATE TABLE {} ({});\n"
+      "#   CREATE TABLE {} ({});\n{}"
       "# {{/name}} is a place in the JSON value, {{header:name}} a header; they are bound, and "
       "never "
       "become text of the\n# statement. expect_rows = 1 fails a message whose statement touches no "
       "row.\n"
       "[[handler]]\ntopics = [{}]\nsql = [\n  {{ text = {}, expect_rows = 1 }},\n]\n",
       sample->topic(), sample->partition(), sample->offset(), table, fmt::join(definitions, ", "),
-      in_toml(facts.topic),
+      remark, in_toml(facts.topic),
       in_toml(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, fmt::join(names, ", "),
                           fmt::join(values, ", "))));
 }
@@ -222,17 +308,17 @@ std::vector<std::string> key_candidates(const Message& sample) {
         std::find(kEventWords.begin(), kEventWords.end(), word_of(name)) - kEventWords.begin());
   };
   for (const auto& header : sample.headers()) {
-    const bool sayable = header.name.find_first_of("{}\"\\") == std::string_view::npos;
-    if (sayable && header.value && rank(header.name) < kEventWords.size())
-      found.emplace_back(2 * rank(header.name), fmt::format("{{header:{}}}", header.name));
+    const bool readable = decode(header.name, std::string_view::npos).form != "hex";
+    if (readable && header.value && rank(header.name) < kEventWords.size())
+      found.emplace_back(2 * rank(header.name), placeholder(fmt::format("header:{}", header.name)));
   }
-  if (const auto object = object_of(sample)) {
-    for (const auto& [name, value] : object->items()) {
-      const auto place = placeholder(name);
-      if (place && (value.is_string() || value.is_number_integer()) &&
-          rank(name) < kEventWords.size())
-        found.emplace_back(2 * rank(name) + 1, *place);
-    }
+  message::JsonReader reader;
+  for (const auto& member : members_of(sample, reader)) {
+    const auto kind = member.value.kind();
+    const bool identifies =
+        kind == message::JsonKind::kString || kind == message::JsonKind::kNumber;
+    if (identifies && is_storable(member) && rank(*member.name) < kEventWords.size())
+      found.emplace_back(2 * rank(*member.name) + 1, member_placeholder(*member.name));
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

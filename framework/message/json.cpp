@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -189,6 +190,31 @@ std::optional<JsonValue> JsonReader::find(const JsonPointer& pointer) const {
       return std::nullopt;
   }
   return JsonValue{node->kind, impl_->slice(node->begin, node->end)};
+}
+
+std::vector<JsonMember> JsonReader::members() const {
+  const auto& nodes = impl_->nodes;
+  std::vector<JsonMember> members;
+  if (nodes.front().kind != JsonKind::kObject)
+    return members;
+  std::unordered_map<std::string, std::size_t> places;
+  std::string scratch;
+  for (std::size_t i = 1; i < nodes.front().next; i = nodes[i].next) {
+    const auto written = impl_->slice(nodes[i].key_begin, nodes[i].key_end);
+    const JsonValue value{nodes[i].kind, impl_->slice(nodes[i].begin, nodes[i].end)};
+    const auto name = unescape(written, scratch);
+    if (!name) {
+      members.push_back({written, std::nullopt, value});
+      continue;
+    }
+    const auto [place, first] = places.emplace(*name, members.size());
+    if (first) {
+      members.push_back({written, place->first, value});
+    } else {
+      members[place->second].value = value;
+    }
+  }
+  return members;
 }
 
 std::optional<std::string_view> JsonValue::text(std::string& scratch) const {

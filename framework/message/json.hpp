@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "message/json_pointer.hpp"
 #include "message/message_error.hpp"
@@ -37,6 +38,13 @@ class JsonValue {
   std::string_view raw_;
 };
 
+/// A member of a parsed document that is an object; valid as long as its value.
+struct JsonMember {
+  std::string_view written;         ///< its name as it stands in the document, without the quotes
+  std::optional<std::string> name;  ///< nullopt: it has an unpaired surrogate, so nothing finds it
+  JsonValue value;
+};
+
 /// Parses JSON documents one after the other, and keeps its buffers between them. Owned by one
 /// worker; not thread-safe.
 ///
@@ -62,6 +70,10 @@ class JsonReader {
 
   /// The value at `pointer` in the document read last; nullopt when there is none.
   [[nodiscard]] std::optional<JsonValue> find(const JsonPointer& pointer) const;
+
+  /// What find() can find one level below the document read last, in the order of the names' first
+  /// places. Empty where the document is no object.
+  [[nodiscard]] std::vector<JsonMember> members() const;
 
  private:
   struct Impl;

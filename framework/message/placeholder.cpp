@@ -273,6 +273,17 @@ std::pair<Placeholder, std::size_t> Placeholder::parse(std::string_view text, st
   return {std::move(placeholder), parser.position()};
 }
 
+std::string Placeholder::escaped(std::string_view source) {
+  std::string text;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const bool at_edge = i == 0 || i + 1 == source.size();
+    if (kEscapable.find(source[i]) != std::string_view::npos && (source[i] != ' ' || at_edge))
+      text += '\\';
+    text += source[i];
+  }
+  return text;
+}
+
 Resolved Placeholder::resolve(const Message& message, JsonView& json, std::string& scratch) const {
   Resolved result;
   for (const Source& source : sources_) {

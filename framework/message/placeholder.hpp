@@ -93,6 +93,9 @@ class Placeholder {
   [[nodiscard]] static std::pair<Placeholder, std::size_t> parse(std::string_view text,
                                                                  std::size_t begin);
 
+  /// A source such as "header:NAME" as it stands in a placeholder, with its backslashes.
+  [[nodiscard]] static std::string escaped(std::string_view source);
+
   [[nodiscard]] const std::vector<Source>& sources() const { return sources_; }
   [[nodiscard]] bool is_optional() const { return optional_; }
   /// Without the braces and the trailing ?, as the configuration has it.

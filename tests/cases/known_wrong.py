@@ -3,7 +3,6 @@ then remove it here."""
 
 SQLSTATE_OF_DATA = "an SQLSTATE of class 42 or 0A that the data caused halts the partition, whatever the policy"
 SEQUENCE = "sequences that logical replication left behind are not noticed"
-INIT_MEMBERS = "pawl init leaves out members whose names the template's syntax has characters of"
 CAST = "a cast directly after a placeholder types the parameter, so that a CASE around it does not guard"
 
 KNOWN_WRONG = {
@@ -17,8 +16,6 @@ KNOWN_WRONG = {
     # operations.py
     "sequences_behind": SEQUENCE,
     "outbox_sequence_behind_waiting": SEQUENCE,
-    "init_member_names": INIT_MEMBERS,
-    "init_on_odd_messages": INIT_MEMBERS,
     "killed_by_watchdog": "a transaction that a watchdog ends again and again (57P01) is never counted",
     # moving.py
     "case_does_not_guard": CAST,

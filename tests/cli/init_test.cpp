@@ -50,6 +50,39 @@ TEST_CASE("init names columns by any key word that PostgreSQL has, and its table
   CHECK_THAT(made.out, ContainsSubstring("\"order\" bigint"));
 }
 
+TEST_CASE("what init makes of a message with odd members stores each of them") {
+  Site site;
+  KafkaProducer producer(site.bootstrap);
+  const std::string value =
+      R"({"id":7,"active?":true,"a|b":"x","a-b":"y","quo\"te":null,"":[1],"c{d}":{"e":1},)"
+      R"("back\\slash":12345678901234567890,"${HOME}":"z","nul":"\u0000","nested":["\u0000"]})";
+  Record record;
+  record.value = value;
+  record.headers = {{"event-id", "e-1"}};
+  producer.send(site.topic, record);
+  producer.flush();
+  const TempDir folder("init");
+  const auto file = (folder.path() / "new.toml").string();
+  const auto made =
+      site.run_bare({"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
+                     site.url, "--set", "kafka.group=" + site.group, "-o", file});
+  INFO(made.out << made.err);
+  REQUIRE(made.code == 0);
+  const auto text = read_file(file);
+  INFO(text);
+  CHECK_THAT(text, ContainsSubstring("surrogate pair: \"nul\"\n"));
+  const auto create = text.substr(text.find("CREATE TABLE"));
+  site.sql(create.substr(0, create.find('\n')));
+  CHECK(site.run_bare({"check", "--config", file}).code == 0);
+  const auto drained = site.run_bare({"run", "--drain", "--config", file});
+  INFO(drained.err);
+  CHECK(drained.code == 0);
+  const auto table = create.substr(13, create.find(" (") - 13);
+  CHECK(site.sql("SELECT json_agg(t)->0 FROM " + table + " t") ==
+        R"({"id":7,"active_":true,"a_b":"x","a_b_2":"y","quo_te":null,"_":[1],"c_d_":{"e": 1},)"
+        R"("back_slash":12345678901234567890,"__h_o_m_e_":"z","nested":["\u0000"]})");
+}
+
 TEST_CASE("what init makes of a topic that is not JSON stores each value byte by byte") {
   Site site;
   const std::string value =

@@ -1,5 +1,13 @@
 #include "cli/init_text.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "config/load.hpp"
+#include "handlers/sql_text.hpp"
+#include "message/json.hpp"
 #include "prelude.hpp"
 
 using pawl::Header;
@@ -12,7 +20,7 @@ using pawl::cli::settings_of;
 
 namespace {
 
-Message message(std::string_view value, std::span<const Header> headers = {}) {
+Message sample_of(std::string_view value, std::span<const Header> headers = {}) {
   MessageFields fields;
   fields.topic = "order events";
   fields.offset = 7;
@@ -21,33 +29,183 @@ Message message(std::string_view value, std::span<const Header> headers = {}) {
   return Message(fields);
 }
 
+/// A column of the table that a configuration proposes, and what its INSERT puts there.
+struct Column {
+  std::string definition;  // "id bigint"
+  std::string value;
+  friend bool operator==(const Column&, const Column&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Column& column) {
+    return out << column.definition << " = " << column.value;
+  }
+};
+
+std::string text_for(const Message& sample) {
+  return init_text({"b:9092", "books", "postgresql://db/books", "orders", 3, {}}, sample);
+}
+
+std::vector<Column> columns_of(const std::string& configuration, const Message& sample) {
+  pawl::config::LoadRequest request;
+  request.path = "a.toml";
+  request.text = configuration;
+  const auto options = pawl::config::load(request);
+  const auto sql = pawl::handlers::SqlText::parse(options.handlers.at(0).sql.at(0).text);
+  const auto begin = configuration.find('(', configuration.find("CREATE TABLE")) + 1;
+  auto definitions = configuration.substr(begin, configuration.find(");\n", begin) - begin);
+  std::vector<Column> columns;
+  pawl::message::JsonReader reader;
+  pawl::message::JsonView json(reader, sample);
+  for (const auto& parameter : sql.parameters()) {
+    const auto end = std::min(definitions.find(", "), definitions.size());
+    std::string scratch;
+    const auto value = parameter.render_bytes(sample, json, scratch);
+    columns.push_back({definitions.substr(0, end), std::string(value.value_or("NULL"))});
+    definitions.erase(0, end + 2);
+  }
+  CHECK(definitions.empty());
+  return columns;
+}
+
 }  // namespace
 
 TEST_CASE("an event's id is looked for in headers and in the value, the surest first") {
   const std::vector<Header> headers{{"traceparent", "x"}, {"ce_id", "1"}, {"event-id", "2"}};
   CHECK(
       key_candidates(
-          message(R"({"id": 1, "eventId": "e", "orderId": 7, "uuid": {"a": 1}})", headers)) ==
+          sample_of(R"({"id": 1, "eventId": "e", "orderId": 7, "uuid": {"a": 1}})", headers)) ==
       std::vector<std::string>{"{header:event-id}", "{/eventId}", "{header:ce_id}", "{/orderId}"});
-  CHECK(key_candidates(message("no JSON")).empty());
-  CHECK(key_candidates(message(R"({"id": 1})")).empty());
+  CHECK(key_candidates(sample_of("no JSON")).empty());
+  CHECK(key_candidates(sample_of(R"({"id": 1})")).empty());
 }
 
 TEST_CASE("a configuration is guessed from a message") {
   const InitFacts facts{"b:9092", "books", "postgresql://db/books", "order events", 3, {}};
   const auto text = init_text(
-      facts, message(R"({"eventId": "e", "totalAmount": 1.5, "paid": true, "lines": [], "n": 3,
+      facts, sample_of(R"({"eventId": "e", "totalAmount": 1.5, "paid": true, "lines": [], "n": 3,
                         "a/b": "x", "odd{": 1})"));
   CHECK_THAT(text, ContainsSubstring("key = \"{/eventId}\"\n"));
   CHECK_THAT(text,
              ContainsSubstring("INSERT INTO order_events (event_id, total_amount, paid, lines, n, "
-                               "a_b) VALUES ({/eventId}, {/totalAmount}::numeric, "
-                               "{/paid}::boolean, {/lines}::jsonb, {/n}::bigint, {/a~1b})"));
-  CHECK_THAT(text, ContainsSubstring("CREATE TABLE order_events (event_id text, total_amount "
-                                     "numeric, paid boolean, lines jsonb, n bigint, a_b text);"));
+                               "a_b, odd_) VALUES ({/eventId}, {/totalAmount}::numeric, "
+                               "{/paid}::boolean, {/lines}::jsonb, {/n}::bigint, {/a~1b}, "
+                               "{/odd\\\\{}::bigint)"));
+  CHECK_THAT(text, ContainsSubstring(
+                       "CREATE TABLE order_events (event_id text, total_amount "
+                       "numeric, paid boolean, lines jsonb, n bigint, a_b text, odd_ bigint);"));
   const auto empty = init_text(facts, std::nullopt);
   CHECK_THAT(empty, ContainsSubstring("The topic has no message to look at"));
   CHECK_THAT(empty, ContainsSubstring("Nothing in the message looks like one"));
+}
+
+TEST_CASE("each member of the message has a column, which gets its value") {
+  struct Row {
+    const char* what;
+    std::string value;
+    std::vector<Column> columns;
+    std::string left_out = {};
+  };
+  const auto deep = std::string(500, '[') + std::string(500, ']');
+  const auto row = GENERATE_COPY(Catch::Generators::values<Row>({
+      {"a mark at the end",
+       R"({"id":7,"active?":true})",
+       {{"id bigint", "7"}, {"active_ boolean", "true"}}},
+      {"characters of templates",
+       R"({"a|b":"x","c{d}":"y","back\\slash":"z"," e ":1})",
+       {{"a_b text", "x"}, {"c_d_ text", "y"}, {"back_slash text", "z"}, {"_e_ bigint", "1"}}},
+      {"characters of pointers, SQL, TOML and the configuration",
+       R"({"a/b":1,"a~b":2,"quo\"te":3,"ap'os":4,"li\nne":5,"${HOME}":6,"$ref":7,"@id":8,"'''":9})",
+       {{"a_b bigint", "1"},
+        {"a_b_2 bigint", "2"},
+        {"quo_te bigint", "3"},
+        {"ap_os bigint", "4"},
+        {"li_ne bigint", "5"},
+        {"__h_o_m_e_ bigint", "6"},
+        {"_ref bigint", "7"},
+        {"_id bigint", "8"},
+        {"___ bigint", "9"}}},
+      {"names that fold to one",
+       R"({"a-b":"one","a_b":"two","a b":"three","a_b_2":"four"})",
+       {{"a_b text", "one"},
+        {"a_b_2 text", "two"},
+        {"a_b_3 text", "three"},
+        {"a_b_2_2 text", "four"}}},
+      {"names that PostgreSQL reserves",
+       R"({"order":1,"Order":2,"ctid":3,"xmin":4,"1st":5,"":6})",
+       {{"\"order\" bigint", "1"},
+        {"order_2 bigint", "2"},
+        {"ctid_2 bigint", "3"},
+        {"xmin_2 bigint", "4"},
+        {"_1st bigint", "5"},
+        {"_ bigint", "6"}}},
+      {"long names",
+       "{\"" + std::string(70, 'n') + "\":1,\"" + std::string(80, 'n') + "\":2}",
+       {{std::string(63, 'n') + " bigint", "1"}, {std::string(61, 'n') + "_2 bigint", "2"}}},
+      {"names that are not ASCII",
+       "{\"\xC3\xBC\":1,\"\xC3\xA4\":2}",
+       {{"__ bigint", "1"}, {"___2 bigint", "2"}}},
+      {"numbers of any size",
+       R"({"a":9223372036854775807,"b":9223372036854775808,"c":-9223372036854775808,"d":1e400,"e":1.0})",
+       {{"a bigint", "9223372036854775807"},
+        {"b numeric", "9223372036854775808"},
+        {"c bigint", "-9223372036854775808"},
+        {"d numeric", "1e400"},
+        {"e numeric", "1.0"}}},
+      {"null and what is empty",
+       R"({"a":null,"b":[],"c":{},"d":""})",
+       {{"a text", "NULL"}, {"b jsonb", "[]"}, {"c jsonb", "{}"}, {"d text", ""}}},
+      {"nested values",
+       R"({"a":{"b":{"c":[1,{"d":null}]}},"e":[true,"x"]})",
+       {{"a jsonb", R"({"b":{"c":[1,{"d":null}]}})"}, {"e jsonb", R"([true,"x"])"}}},
+      {"deep nesting", "{\"a\":" + deep + "}", {{"a jsonb", deep}}},
+      {"a name twice", R"({"a":1,"b":2,"a":"x"})", {{"a text", "x"}, {"b bigint", "2"}}},
+      {"nested text that jsonb refuses",
+       R"({"a":["\u0000"],"b":{"c":"\ud800"},"d":["\ud83d\ude00"]})",
+       {{"a json", R"(["\u0000"])"},
+        {"b json", R"({"c":"\ud800"})"},
+        {"d jsonb", R"(["\ud83d\ude00"])"}}},
+      {"text that PostgreSQL refuses",
+       R"({"a\u0000":1,"b":"\u0000","c\ud800":2,"d":"\ud800","e":3})",
+       {{"e bigint", "3"}},
+       R"("a\u0000", "b", "c\\ud800", "d")"},
+      {"a byte order mark", "\xEF\xBB\xBF{\"a\":1}", {{"a bigint", "1"}}},
+      {"an array", R"([{"a":1}])", {{"value bytea", R"([{"a":1}])"}}},
+      {"an object without members", "{}", {{"value bytea", "{}"}}},
+  }));
+  CAPTURE(row.what);
+  const auto sample = sample_of(row.value);
+  const auto text = text_for(sample);
+  INFO(text);
+  CHECK(columns_of(text, sample) == row.columns);
+  if (row.left_out.empty()) {
+    CHECK_THAT(text, !ContainsSubstring("Left out"));
+  } else {
+    CHECK_THAT(text,
+               ContainsSubstring("# Left out, because PostgreSQL's text holds neither NUL nor "
+                                 "half of a surrogate pair: " +
+                                 row.left_out + "\n"));
+  }
+}
+
+TEST_CASE("a value with more members than a row holds is stored whole") {
+  const auto with = [](int members) {
+    std::string value;
+    for (int i = 0; i < members; ++i)
+      value += fmt::format("{}\"m{}\":{}", i == 0 ? "{" : ",", i, i);
+    return value + "}";
+  };
+  const auto most = with(400);
+  CHECK(columns_of(text_for(sample_of(most)), sample_of(most)).size() == 400);
+  const auto more = with(401);
+  const auto text = text_for(sample_of(more));
+  CHECK(columns_of(text, sample_of(more)) == std::vector<Column>{{"value bytea", more}});
+  CHECK_THAT(text, ContainsSubstring("# Its members have no columns of their own"));
+}
+
+TEST_CASE("a key is proposed as a template has to write it") {
+  const std::vector<Header> headers{{"event-id?", "1"}, {"{tx_id} ", "2"}, {"\xFF uuid", "3"}};
+  CHECK(key_candidates(
+            sample_of(R"({"uuid|":"x","msgId":12345678901234567890,"txid\u0000":"y"})", headers)) ==
+        std::vector<std::string>{R"({header:event-id\?})", R"({/msgId})", R"({header:\{tx_id\}\ })",
+                                 R"({/uuid\|})"});
 }
 
 TEST_CASE("what --set said stands in the file, and what may be secret as a variable") {

@@ -121,6 +121,31 @@ TEST_CASE("of members with the same name the last counts, however it is written"
   CHECK(text_at(R"({"a": {"a": 1}})", "/a") == R"({"a": 1})");
 }
 
+TEST_CASE("the members of an object are what can be found in it, each once") {
+  using Members = std::vector<std::pair<std::string, std::string>>;
+  struct Row {
+    const char* document;
+    Members members;
+  };
+  const auto row = GENERATE(Catch::Generators::values<Row>({
+      {"{}", {}},
+      {R"([1, {"a": 2}])", {}},
+      {"5", {}},
+      {R"({"b": 1, "a": {"c": [2]}, "d": null})",
+       {{"b", "1"}, {"a", R"({"c": [2]})"}, {"d", "null"}}},
+      {R"({"a": 1, "b": 2, "\u0061": "x"})", {{"a", R"("x")"}, {"b", "2"}}},
+      {R"({"": 1, "a\"b": 2})", {{"", "1"}, {"a\"b", "2"}}},
+      {R"({"\ud800": 1, "a": 2})", {{"(no text)", "1"}, {"a", "2"}}},
+  }));
+  JsonReader reader;
+  reader.read(row.document);
+  Members found;
+  for (const auto& member : reader.members())
+    found.emplace_back(member.name.value_or("(no text)"), member.value.raw());
+  CAPTURE(row.document);
+  CHECK(found == row.members);
+}
+
 TEST_CASE("a byte order mark before the document is ignored, and counts in positions") {
   CHECK(text_at("\xEF\xBB\xBF{\"a\": 1}", "/a") == "1");
   CHECK(error_of("\xEF\xBB\xBF{\"a\": 01}").byte() == 9);

@@ -61,6 +61,24 @@ TEST_CASE("templates of every source are understood") {
   }
 }
 
+TEST_CASE("any name can stand in a placeholder") {
+  const std::string name =
+      GENERATE("plain", "active?", "a|b", "{", "}", "a{b}c", "back\\slash", "\\", " ", "  ",
+               " edge ", "in between", "?", "quo\"te", "ap'os", "line\nbreak", "$ref", "${HOME}",
+               "\xC3\xBC", "~1", "a/b", "");
+  CAPTURE(name);
+  const auto of_member = "{" + Placeholder::escaped("/" + JsonPointer::escaped(name)) + "}";
+  const auto member = Template::parse(of_member);
+  const auto& tokens = member.placeholders().front()->sources().front().pointer.tokens();
+  REQUIRE(tokens.size() == 1);
+  CHECK(tokens.front().name == name);
+  CHECK_FALSE(member.placeholders().front()->is_optional());
+  if (!name.empty()) {
+    const auto header = Template::parse("{" + Placeholder::escaped("header:" + name) + "}");
+    CHECK(header.placeholders().front()->sources().front().header == name);
+  }
+}
+
 TEST_CASE("a template that cannot be understood is refused at its column with what to do") {
   for (const Refused& refused : std::initializer_list<Refused>{
            {"{event-id}", 2, "write header:event-id for a header, /event-id for a field"},
