@@ -3,7 +3,6 @@ then remove it here."""
 
 SQLSTATE_OF_DATA = "an SQLSTATE of class 42 or 0A that the data caused halts the partition, whatever the policy"
 SEQUENCE = "sequences that logical replication left behind are not noticed"
-CAST = "a cast directly after a placeholder types the parameter, so that a CASE around it does not guard"
 
 KNOWN_WRONG = {
     # blame.py
@@ -17,8 +16,6 @@ KNOWN_WRONG = {
     "sequences_behind": SEQUENCE,
     "outbox_sequence_behind_waiting": SEQUENCE,
     "killed_by_watchdog": "a transaction that a watchdog ends again and again (57P01) is never counted",
-    # moving.py
-    "case_does_not_guard": CAST,
     # payloads.py, headers_keys.py, sql_shapes.py, configuration.py
     "byte_order_mark": "{/v} reads a value with a byte order mark, {value}::jsonb refuses it",
     "empty_header_then_field": "an empty header hides the field that stands after it in the template",

@@ -224,21 +224,21 @@ debezium() {
     check debezium
     # The first with their schema, as JsonConverter writes it.
     send crm.public.customers <<'MESSAGES'
-\N	{"payload":{"id":1}}	{"schema":{"type":"struct"},"payload":{"before":null,"after":{"id":1,"name":"Ann","email":"ann@example"},"source":{"lsn":100,"table":"customers"},"op":"r","ts_ms":1}}
+\N	{"payload":{"id":1}}	{"schema":{"type":"struct"},"payload":{"before":null,"after":{"id":1,"name":"Ann","email":"ann@example","profile":"[1]"},"source":{"lsn":100,"table":"customers"},"op":"r","ts_ms":1}}
 \N	{"payload":{"id":2}}	{"schema":{"type":"struct"},"payload":{"before":null,"after":{"id":2,"name":"Bob","email":null},"source":{"lsn":100},"op":"r","ts_ms":1}}
-\N	{"payload":{"id":1}}	{"schema":{"type":"struct"},"payload":{"before":{"id":1},"after":{"id":1,"name":"Anna","email":null},"source":{"lsn":120},"op":"u","ts_ms":2}}
+\N	{"payload":{"id":1}}	{"schema":{"type":"struct"},"payload":{"before":{"id":1},"after":{"id":1,"name":"Anna","email":null,"profile":"__debezium_unavailable_value"},"source":{"lsn":120},"op":"u","ts_ms":2}}
 \N	{"payload":{"id":2}}	{"schema":{"type":"struct"},"payload":{"before":{"id":2},"after":null,"source":{"lsn":130},"op":"d","ts_ms":3}}
 \N	{"payload":{"id":2}}	\N
 \N	{"id":3}	{"before":null,"after":{"id":3,"name":"Cid","email":"cid@example"},"source":{"lsn":140},"op":"c","ts_ms":4}
-\N	{"id":3}	{"before":{"id":3},"after":{"id":3,"name":"Cyd","email":"cid@example"},"source":{"lsn":150},"op":"u","ts_ms":5}
+\N	{"id":3}	{"before":{"id":3},"after":{"id":3,"name":"Cyd","email":"cid@example","profile":"[3]"},"source":{"lsn":150},"op":"u","ts_ms":5}
 \N	{"id":4}	{"before":null,"after":{"id":4,"name":"Dan"},"source":{"lsn":160},"op":"c","ts_ms":6}
 \N	{"id":4}	{"before":{"id":4},"after":null,"source":{"lsn":170},"op":"d","ts_ms":7}
 \N	{"id":4}	\N
 \N	{"id":3}	{"before":null,"after":{"id":3,"name":"Cid","email":"cid@example"},"source":{"lsn":140},"op":"c","ts_ms":8}
 MESSAGES
     settle debezium crm.public.customers \
-        "SELECT id, name, coalesce(email, 'none'), lsn FROM customers ORDER BY id" \
-        $'1|Anna|none|120\n3|Cyd|cid@example|150'
+        "SELECT id, name, coalesce(email, 'none'), profile, lsn FROM customers ORDER BY id" \
+        $'1|Anna|none|[1]|120\n3|Cyd|cid@example|[3]|150'
     require "keys of customers" 0 "$(stored_keys crm.public.customers)"
 }
 
