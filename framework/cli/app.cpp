@@ -24,6 +24,7 @@
 #include "postgres/error.hpp"
 #include "retention/consumers_command.hpp"
 #include "retention/prune_command.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl {
 namespace {
@@ -131,7 +132,7 @@ int App::main(int argc, char** argv) {
   // A connection or a log reader that went away is an error of one write, not the process' end.
   std::signal(SIGPIPE, SIG_IGN);
   const auto fail = [this](const std::string& why, int code) {
-    std::cerr << name_ << ": " << why << '\n';
+    std::cerr << name_ << ": " << texts::bounded(why, texts::kLongestLine) << '\n';
     return code;
   };
   try {

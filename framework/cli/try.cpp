@@ -33,6 +33,7 @@
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/session.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -269,7 +270,8 @@ class Trial {
     std::cout << fmt::format("FAILED    {}{}\n", printable_lines(failure.text),
                              engine::sqlstate_text(failure));
     if (!failure.detail.empty())
-      std::cout << fmt::format("          {}\n", printable_lines(failure.detail));
+      std::cout << fmt::format(
+          "          {}\n", printable_lines(texts::bounded(failure.detail, texts::kLongestCause)));
     return kFailed;
   }
 

@@ -12,6 +12,7 @@
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 #include "postgres/session.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -36,15 +37,14 @@ Failure from_sqlstate(FailureClass kind, const std::string& sqlstate, std::strin
 
 /// libpqxx passes on the server's whole report. Its first line is the primary message; DETAIL and
 /// CONTEXT behind it may quote values of rows, which must not reach a log.
-std::string primary_message(const char* what) {
-  const std::string_view text(what);
-  return std::string(text.substr(0, text.find('\n')));
-}
-
-std::string rest_of_report(const char* what) {
-  const std::string_view text(what);
-  const auto end = text.find('\n');
-  return end == std::string_view::npos ? "" : std::string(text.substr(end + 1));
+Failure from_report(const pqxx::sql_error& error) {
+  const std::string_view report(error.what());
+  const auto end = std::min(report.find('\n'), report.size());
+  const auto message = report.substr(0, end);
+  const auto text = texts::bounded(message, texts::kLongestQuote);
+  auto failure = from_sqlstate(postgres::classify(error.sqlstate()), error.sqlstate(), text);
+  failure.detail = report.substr(text == message ? std::min(end + 1, report.size()) : 0);
+  return failure;
 }
 
 Failure permanent(const char* what, const std::string& reason) {
@@ -97,7 +97,8 @@ std::string sqlstate_text(const Failure& failure) {
 std::string told(const Failure& failure, bool with_detail) {
   if (!with_detail || failure.detail.empty())
     return failure.text;
-  return fmt::format("{} ({})", failure.text, one_line(failure.detail.c_str()));
+  return fmt::format("{} ({})", failure.text,
+                     texts::bounded(one_line(failure.detail.c_str()), texts::kLongestCause));
 }
 
 Failure explain(const std::exception_ptr& error, bool session_alive) {
@@ -111,9 +112,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure = from_sqlstate(e.failure(), e.sqlstate(), one_line(e.what()));
     failure.detail = e.detail();
   } catch (const pqxx::sql_error& e) {
-    failure =
-        from_sqlstate(postgres::classify(e.sqlstate()), e.sqlstate(), primary_message(e.what()));
-    failure.detail = rest_of_report(e.what());
+    failure = from_report(e);
   } catch (const LeasePending& e) {
     failure.text = e.what();
     failure.pending = e.wait();
@@ -144,6 +143,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
         "something was thrown that is no std::exception; throw one, so that its text can be shown";
     failure.reason = ledger::dead_reason::kError;
   }
+  failure.text = texts::bounded(failure.text, texts::kLongestCause);
   if (!session_alive)
     failure.kind = FailureClass::kConnection;
   return failure;

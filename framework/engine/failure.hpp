@@ -32,7 +32,7 @@ struct Failure {
   bool permanent = false;   ///< trying again cannot help
   bool in_doubt = false;    ///< the COMMIT may have been stored
   std::string sqlstate;     ///< empty when the failure is not the database's
-  std::string text;         ///< for people; holds no row values of PostgreSQL's DETAIL
+  std::string text;         ///< for people, bounded; holds no row values of PostgreSQL's DETAIL
   std::string detail = {};  ///< what else PostgreSQL said; may hold row values, see told()
   std::string reason = {};  ///< ledger::dead_reason, for counts and filters
   /// The key is another attempt's for now, which is no failure; after that it is asked for again.

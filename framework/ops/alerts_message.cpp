@@ -10,25 +10,15 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "text/bounded.hpp"
+
 namespace pawl::ops {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Linux takes no environment string above 128 KiB, and nobody reads so much.
-constexpr std::size_t kMostDetail = 4000;
-
 std::string utc(std::int64_t ms) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)));
-}
-
-/// At most so many bytes, not ending within a character of UTF-8.
-std::string cut(const std::string& text, std::size_t most) {
-  if (text.size() <= most)
-    return text;
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U)
-    --most;
-  return text.substr(0, most);
 }
 
 /// Names and values in their order; the JSON and the environment are made of them.
@@ -54,7 +44,7 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_deta
     json["seconds"] = alert.seconds;
   json["suppressed"] = alert.suppressed;
   if (!alert.detail.empty())
-    json["detail"] = cut(alert.detail, most_detail);
+    json["detail"] = texts::bounded(alert.detail, most_detail);
   return json;
 }
 
@@ -68,7 +58,7 @@ AlertSender alert_sender(const Options& options) {
 }
 
 std::string alert_json(const AlertSender& sender, const Alert& alert, std::size_t most) {
-  auto detail = std::min(alert.detail.size(), kMostDetail);
+  auto detail = std::min(alert.detail.size(), texts::kLongestLine);
   while (true) {
     auto text = fields(sender, alert, detail).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (text.size() <= most || detail == 0)
@@ -81,7 +71,7 @@ std::string alert_json(const AlertSender& sender, const Alert& alert, std::size_
 std::vector<std::pair<std::string, std::string>> alert_environment(const AlertSender& sender,
                                                                    const Alert& alert) {
   std::vector<std::pair<std::string, std::string>> variables;
-  const auto json = fields(sender, alert, kMostDetail);
+  const auto json = fields(sender, alert, texts::kLongestLine);
   for (const auto& [name, value] : json.items()) {
     std::string variable = "PAWL_ALERT_";
     for (const char c : name)

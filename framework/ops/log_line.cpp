@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "message/traceparent.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::ops {
 namespace {
@@ -93,9 +94,11 @@ std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options) {
   return log;
 }
 
-void write(spdlog::logger& log, LogFormat format, const std::string& group, const LogLine& line) {
+void write(spdlog::logger& log, LogFormat format, const std::string& group, LogLine line) {
   if (!log.should_log(line.level))
     return;
+  if (line.level >= spdlog::level::warn)
+    line.text = texts::bounded(line.text, texts::kLongestLine);
   // As an argument, not as the format: a text may hold braces.
   log.log(line.level, "{}", format == LogFormat::kJson ? as_json(group, line) : as_text(line));
 }

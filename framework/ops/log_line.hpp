@@ -36,7 +36,8 @@ struct LogLine {
 /// object a line with UTC time.
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options);
 
-/// Writes a line in the logger's format. `group` is a field of every JSON object.
-void write(spdlog::logger& log, LogFormat format, const std::string& group, const LogLine& line);
+/// Writes a line in the logger's format. `group` is a field of every JSON object. The text of a
+/// warning or an error is bounded.
+void write(spdlog::logger& log, LogFormat format, const std::string& group, LogLine line);
 
 }  // namespace pawl::ops

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ops/metrics_text.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::ops {
 namespace {
@@ -58,11 +59,12 @@ Json state_of(const PartitionSnapshot& partition) {
 /// What `pawl status --json` says as well has the same name here.
 Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
   const auto age = oldest_age(partition, now);
+  const auto reason = texts::bounded(partition.halt_reason, texts::kLongestLine);
   return {{"topic", partition.partition.topic},
           {"partition", partition.partition.partition},
           {"acquired", partition.acquired},
           {"state", state_of(partition)},
-          {"reason", partition.halt_reason.empty() ? Json(nullptr) : Json(partition.halt_reason)},
+          {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
           {"stored", partition.next.value_or(0) > 0 ? Json(*partition.next - 1) : Json(nullptr)},
           {"next", or_null(partition.next)},
           {"end", or_null(partition.log_end)},

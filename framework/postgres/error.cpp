@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <utility>
+
+#include "text/bounded.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -24,9 +27,13 @@ Error Error::from(const PGresult* result) {
   if (message.empty())
     message = PQresultErrorMessage(result);
   const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
-  return {field(result, PG_DIAG_SQLSTATE),
-          hint.empty() ? message : fmt::format("{} (HINT: {})", message, hint),
-          field(result, PG_DIAG_MESSAGE_DETAIL)};
+  auto text = texts::bounded(message, texts::kLongestQuote);
+  auto detail = field(result, PG_DIAG_MESSAGE_DETAIL);
+  if (text != message)
+    detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
+  if (!hint.empty())
+    text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
+  return {field(result, PG_DIAG_SQLSTATE), text, std::move(detail)};
 }
 
 Error Error::row_missing() {
@@ -43,7 +50,8 @@ Error Error::connection_lost(const std::string& what) {
     if (c == '\n' || c == '\t')
       c = ' ';
   }
-  return {"", text.empty() ? "connection to PostgreSQL lost" : text};
+  return {"", text.empty() ? "connection to PostgreSQL lost"
+                           : texts::bounded(text, texts::kLongestCause)};
 }
 
 }  // namespace pawl::postgres

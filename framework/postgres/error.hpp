@@ -19,8 +19,9 @@ using Result = std::unique_ptr<PGresult, ResultDeleter>;
 /// Rows that a statement returned or changed.
 [[nodiscard]] std::uint64_t affected_rows(const PGresult* result);
 
-/// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint,
-/// without DETAIL and CONTEXT, which may quote row values.
+/// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint, at
+/// most texts::kLongestQuote characters of each, without DETAIL and CONTEXT, which may quote row
+/// values.
 class Error : public std::runtime_error {
  public:
   Error(std::string sqlstate, const std::string& message, std::string detail = {})
@@ -31,7 +32,8 @@ class Error : public std::runtime_error {
 
   /// Five characters, or empty when the connection itself failed.
   [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
-  /// What else PostgreSQL said; may quote row values: not for logs.
+  /// What else PostgreSQL reported, and its whole message if what() has a part of it; may quote row
+  /// values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
   /// This error as the last that was heard of a connection that broke.

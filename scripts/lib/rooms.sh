@@ -5,22 +5,24 @@
 # a store of its own is two: the tables below the engine, what uses them above it.
 declare -A room_may_include=(
     [include]=''
+    [text]=''
     [message]=''
     [process]=''
-    [postgres]='process'
+    [postgres]='process text'
     [redis]=''
     [kafka]='message process'
     [testing]='kafka' # headers only: pawl::testing is a library of its own
     [ledger]='message postgres'
-    [dead_letters/store]='ledger message postgres'
+    [dead_letters/store]='ledger message postgres text'
     [retention/store]='ledger message postgres'
     [audit/store]='ledger message postgres'
     [outbox/store]='ledger message postgres'
     [leases/store]='ledger message postgres redis'
     [handlers]='message postgres'
     [config]='handlers message postgres redis'
-    [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis'
-    [ops]='config handlers message postgres process'
+    [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis
+              text'
+    [ops]='config handlers message postgres process text'
     [console]='config handlers kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
                     retention/store'
@@ -32,7 +34,7 @@ declare -A room_may_include=(
     [dashboard]='config console dead_letters dead_letters/store engine handlers kafka leases/store ledger message
                  ops outbox/store postgres'
     [cli]='audit config console dashboard dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
-           message ops outbox outbox/store postgres process redis retention retention/store'
+           message ops outbox outbox/store postgres process redis retention retention/store text'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -466,4 +467,43 @@ TEST_CASE("what PostgreSQL quotes from rows is logged only where log.error_detai
   const auto with = site.run(
       {"run", "--drain", "--set", "failures.max_attempts=1", "--set", "log.error_details=true"});
   CHECK_THAT(with.err, ContainsSubstring("Key (event_id)=(taken) already exists."));
+}
+
+TEST_CASE(
+    "a field of 900 KB that PostgreSQL quotes is cut in each text, and stored with its limit") {
+  const auto hook = Hook::recording();
+  Site site;
+  site.more = hook.section();
+  const std::string value(900'000, 'x');
+  KafkaProducer producer(site.bootstrap);
+  producer.send(site.topic, {.key = "a",
+                             .value = R"({"account": "a", "amount": ")" + value + R"("})",
+                             .headers = {{"event-id", "e"}},
+                             .partition = 0});
+  producer.flush();
+  const auto longest_line = [](const std::string& text) {
+    std::istringstream lines(text);
+    std::size_t longest = 0;
+    for (std::string line; std::getline(lines, line);)
+      longest = std::max(longest, line.size());
+    return longest;
+  };
+  const auto halted = site.run(
+      {"run", "--drain", "--set", "failures.max_attempts=1", "--set", "log.error_details=true"});
+  CHECK(halted.code == 4);
+  CHECK_THAT(halted.err, ContainsSubstring("one try failed") && ContainsSubstring("HALTED") &&
+                             ContainsSubstring("bytes omitted"));
+  CHECK(longest_line(halted.err) < 5000);
+  const auto detail = hook.wait_for("halt").at("detail").get<std::string>();
+  CHECK_THAT(detail, ContainsSubstring("x... (") && ContainsSubstring("partitions resume"));
+  CHECK_THAT(detail, !ContainsSubstring(std::string(200, 'x')));
+  const auto status = site.run({"status", "--json"});
+  CHECK_THAT(status.out, ContainsSubstring("bytes omitted"));
+  CHECK(longest_line(status.out) < 5000);
+
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1", "--set",
+                    "failures.on_failure=dead-letter"})
+              .code == 0);
+  CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters WHERE length(error) < 300 AND error LIKE "
+                 "'%bytes omitted)' AND length(error_detail) BETWEEN 8192 AND 8300") == "1");
 }

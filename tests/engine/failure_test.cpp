@@ -4,6 +4,7 @@
 #include <pqxx/except>
 
 #include "dead_letters/store/dead_letters.hpp"
+#include "engine/leased_call.hpp"
 #include "message/message_error.hpp"
 #include "postgres/error.hpp"
 #include "prelude.hpp"
@@ -60,6 +61,23 @@ TEST_CASE("of libpqxx's report the first line alone is told, for the rest may qu
   CHECK(told(failure, false) == "ERROR:  duplicate key");
   CHECK(told(failure, true) ==
         "ERROR:  duplicate key (DETAIL:  Key (iban)=(DE02) already exists. CONTEXT:  line 1)");
+}
+
+TEST_CASE("an error text has a limit, and the detail has PostgreSQL's whole message") {
+  const std::string value(900'000, 'x');
+  const auto report =
+      "ERROR:  invalid input syntax for type bigint: \"" + value + "\"\nCONTEXT:  $1";
+  const auto failure = explained(pqxx::sql_error(report, "INSERT", "22P02"));
+  CHECK(failure.text == report.substr(0, 200) + "... (" + std::to_string(report.find('\n') - 200) +
+                            " bytes omitted)");
+  CHECK(failure.detail == report);
+  CHECK(told(failure, false) == failure.text);
+  CHECK(told(failure, true).size() < 2500);
+  // Of any other exception, and of each kind: the limit is in one place.
+  for (const auto& other : {explained(std::runtime_error(value)), explained(PermanentError(value)),
+                            explained(Error("22000", value)), explained(LeasePending(value, 1s))}) {
+    CHECK(other.text == value.substr(0, 2000) + "... (898000 bytes omitted)");
+  }
 }
 
 TEST_CASE("a report of one line has no detail to tell") {

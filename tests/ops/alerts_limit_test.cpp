@@ -188,6 +188,7 @@ TEST_CASE("an alert in JSON keeps to its bound, whatever its detail needs to be 
   CHECK(json.at("partition") == 3);
   CHECK(json.at("offset") == 41);
   CHECK(json.at("detail").get<std::string>().size() > 300);
+  CHECK_THAT(json.at("detail").get<std::string>(), EndsWith("bytes omitted)"));
   CHECK_FALSE(json.contains("handler"));
 }
 

@@ -117,6 +117,8 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   CHECK(status.at("partitions").at(1).at("stored").is_null());
   CHECK(status.at("partitions").at(1).at("next").is_null());
   CHECK(status.at("partitions").at(1).at("lag").is_null());
+  look.partitions[0].halt_reason = std::string(900'000, 'x');
+  CHECK(answer("GET", "/status", metrics, look).body.size() < 6000);
 }
 
 TEST_CASE("each event counts in the metric of its name, for its partition") {

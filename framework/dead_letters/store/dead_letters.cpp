@@ -8,6 +8,7 @@
 #include "ledger/rows.hpp"
 #include "message/message_digest.hpp"
 #include "message/timestamp.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::ledger {
 namespace {
@@ -91,7 +92,8 @@ constexpr const char* kFirstParked = R"sql(
 }  // namespace
 
 std::string storable_text(std::string_view text, std::size_t most) {
-  text = text.substr(0, most);
+  const auto kept = texts::bounded(text, most);
+  text = kept;
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {

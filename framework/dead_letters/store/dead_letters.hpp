@@ -15,7 +15,7 @@
 
 namespace pawl::ledger {
 
-/// Bytes that are kept of an error's text.
+/// Characters that are stored of an error's text, and of its detail.
 inline constexpr std::size_t kLongestError = 8192;
 
 /// Why a message was set aside: a word for filters and counts.
@@ -86,7 +86,8 @@ class DeadLetters {
   postgres::Statement first_parked_;
 };
 
-/// Text that PostgreSQL can store: NUL and what is not UTF-8 becomes \xNN, cut after `most` bytes.
+/// Text that PostgreSQL can store, of at most `most` characters: NUL and bytes that are not UTF-8
+/// become \xNN.
 [[nodiscard]] std::string storable_text(std::string_view text, std::size_t most);
 
 }  // namespace pawl::ledger
