@@ -22,6 +22,7 @@
 #include "engine/unplaced_step.hpp"
 #include "handlers/atomicity.hpp"
 #include "handlers/http/request_template.hpp"
+#include "handlers/http/shown_request.hpp"
 #include "handlers/router.hpp"
 #include "handlers/statement_plan.hpp"
 #include "kafka/fetch_one.hpp"
@@ -104,31 +105,6 @@ class Source {
 
 std::string shown(std::optional<std::string_view> bytes) {
   return to_text(decode(bytes, kShown));
-}
-
-/// *** for each ${...}, which may be secret and need not be there. "$${" is none.
-HttpText without_references(HttpText text) {
-  std::string shown_text;
-  std::string_view rest = text.written;
-  for (auto at = rest.find("${"); at != std::string_view::npos; at = rest.find("${")) {
-    const auto end = rest.find('}', at);
-    const bool escaped = at > 0 && rest[at - 1] == '$';
-    if (!escaped && end == std::string_view::npos)
-      break;
-    shown_text += rest.substr(0, escaped ? at + 2 : at);
-    shown_text += escaped ? "" : "***";
-    rest.remove_prefix(escaped ? at + 2 : end + 1);
-  }
-  text.written = shown_text.append(rest);
-  return text;
-}
-
-HttpOptions without_references(HttpOptions options) {
-  for (auto* text : {&options.url, &options.body, &options.json})
-    *text = without_references(*text);
-  for (auto& [name, text] : options.headers)
-    text = without_references(text);
-  return options;
 }
 
 class Trial {
@@ -227,7 +203,8 @@ class Trial {
     if (http.empty())
       return;
     const auto request =
-        handlers::RequestTemplate(without_references(http)).render(message_, json_);
+        handlers::RequestTemplate(handlers::without_references(handlers::without_secrets(http)))
+            .render(message_, json_);
     std::cout << fmt::format("request   {} {}\n", request.method, printable(request.url));
     for (const auto& header : request.headers)
       std::cout << fmt::format("header    {}\n", printable(header.substr(0, header.find(':'))));

@@ -10,12 +10,13 @@
 #include "config/redact.hpp"
 #include "config/validation.hpp"
 #include "config/values.hpp"
+#include "text/secret.hpp"
 
 namespace pawl::config {
 
 namespace {
 
-constexpr const char* kHidden = "***";
+using texts::kHidden;
 
 bool holds_reference(const Node& node) {
   return node.written.find("${") != std::string::npos ||

@@ -6,11 +6,12 @@
 #include <algorithm>
 
 #include "postgres/connection_string.hpp"
+#include "text/secret.hpp"
 
 namespace pawl::config {
 namespace {
 
-constexpr std::string_view kHidden = "***";
+using texts::kHidden;
 constexpr std::string_view kUnreadable = "(connection string)";
 
 /// What percent-encoding held back may be anything: it must neither break a line nor JSON.

@@ -16,6 +16,7 @@
 
 #include "config/units.hpp"
 #include "config/values.hpp"
+#include "handlers/http/shown_request.hpp"
 
 namespace pawl::config {
 
@@ -366,36 +367,20 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   report_unknown_keys(*node, option, "http", kHttpKeys, findings);
 }
 
-namespace {
-
-/// Whoever writes a secret out, instead of ${...}, does not want it shown.
-std::string shown_header(const std::string& written) {
-  return written.find('{') != std::string::npos ? written : "***";
-}
-
-std::string shown_url(const std::string& written) {
-  const auto query = written.find('?');
-  if (query == std::string::npos || written.find('{', query) != std::string::npos)
-    return written;
-  return written.substr(0, query) + "?***";
-}
-
-}  // namespace
-
 Node http_value(Settings& settings) {
-  const HttpOptions& http = settings.handler.http;
   Node table;
-  if (http.empty())
+  if (settings.handler.http.empty())
     return table;
+  const auto http = handlers::without_secrets(settings.handler.http);
   const auto add = [&](const std::string& name, const std::string& value) {
     if (!value.empty())
       table.members.emplace(name, text_value(value));
   };
   add("method", http.method);
-  add("url", shown_url(http.url.written));
+  add("url", http.url.written);
   Node headers;
   for (const auto& [name, value] : http.headers)
-    headers.members.emplace(name, text_value(shown_header(value.written)));
+    headers.members.emplace(name, text_value(value.written));
   if (!headers.members.empty())
     table.members.emplace("headers", std::move(headers));
   add("json", http.json.written);

@@ -18,8 +18,8 @@ declare -A room_may_include=(
     [audit/store]='ledger message postgres'
     [outbox/store]='ledger message postgres'
     [leases/store]='ledger message postgres redis'
-    [handlers]='message postgres'
-    [config]='handlers message postgres redis'
+    [handlers]='message postgres text'
+    [config]='handlers message postgres redis text'
     [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis
               text'
     [ops]='config handlers message postgres process text'

@@ -161,6 +161,24 @@ TEST_CASE("try shows an HTTP handler's request, without secrets, and sends nothi
                  ContainsSubstring(R"("token":"***")") &&
                  Catch::Matchers::Matches("[^]*header    Idempotency-Key: [0-9a-f]{64}\n[^]*") &&
                  !ContainsSubstring("Bearer") && !ContainsSubstring("of-the-token"));
+  // Secrets that are written out: neither command shows them.
+  site.handler =
+      "http = { url = \"https://api.example/charges?k=hunter2&id={/account}\", headers = { "
+      "Authorization = \"Bearer hunter2\" }, json = { amount = \"{/amount}\", login = { password "
+      "= \"hunter2\", user = \"a\" }, pin = 4711 } }\n";
+  const auto written_out = message(R"({"account": "a/b", "amount": 7})");
+  INFO(written_out.out << written_out.err);
+  CHECK(written_out.code == 0);
+  CHECK_THAT(written_out.out,
+             ContainsSubstring("request   POST https://api.example/charges?k=***&id=a%2Fb\n") &&
+                 ContainsSubstring(R"("login":{"password":"***","user":"a"},"pin":"***")") &&
+                 !ContainsSubstring("hunter2") && !ContainsSubstring("4711"));
+  for (const auto& config :
+       {site.run({"config", "show"}), site.run({"config", "show", "--json"})}) {
+    CHECK(config.code == 0);
+    CHECK_THAT(config.out, ContainsSubstring("charges?k=***&id={/account}") &&
+                               !ContainsSubstring("hunter2") && !ContainsSubstring("4711"));
+  }
   const auto lacking = message(R"({"amount": 7})");
   CHECK(lacking.code == 1);
   CHECK_THAT(lacking.out, ContainsSubstring("FAILED    ") && ContainsSubstring("/account"));

@@ -1,4 +1,5 @@
 #include "handlers/http/request_template.hpp"
+#include "handlers/http/shown_request.hpp"
 #include "handlers/http/status_set.hpp"
 #include "message/message_error.hpp"
 #include "pawl/lease.hpp"
@@ -309,4 +310,68 @@ TEST_CASE("a request is of its message's trace, unless the configuration names t
   auto own = http;
   own.headers = {{"TraceParent", {"{header:event-id}", ""}}};
   CHECK(lines(own, {{"traceparent", kParent}, {"tracestate", "a=1"}}) == Lines{"TraceParent: e-1"});
+}
+
+TEST_CASE("of a request's URL, header, and body the secrets that are written out are not shown") {
+  const auto shown = [](const HttpOptions& http) { return pawl::handlers::without_secrets(http); };
+  struct Row {
+    std::string written;
+    std::string expected;
+  };
+  const std::vector<Row> urls{
+      {"https://a/b", "https://a/b"},
+      {"https://a/{/x?}/c", "https://a/{/x?}/c"},
+      {"https://a/b?api_key=hunter2", "https://a/b?api_key=***"},
+      {"https://a/b?hunter2", "https://a/b?***"},
+      {"https://a/b?k=hunter2&id={/id}&t=${file:t}", "https://a/b?k=***&id={/id}&t=${file:t}"},
+      {"https://a/{/x}?k=hunter2{/id}hunter2", "https://a/{/x}?k=***{/id}***"},
+      {"https://a/b?k={{hunter2}}", "https://a/b?k=***"},
+      {"https://a/b?k=${K}hunter2", "https://a/b?k=${K}***"},
+  };
+  for (const auto& row : urls)
+    CHECK(shown(options(row.written)).url.written == row.expected);
+  const std::vector<Row> headers{
+      {"hunter2", "***"},
+      {"Bearer hunter2", "***"},
+      {"Bearer ${file:token}", "Bearer ${file:token}"},
+      {"Bearer hunter2{/x}", "***{/x}"},
+      {"hunter2 ${X}", "***${X}"},
+      {"$${x}hunter2", "***{x}***"},
+  };
+  for (const auto& row : headers) {
+    auto http = options("https://a/");
+    http.headers["X-Anything"] = {row.written, ""};
+    CHECK(shown(http).headers["X-Anything"].written == row.expected);
+  }
+  const std::vector<Row> json{
+      {R"({"b":"{/x}","a":1})", R"({"b":"{/x}","a":1})"},
+      {R"({"currency":"EUR","apiKey":"hunter2"})", R"({"currency":"EUR","apiKey":"***"})"},
+      {R"({"auth":{"user":"a","n":[7,"{/x}","${X}",true]}})",
+       R"({"auth":{"user":"***","n":["***","{/x}","${X}",true]}})"},
+      {R"([{"client_secret":"hunter2{/x}"}])", R"([{"client_secret":"***{/x}"}])"},
+  };
+  for (const auto& row : json) {
+    auto http = options("https://a/");
+    http.json = {row.written, ""};
+    CHECK(shown(http).json.written == row.expected);
+    // A body that is JSON has no placeholders, and is read in the same way.
+    http = options("https://a/");
+    http.body = {row.written, ""};
+    CHECK(shown(http).body.written == row.expected);
+  }
+  auto form = options("https://a/");
+  form.headers["content-type"] = {"application/x-www-form-urlencoded", ""};
+  form.body = {"grant=all&client_secret=hunter2&id={/id}&password={/p}", ""};
+  CHECK(shown(form).body.written == "grant=all&client_secret=***&id={/id}&password={/p}");
+  CHECK(shown(form).headers["content-type"].written == "application/x-www-form-urlencoded");
+}
+
+TEST_CASE("what ${...} stands for is not looked up where a request is only shown") {
+  auto http = options("https://a/{/x}?k=${file:/nowhere}");
+  http.headers["Authorization"] = {"Bearer ${NOT_SET}", ""};
+  http.json = {R"({"a":"${file:/nowhere}","b":{"c":"$${x}"}})", ""};
+  const auto shown = pawl::handlers::without_references(http);
+  CHECK(shown.url.written == "https://a/{/x}?k=***");
+  CHECK(shown.headers.at("Authorization").written == "Bearer ***");
+  CHECK(shown.json.written == R"({"a":"***","b":{"c":"$${x}"}})");
 }

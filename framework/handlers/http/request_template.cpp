@@ -151,12 +151,6 @@ std::string without_placeholders(std::string_view text) {
   return out;
 }
 
-bool same_name(std::string_view one, std::string_view other) {
-  return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  });
-}
-
 /// What shapes the request itself is the client's alone (RFC 9110, section 7.6.1; RFC 9112).
 bool is_of_client(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"Content-Length",
@@ -287,6 +281,16 @@ void check_headers(const HttpOptions& options, Problems& problems) {
 
 }  // namespace
 
+bool same_name(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  });
+}
+
+bool is_form(const HttpOptions& options) {
+  return content_type(options).find("x-www-form-urlencoded") != std::string::npos;
+}
+
 std::vector<HttpProblem> problems_of(const HttpOptions& options) {
   Problems problems;
   constexpr std::array<std::string_view, 5> kMethods{"POST", "PUT", "PATCH", "DELETE", "GET"};
@@ -369,7 +373,7 @@ RequestTemplate::RequestTemplate(const HttpOptions& options)
       url_(options.url),
       body_(options.body),
       has_body_(!options.body.empty() || !options.json.empty()),
-      is_form_(content_type(options).find("x-www-form-urlencoded") != std::string::npos) {
+      is_form_(is_form(options)) {
   const auto begin = url_.before_placeholders();
   origin_ = begin.substr(0, end_of_origin(begin));
   for (const auto& [name, value] : options.headers)

@@ -31,6 +31,11 @@ struct HttpProblem {
 };
 [[nodiscard]] std::vector<HttpProblem> problems_of(const HttpOptions& options);
 
+/// Whether two names of headers are one (RFC 9110, section 5.1).
+[[nodiscard]] bool same_name(std::string_view one, std::string_view other);
+/// Whether the body is a form's, by the Content-Type.
+[[nodiscard]] bool is_form(const HttpOptions& options);
+
 /// Makes the request of a message. A value of the message's stands in the URL's path and query, in
 /// headers, in JSON and in forms, escaped for its place, and can reach no other. In any other body
 /// it stands as it is. Immutable, any thread.
