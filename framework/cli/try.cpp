@@ -3,12 +3,15 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include "cli/commands.hpp"
 #include "cli/message_file.hpp"
+#include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -17,9 +20,9 @@
 #include "console/printable.hpp"
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
+#include "engine/last_step.hpp"
 #include "engine/message_key.hpp"
 #include "engine/message_processor.hpp"
-#include "engine/unplaced_step.hpp"
 #include "handlers/atomicity.hpp"
 #include "handlers/http/request_template.hpp"
 #include "handlers/http/shown_request.hpp"
@@ -28,6 +31,7 @@
 #include "kafka/fetch_one.hpp"
 #include "kafka/handles.hpp"
 #include "ledger/consumers.hpp"
+#include "ledger/history_view.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
 #include "message/idempotency_key.hpp"
@@ -48,6 +52,7 @@ struct Arguments {
   std::optional<std::int32_t> partition;
   std::optional<std::int64_t> offset;
   bool commit = false;
+  std::string because;
 };
 
 // What each table has had, by this transaction: what triggers and code did is among it.
@@ -107,6 +112,37 @@ std::string shown(std::optional<std::string_view> bytes) {
   return to_text(decode(bytes, kShown));
 }
 
+/// Its record key is parked, so that it would overtake what came before it.
+class KeyIsParked : public std::exception {};
+
+/// Ends the transaction of a message that an operator commits: with an entry of the history, at
+/// whatever offset the partition is.
+class CommitByHand final : public engine::LastStep {
+ public:
+  CommitByHand(const ledger::HistoryEntry& history, const ledger::IdempotencyKeys& keys,
+               const Message& message, const std::string& because)
+      : history_(history), keys_(keys), message_(message), because_(because) {}
+
+  void request(postgres::Request& request, const std::string& /*transaction*/,
+               ledger::Outcome outcome) const override {
+    if (outcome == ledger::Outcome::kParked)
+      throw KeyIsParked();
+    if (outcome == ledger::Outcome::kDuplicate)
+      return keys_.name_open_transaction(request);
+    history_.record(request, {std::string(message_.topic()), message_.partition()},
+                    message_.offset(), "try", because_);
+  }
+  [[nodiscard]] bool names_transaction() const override { return false; }
+  [[nodiscard]] bool respects_parking() const override { return true; }
+  [[nodiscard]] bool may_leave_out() const override { return false; }
+
+ private:
+  const ledger::HistoryEntry& history_;
+  const ledger::IdempotencyKeys& keys_;
+  const Message& message_;
+  const std::string& because_;
+};
+
 class Trial {
  public:
   Trial(const Options& options, const Registry& registry, const Message& message)
@@ -121,7 +157,7 @@ class Trial {
     handlers::require_atomicity(*session_, router_, options.handlers);
   }
 
-  int run(bool commit) {
+  int run(bool commit, const std::string& because) {
     std::cout << fmt::format("message   {} [{}] offset {}\n", printable(message_.topic()),
                              message_.partition(), message_.offset());
     bool has_key = false;
@@ -157,7 +193,7 @@ class Trial {
              "comes, and be applied again; try it without --commit\n";
       return kFailed;
     }
-    return commit ? commit_it() : roll_back();
+    return commit ? commit_it(because) : roll_back();
   }
 
  private:
@@ -295,7 +331,7 @@ class Trial {
   }
 
   /// As a replay does it: key and effects in one transaction, and the stored offset stays.
-  int commit_it() {
+  int commit_it(const std::string& because) {
     const auto consumer = require_consumer(*session_, options_);
     const ledger::OffsetRegister topics(options_.postgres.schema, consumer.id);
     const std::string topic(message_.topic());
@@ -309,7 +345,8 @@ class Trial {
     const engine::Observers observers({});
     const auto context = engine::frame_context(options_, router_, observers, consumer.id);
     engine::MessageProcessor processor(context);
-    const engine::UnplacedStep last(context.keys);
+    const ledger::HistoryEntry history(options_.postgres.schema, consumer.id);
+    const CommitByHand last(history, context.keys, message_, because);
     engine::Subject subject;
     try {
       const auto outcome =
@@ -319,6 +356,12 @@ class Trial {
                         : "committed: key and effects are stored, and the stored offset is where "
                           "it was\n");
       return kDone;
+    } catch (const KeyIsParked&) {
+      std::cout << fmt::format(
+          "not committed: a dead letter of its record key is unresolved, and later messages of the "
+          "key wait for it. This lists it: {} --topic {}; replay or discard it first\n",
+          command_text(options_.invocation, "dlq parked"), shell_word(topic));
+      return kFailed;
     } catch (...) {  // code's may be anything
       return fail(session_->alive());
     }
@@ -340,8 +383,11 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   const bool complete = !arguments.topic.empty() && arguments.partition && arguments.offset;
   if (arguments.file.empty() == !from_kafka || (from_kafka && !complete))
     throw BadCall("give --message FILE, or --topic, --partition and --offset");
+  if (arguments.commit && arguments.because.empty())
+    throw BadCall("--commit: give the reason with --because TEXT; it is kept in the history");
   const Source source(options, arguments);
-  return Trial(options, program.registry, source.message()).run(arguments.commit);
+  return Trial(options, program.registry, source.message())
+      .run(arguments.commit, arguments.because);
 }
 
 }  // namespace
@@ -362,6 +408,8 @@ void add_try(Command& parser, Commands& commands) {
   command->add_flag("--commit", arguments->commit,
                     "Keep it: key and effects in one transaction, without the offset, so that it "
                     "is a duplicate when its turn comes");
+  command->add_option("--because", arguments->because, "Why, with --commit; kept in the history")
+      ->type_name("TEXT");
   commands.set_action(command, [&commands, config, arguments] {
     return try_it(commands.program(), config->load(), *arguments);
   });

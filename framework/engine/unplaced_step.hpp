@@ -7,8 +7,7 @@
 
 namespace pawl::engine {
 
-/// Ends a transaction whose message moves no offset: it is another owner's by now, or tried by
-/// hand.
+/// Ends a transaction whose message moves no offset: it is another owner's by now.
 class UnplacedStep final : public LastStep {
  public:
   explicit UnplacedStep(const ledger::IdempotencyKeys& keys) : keys_(keys) {}

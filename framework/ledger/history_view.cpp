@@ -1,5 +1,7 @@
 #include "ledger/history_view.hpp"
 
+#include <utility>
+
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
@@ -57,15 +59,26 @@ std::vector<HistoryRow> read_history(postgres::Session& session, const std::stri
   return history;
 }
 
-void record_action(postgres::Session& session, const std::string& schema, ConsumerId consumer,
-                   const TopicPartition& partition, std::int64_t offset, const std::string& action,
-                   const std::string& reason) {
-  const postgres::Statement record{"", in_schema(kRecord, schema)};
-  auto parameters = partition_parameters(consumer, partition);
+HistoryEntry::HistoryEntry(const std::string& schema, ConsumerId consumer)
+    : consumer_(consumer), record_{"", in_schema(kRecord, schema)} {}
+
+void HistoryEntry::record(postgres::Request& request, const TopicPartition& partition,
+                          std::int64_t offset, const std::string& action,
+                          const std::string& reason) const {
+  auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(offset);
   parameters.add_text(action);
   parameters.add_text_or_null(reason);
-  postgres::run_transaction(session, {{&record, std::move(parameters)}});
+  request = {&record_, std::move(parameters)};
+}
+
+void record_action(postgres::Session& session, const std::string& schema, ConsumerId consumer,
+                   const TopicPartition& partition, std::int64_t offset, const std::string& action,
+                   const std::string& reason) {
+  const HistoryEntry entry(schema, consumer);
+  std::vector<postgres::Request> steps(1);
+  entry.record(steps.front(), partition, offset, action, reason);
+  postgres::run_transaction(session, std::move(steps));
 }
 
 }  // namespace pawl::ledger

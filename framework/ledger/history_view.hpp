@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "ledger/types.hpp"
+#include "postgres/request.hpp"
 #include "postgres/session.hpp"
+#include "postgres/statement.hpp"
 
 namespace pawl::ledger {
 
@@ -29,8 +31,21 @@ std::vector<HistoryRow> read_history(postgres::Session& session, const std::stri
                                      std::optional<std::int32_t> partition, std::int64_t before,
                                      std::int64_t limit);
 
-/// Keeps what an operator does to a message that is no change of the register. Throws
-/// postgres::Error, postgres::InDoubt.
+/// What an operator does to a message that is no change of the register, as a statement of a
+/// transaction.
+class HistoryEntry {
+ public:
+  HistoryEntry(const std::string& schema, ConsumerId consumer);
+
+  void record(postgres::Request& request, const TopicPartition& partition, std::int64_t offset,
+              const std::string& action, const std::string& reason) const;
+
+ private:
+  ConsumerId consumer_;
+  postgres::Statement record_;
+};
+
+/// The same in a transaction of its own. Throws postgres::Error, postgres::InDoubt.
 void record_action(postgres::Session& session, const std::string& schema, ConsumerId consumer,
                    const TopicPartition& partition, std::int64_t offset, const std::string& action,
                    const std::string& reason);

@@ -110,8 +110,8 @@ TEST_CASE("a consumer does not start with effects on another server that nothing
   INFO(refused.out << refused.err);
   CHECK(refused.code == 1);
   CHECK_THAT(refused.err, ContainsSubstring("writes to public.east_ledger"));
-  const auto tried =
-      site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0", "--commit"});
+  const auto tried = site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0",
+                               "--commit", "--because", "now"});
   INFO(tried.out << tried.err);
   CHECK(tried.code == 1);
   CHECK_THAT(tried.err, ContainsSubstring("writes to public.east_ledger"));

@@ -1,3 +1,4 @@
+#include "failing_site.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -56,7 +57,7 @@ TEST_CASE("try commits nothing that would be applied again") {
   site.handler = "missing_key = \"process\"\n" + site.handler;
   const auto at = [&](const std::string& offset, const std::string& key) {
     return site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", offset,
-                     "--commit", "--set", "idempotency.key=" + key});
+                     "--commit", "--because", "now", "--set", "idempotency.key=" + key});
   };
   site.pay(0, "e-1", "a", "7");
   CHECK(site.run({"run", "--drain"}).code == 0);
@@ -92,7 +93,8 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   CHECK_THAT(failed.out, ContainsSubstring("FAILED    ") && ContainsSubstring("22P02"));
 
   write("5");
-  const auto early = site.run({"try", "--message", file.string(), "--commit"});
+  const auto early =
+      site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"});
   CHECK(early.code == 1);
   CHECK_THAT(early.err, ContainsSubstring("or run it first"));
   CHECK(site.run({"run", "--drain"}).code == 0);
@@ -102,18 +104,54 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   write_file(
       file,
       site.run({"partitions", "peek", "--topic", site.topic, "--partition", "0", "--json"}).out);
-  const auto committed = site.run({"try", "--message", file.string(), "--commit"});
+  const auto committed =
+      site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"});
   CHECK(committed.code == 0);
   CHECK_THAT(committed.out, ContainsSubstring("committed: key and effects are stored"));
   CHECK(site.sql("SELECT amount FROM ledger WHERE event_id = 'e-9'") == "5");
   CHECK(site.stored(0) == -1);
-  CHECK_THAT(site.run({"try", "--message", file.string(), "--commit"}).out,
+  CHECK(site.run({"audit"}).code == 0);
+  CHECK_THAT(site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"}).out,
              ContainsSubstring("a duplicate: nothing was done"));
+  CHECK(site.sql("SELECT string_agg(concat_ws(' ', topic = '" + site.topic +
+                 "', partition, from_offset, to_offset, reason, actor = session_user), '|') FROM "
+                 "pawl.offset_history WHERE action = 'try'") == "t 0 0 0 it waits t");
 
   // When its turn comes it is one as well.
   CHECK(site.run({"run", "--drain"}).code == 0);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
   CHECK(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "1");
+}
+
+TEST_CASE("try commits nothing that waits for a dead letter of its record key") {
+  Failing site("park");
+  site.pay_strangers(3);
+  site.drain();
+  site.mend();
+  const std::vector<std::string> third{"try", "--topic",  site.topic, "--partition",
+                                       "0",   "--offset", "2",        "--commit"};
+  const auto without_reason = site.run(third);
+  CHECK(without_reason.code == 2);
+  CHECK_THAT(without_reason.err, ContainsSubstring("--because TEXT"));
+  auto arguments = third;
+  arguments.insert(arguments.end(), {"--because", "it is urgent"});
+  const auto refused = site.run(arguments);
+  INFO(refused.out << refused.err);
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.out, ContainsSubstring("not committed: a dead letter of its record key") &&
+                              ContainsSubstring("dlq parked --config") &&
+                              ContainsSubstring("--topic " + site.topic));
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
+  CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
+  CHECK(site.count("status = 'parked'") == "2");
+  CHECK(site.count("true") == "3");
+  CHECK(site.sql("SELECT count(*) FROM pawl.offset_history WHERE action = 'try'") == "0");
+  // A trial that keeps nothing overtakes nothing.
+  arguments.resize(7);
+  CHECK(site.run(arguments).code == 0);
+
+  CHECK(site.run({"dlq", "replay", "--all"}).code == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "3");
 }
 
 TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") {

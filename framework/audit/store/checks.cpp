@@ -9,13 +9,15 @@
 namespace pawl::ledger {
 namespace {
 
-// An operator may have set an offset back: what lies below the offset left then is no stray.
+// An operator may have set an offset back: what lies below the offset left then is no stray. Nor is
+// what one has committed by `try`.
 constexpr const char* kBeyond = R"sql(
   WITH bound AS (
     SELECT r.topic, r.partition, greatest(r.last_processed_offset, h.highest) AS highest
       FROM pawl.processed_kafka_offsets r
       LEFT JOIN (SELECT topic, partition, max(from_offset) AS highest
-                   FROM pawl.offset_history WHERE consumer_id = $1::integer
+                   FROM pawl.offset_history
+                  WHERE consumer_id = $1::integer AND action <> 'try'
                   GROUP BY topic, partition) h USING (topic, partition)
      WHERE r.consumer_id = $1::integer),
    recorded AS (
@@ -35,6 +37,10 @@ constexpr const char* kBeyond = R"sql(
                       WHERE f.consumer_id = $1::integer AND f.topic = d.topic
                         AND f.partition = d.partition AND a.kafka_offset = d.kafka_offset
                         AND a.outcome IS NOT NULL)
+     AND NOT EXISTS (SELECT FROM pawl.offset_history t
+                      WHERE t.consumer_id = $1::integer AND t.topic = d.topic
+                        AND t.partition = d.partition AND t.from_offset = d.kafka_offset
+                        AND t.action = 'try')
      AND d.topic = ANY ($2::text[]) AND ($3::integer IS NULL OR d.partition = $3::integer)
    ORDER BY d.topic, d.partition, d.kafka_offset
    LIMIT $4::bigint
