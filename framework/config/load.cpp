@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -123,6 +124,26 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   return true;
 }
 
+/// Of a text with ${file:PATH}: what it stands for whenever that is asked. `read`: as it was
+/// loaded.
+UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
+                      const std::string& read) {
+  if (!node.substituted || node.written.find("${file:") == std::string::npos)
+    return {};
+  return {[node, environment, read](const std::string& url) {
+    // A program has chosen another one since.
+    if (url != read)
+      return url;
+    auto renewed = node;
+    std::vector<Problem> problems;
+    substitute(renewed, environment, problems);
+    if (!problems.empty()) {
+      throw std::runtime_error(fmt::format("{}; {}", problems.front().what, problems.front().fix));
+    }
+    return renewed.value;
+  }};
+}
+
 bool is_inside(std::string_view option, std::string_view around) {
   return option.starts_with(around) &&
          (option.size() == around.size() || option[around.size()] == '.' ||
@@ -185,6 +206,10 @@ class Loading {
   explicit Loading(const LoadRequest& request) : request_(request) {
     merge_layers();
     options_ = read_options(root_, request_.table, findings_);
+    if (const auto url = findings_.nodes.find("postgres.url"); url != findings_.nodes.end()) {
+      options_.postgres.renewal =
+          renewal_of(*url->second, request_.environment, options_.postgres.url);
+    }
     // Of a file that cannot be read nothing is known, so neither is what it lacks.
     if (readable_)
       check();

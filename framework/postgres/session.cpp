@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sys/socket.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "postgres/connecting.hpp"
@@ -28,6 +29,17 @@ std::string at_least_on_disk(const std::string& synchronous_commit) {
   return synchronous_commit == "off" ? "on" : synchronous_commit;
 }
 
+/// A file that cannot be read now may be on its way of being replaced: the connect is tried again.
+std::string current_url(const SessionSettings& settings) {
+  if (!settings.renewal.now)
+    return settings.url;
+  try {
+    return settings.renewal.now(settings.url);
+  } catch (const std::runtime_error& error) {
+    throw Error::connection_lost(fmt::format("postgres.url: {}", error.what()));
+  }
+}
+
 /// As session_state() has it.
 std::string joined(const std::vector<std::pair<std::string, std::string>>& settings) {
   std::vector<std::string_view> values;
@@ -41,6 +53,7 @@ std::string joined(const std::vector<std::pair<std::string, std::string>>& setti
 SessionSettings settings_of(const PostgresOptions& options) {
   SessionSettings settings;
   settings.url = options.url;
+  settings.renewal = options.renewal;
   settings.password_command = options.password_command;
   settings.pooled = options.pooled;
   settings.connect_timeout = options.connect_timeout;
@@ -62,7 +75,7 @@ Session::Session(const SessionSettings& settings)
 
 bool Session::open() {
   const auto begun = std::chrono::steady_clock::now();
-  raw_ = connect({settings_.url, settings_.application_name, settings_.connect_timeout,
+  raw_ = connect({current_url(settings_), settings_.application_name, settings_.connect_timeout,
                   settings_.unwanted, settings_.password_command});
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.

@@ -31,6 +31,8 @@ namespace pawl::postgres {
 struct SessionSettings {
   /// libpq connection string or URI; what it leaves out comes from libpq's environment and files.
   std::string url;
+  /// What `url` is at each connect (PostgresOptions).
+  UrlRenewal renewal = {};
   /// Prints the password, at each connect (PostgresOptions); empty: none.
   std::vector<std::string> password_command = {};
   std::string application_name = "pawl";

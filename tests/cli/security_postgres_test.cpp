@@ -159,6 +159,43 @@ TEST_CASE("a server that is not the one is not connected to") {
   }
 }
 
+TEST_CASE("a password in a file may change while the program runs") {
+  PostgresSite site;
+  const auto file = site.servers().file("postgres-password");
+  site.postgres = site.by_password();
+  // A relay has sessions of its own.
+  site.more = "[outbox]\nrelay = \"on\"\n";
+  site.pay_many(0, "e", 3);
+  const auto child = site.start_secured();
+  site.wait_for_stored(0, 2);
+  const auto end_sessions = [&] {
+    site.sql(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND usename = 'payments'");
+  };
+  site.set_password("second-secret");
+  end_sessions();
+  site.pay_many(0, "later", 3);
+  site.wait_for_stored(0, 5);
+  site.wait_for_sql(
+      "SELECT count(DISTINCT application_name) FROM pg_stat_activity"
+      " WHERE datname = current_database() AND usename = 'payments'"
+      " AND (application_name = 'pawl outbox' OR application_name LIKE 'pawl group-of-%')",
+      "2");
+  const auto status = site.run_secured({"status"});
+  INFO(status.out << status.err);
+  CHECK(status.code == 0);
+
+  // While the file is away, connecting fails and is tried again.
+  std::filesystem::rename(file, file.string() + ".away");
+  end_sessions();
+  child->wait_for_output("postgres.url: the file " + file.string() + " cannot be read", kDeadline);
+  site.pay_many(0, "back", 3);
+  std::filesystem::rename(file.string() + ".away", file);
+  site.wait_for_stored(0, 8);
+  site.end(*child);
+}
+
 TEST_CASE("a password from a command may change while the program runs") {
   PostgresSite site;
   const auto runs = site.servers().file("runs").string();

@@ -1,5 +1,6 @@
 #include "config/load.hpp"
 
+#include <filesystem>
 #include <fstream>
 
 #include "loading.hpp"
@@ -415,4 +416,37 @@ TEST_CASE("a file with a byte order mark or with Windows line ends loads") {
   for (const char c : kRequired)
     windows += c == '\n' ? std::string{"\r\n"} : std::string{c};
   CHECK(load(request(windows)).kafka.group == "payments");
+}
+
+TEST_CASE("a file in postgres.url is read again whenever the URL is asked for") {
+  const std::string folder = testing_folder();
+  const auto secret = folder + "/rotated";
+  const auto write = [&](const std::string& text) { std::ofstream{secret} << text; };
+  write("first-secret\n");
+  auto asked =
+      request(kRequired + "[postgres]\nurl = \"postgresql://${USER}:${file:rotated}@db/p\"\n", {},
+              {{"USER", "app"}});
+  asked.path = folder + "/a.toml";
+  const auto options = load(asked);
+  const auto& postgres = options.postgres;
+  CHECK(postgres.url == "postgresql://app:first-secret@db/p");
+  CHECK(postgres.renewal.now(postgres.url) == postgres.url);
+  write("second-secret");
+  CHECK(postgres.renewal.now(postgres.url) == "postgresql://app:second-secret@db/p");
+  // What a program has put in its place is not replaced.
+  CHECK(postgres.renewal.now("postgresql://other/p") == "postgresql://other/p");
+
+  std::filesystem::remove(secret);
+  try {
+    (void)postgres.renewal.now(postgres.url);
+    FAIL("was read");
+  } catch (const std::runtime_error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("the file " + secret + " cannot be read (") &&
+                                 !ContainsSubstring("secret@"));
+  }
+
+  // Nothing else is looked up twice.
+  const auto plain = load(request(kRequired + "[postgres]\nurl = \"postgresql://${USER}@db/p\"\n",
+                                  {}, {{"USER", "app"}}));
+  CHECK_FALSE(plain.postgres.renewal.now);
 }

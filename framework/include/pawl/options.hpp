@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,10 +75,21 @@ struct KafkaOptions {
   friend bool operator==(const KafkaOptions&, const KafkaOptions&) = default;
 };
 
+/// How a connection string is renewed at each connect. Not compared.
+struct UrlRenewal {
+  /// What the connection string is now; another one than load_config() has read stays as it is. Any
+  /// thread. Throws std::runtime_error, whose text holds no secret. Empty: it stays as it is.
+  std::function<std::string(const std::string& url)> now;
+
+  friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
+};
+
 struct PostgresOptions {
   /// A libpq connection string or URI; parts that are absent come from libpq's environment,
   /// service and password files.
   std::string url;
+  /// Set by load_config() if `url` holds ${file:PATH}: the file is read again at each connect.
+  UrlRenewal renewal;
   /// An absolute path and its arguments; run without a shell at each connect, for at most 10 s. The
   /// first line that it prints is the password. Empty: none.
   std::vector<std::string> password_command;
