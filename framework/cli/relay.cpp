@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <csignal>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,8 +46,8 @@ void refuse_other_schema(const Options& options) {
                          command_text(options.invocation, "migrate up"));
 }
 
-Ended relay(const Program& program, const ops::ServiceManager& manager, const Options& options,
-            const std::function<Options()>& read, bool drain) {
+Ended relay(const Program& program, Reload& reload, bool drain) {
+  const auto& options = reload.options();
   require_programs(options);
   StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
@@ -71,8 +70,8 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
     changed.notify_all();
   };
   // The relay's threads end the process when they hang; this one only waits.
-  Service service(manager, {[] { return std::chrono::milliseconds{0}; },
-                            [] { return std::string("publishing the outbox"); }});
+  Service service(reload.manager(), {[] { return std::chrono::milliseconds{0}; },
+                                     [] { return std::string("publishing the outbox"); }});
   std::optional<StopSignals> signals(
       std::in_place,
       [&](int signal) {
@@ -81,7 +80,7 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
         stop(false);
       },
       [&] {
-        if (!may_reload([&] { require_programs(read()); }, *log, service))
+        if (!reload.accepts(require_programs, *log, service))
           return false;
         stop(true);
         return true;
@@ -124,8 +123,8 @@ Ended relay(const Program& program, const ops::ServiceManager& manager, const Op
     const std::scoped_lock lock(mutex);
     return anew && !drained;
   };
-  const auto code = end_with(kDone, alerts, monitoring.get(), begins_anew,
-                             [&] { return begin_anew(program, manager); });
+  const auto code =
+      end_with(kDone, alerts, monitoring.get(), begins_anew, [&] { return reload.begin_anew(); });
   return {code, begins_anew()};
 }
 
@@ -138,12 +137,10 @@ void add_relay(Command& parser, Commands& commands) {
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain, "End once nothing waits");
   commands.set_action(command, [&commands, config, drain] {
-    const auto read = [&] { return config->load_to_relay(); };
+    const auto read = [config](config::Files& files) { return config->load_to_relay(&files); };
     const auto& program = commands.program();
     return run_with_reload(program, read,
-                           [&](const ops::ServiceManager& manager, const Options& options) {
-                             return relay(program, manager, options, read, *drain);
-                           });
+                           [&](Reload& reload) { return relay(program, reload, *drain); });
   });
 }
 

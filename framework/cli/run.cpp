@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -56,8 +55,8 @@ void require_usable(const Program& program, const Options& options) {
   (void)make_consumer(options, program.registry, {});
 }
 
-Ended run(const Program& program, const ops::ServiceManager& manager, const Options& options,
-          const std::function<Options()>& read) {
+Ended run(const Program& program, Reload& reload) {
+  const auto& options = reload.options();
   require_programs(options);
   StopSignals::block(StopSignals::Reload::kYes);
   const auto log = std::make_shared<ops::LogObserver>(options);
@@ -70,8 +69,8 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
     observers.push_back(metrics);
   const auto consumer = make_consumer(options, program.registry, std::move(observers));
   std::atomic<bool> anew{false};
-  Service service(manager, {[&] { return consumer->silent_for(); },
-                            [&] { return line_of(consumer->partitions()); }});
+  Service service(reload.manager(), {[&] { return consumer->silent_for(); },
+                                     [&] { return line_of(consumer->partitions()); }});
   std::optional<StopSignals> signals(
       std::in_place,
       [&](int signal) {
@@ -81,7 +80,8 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
         consumer->stop();
       },
       [&] {
-        if (!may_reload([&] { require_usable(program, read()); }, *log, service))
+        const auto check = [&](const Options& now) { require_usable(program, now); };
+        if (!reload.accepts(check, *log, service))
           return false;
         anew = true;
         consumer->stop();
@@ -105,7 +105,7 @@ Ended run(const Program& program, const ops::ServiceManager& manager, const Opti
       return anew.load();
     };
     const auto code = end_with(static_cast<int>(result), alerts, monitoring.get(), begins_anew,
-                               [&] { return begin_anew(program, manager); });
+                               [&] { return reload.begin_anew(); });
     return {code, begins_anew()};
   } catch (const FatalError& error) {
     log->failed(error.what());
@@ -127,16 +127,13 @@ void add_run(Command& parser, Commands& commands) {
   command->add_flag("--drain", *drain,
                     "End once every partition has reached the end it had at start");
   commands.set_action(command, [&commands, config, drain] {
-    const auto read = [&] {
-      auto options = config->load();
+    const auto read = [config, drain](config::Files& files) {
+      auto options = config->load(&files);
       options.consumer.drain = options.consumer.drain || *drain;
       return options;
     };
     const auto& program = commands.program();
-    return run_with_reload(program, read,
-                           [&](const ops::ServiceManager& manager, const Options& options) {
-                             return run(program, manager, options, read);
-                           });
+    return run_with_reload(program, read, [&](Reload& reload) { return run(program, reload); });
   });
 }
 

@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -25,24 +21,14 @@ namespace pawl::config {
 
 namespace {
 
-std::optional<std::string> read_file(const std::filesystem::path& path,
+std::optional<std::string> read_file(const std::filesystem::path& path, Files& files,
                                      std::vector<Problem>& problems) {
-  std::error_code ignored;
-  std::ifstream file;
-  errno = 0;
-  if (std::filesystem::is_directory(path, ignored)) {
-    errno = EISDIR;
-  } else {
-    file.open(path, std::ios::binary);
-  }
-  if (file.is_open()) {
-    std::ostringstream content;
-    content << file.rdbuf();
-    return content.str();
-  }
+  auto content = files.read(path);
+  if (content.text)
+    return *std::move(content.text);
   Problem problem;
   problem.where = path.string();
-  problem.what = fmt::format("cannot be read ({})", std::strerror(errno));
+  problem.what = fmt::format("cannot be read ({})", content.problem);
   problem.fix = "give the path of a TOML file";
   problems.push_back(std::move(problem));
   return std::nullopt;
@@ -53,10 +39,11 @@ std::string name_of(const LoadRequest& request) {
   return request.path.empty() && request.text ? "config" : request.path.string();
 }
 
-std::optional<Node> user_file(const LoadRequest& request, std::vector<Problem>& problems) {
+std::optional<Node> user_file(const LoadRequest& request, Files& files,
+                              std::vector<Problem>& problems) {
   if (request.path.empty() && !request.text)
     return std::nullopt;
-  auto text = request.text ? request.text : read_file(request.path, problems);
+  auto text = request.text ? request.text : read_file(request.path, files, problems);
   if (!text)
     return std::nullopt;
   const auto source = std::make_shared<Source>();
@@ -135,8 +122,9 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
     if (url != read)
       return url;
     auto renewed = node;
+    Files files;
     std::vector<Problem> problems;
-    substitute(renewed, environment, problems);
+    substitute(renewed, environment, files, problems);
     if (!problems.empty()) {
       throw std::runtime_error(fmt::format("{}; {}", problems.front().what, problems.front().fix));
     }
@@ -226,7 +214,7 @@ class Loading {
 
  private:
   void merge_layers() {
-    std::optional<Node> file = user_file(request_, findings_.problems);
+    std::optional<Node> file = user_file(request_, files(), findings_.problems);
     readable_ = findings_.problems.empty();
     std::vector<Node> layers;
     if (file)
@@ -239,7 +227,7 @@ class Loading {
     for (Node& layer : layers) {
       rename_deprecated(layer, request_.table, warnings, findings_.problems);
       check_shape(layer, request_.table, findings_.problems);
-      substitute(layer, request_.environment, findings_.problems);
+      substitute(layer, request_.environment, files(), findings_.problems);
       merge(root_, layer);
     }
     for (const std::string& warning : warnings) {
@@ -261,7 +249,10 @@ class Loading {
     }
   }
 
+  Files& files() { return request_.files == nullptr ? own_files_ : *request_.files; }
+
   const LoadRequest& request_;
+  Files own_files_;
   Node root_;
   Findings findings_;
   Options options_;

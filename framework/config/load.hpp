@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/files.hpp"
 #include "config/in_force.hpp"
 #include "config/option_table.hpp"
 #include "config/problems.hpp"
@@ -22,6 +23,8 @@ struct LoadRequest {
   std::filesystem::path path;
   /// Taken instead of the file's content; `path` is then only its name in error texts.
   std::optional<std::string> text;
+  /// What was read of them before is taken from here; null: all are read. Outlives the call.
+  Files* files = nullptr;
   /// "kafka.group=other", as after --set; later ones win. The value is any TOML value, or a bare
   /// string.
   std::vector<std::string> overrides;

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -28,8 +24,8 @@ bool is_variable_name(std::string_view name) {
 
 class Substitution {
  public:
-  Substitution(const EnvironmentLookup& environment, std::vector<Problem>& problems)
-      : environment_(environment), problems_(problems) {}
+  Substitution(const EnvironmentLookup& environment, Files& files, std::vector<Problem>& problems)
+      : environment_(environment), files_(files), problems_(problems) {}
 
   void visit(Node& node, const std::string& option) {
     for (auto& [name, member] : node.members) {
@@ -87,23 +83,14 @@ class Substitution {
 
   std::string file_content(const Node& node, const std::string& option, const std::string& name) {
     const std::filesystem::path path = std::filesystem::path{node.source->folder} / name;
-    std::error_code ignored;
-    std::ifstream file;
-    errno = 0;
-    if (std::filesystem::is_directory(path, ignored)) {
-      errno = EISDIR;
-    } else {
-      file.open(path, std::ios::binary);
-    }
-    if (!file.is_open()) {
+    auto content = files_.read(path);
+    if (!content.text) {
       report(node, option,
-             fmt::format("the file {} cannot be read ({})", path.string(), std::strerror(errno)),
+             fmt::format("the file {} cannot be read ({})", path.string(), content.problem),
              "give the path of a file that this user may read");
       return "";
     }
-    std::ostringstream content;
-    content << file.rdbuf();
-    std::string text = content.str();
+    auto text = *std::move(content.text);
     if (text.ends_with('\n'))
       text.pop_back();
     if (text.ends_with('\r'))
@@ -121,13 +108,15 @@ class Substitution {
   }
 
   const EnvironmentLookup& environment_;
+  Files& files_;
   std::vector<Problem>& problems_;
 };
 
 }  // namespace
 
-void substitute(Node& root, const EnvironmentLookup& environment, std::vector<Problem>& problems) {
-  Substitution{environment, problems}.visit(root, "");
+void substitute(Node& root, const EnvironmentLookup& environment, Files& files,
+                std::vector<Problem>& problems) {
+  Substitution{environment, files, problems}.visit(root, "");
 }
 
 }  // namespace pawl::config

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/document.hpp"
+#include "config/files.hpp"
 #include "config/problems.hpp"
 
 namespace pawl::config {
@@ -15,6 +16,7 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 
 /// Replaces ${NAME} and ${file:PATH} in every string of the tree; $${ becomes ${. What was put in
 /// is not looked at again. Problems name the place and the variable or file, never a value.
-void substitute(Node& root, const EnvironmentLookup& environment, std::vector<Problem>& problems);
+void substitute(Node& root, const EnvironmentLookup& environment, Files& files,
+                std::vector<Problem>& problems);
 
 }  // namespace pawl::config

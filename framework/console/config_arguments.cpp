@@ -47,14 +47,17 @@ Options load_config(const std::filesystem::path& file, const std::vector<std::st
 
 namespace cli {
 
-Options ConfigArguments::load() const {
-  auto options = load_config(file, overrides);
+Options ConfigArguments::load(config::Files* files) const {
+  auto request = request_for(file, overrides, {});
+  request.files = files;
+  auto options = loaded(request);
   options.invocation.program = program;
   return options;
 }
 
-Options ConfigArguments::load_to_relay() const {
+Options ConfigArguments::load_to_relay(config::Files* files) const {
   auto request = request_for(file, overrides, {});
+  request.files = files;
   request.may_only_relay = true;
   auto options = loaded(request);
   options.invocation.program = program;

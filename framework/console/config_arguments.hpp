@@ -8,8 +8,9 @@
 #include "pawl/options.hpp"
 
 namespace pawl::config {
+class Files;
 struct OptionInForce;
-}
+}  // namespace pawl::config
 
 namespace pawl::cli {
 
@@ -19,12 +20,13 @@ struct ConfigArguments {
   std::vector<std::string> overrides;
   std::string program;  ///< whose command it is
 
-  /// Throws ConfigErrors with everything that is wrong.
-  [[nodiscard]] Options load() const;
+  /// Throws ConfigErrors with everything that is wrong. `files`: those that were read before; null:
+  /// none.
+  [[nodiscard]] Options load(config::Files* files = nullptr) const;
 
   /// The same, where what lacks both kafka.group and handlers is enough to relay the outbox
   /// (config::only_relays()).
-  [[nodiscard]] Options load_to_relay() const;
+  [[nodiscard]] Options load_to_relay(config::Files* files = nullptr) const;
 
   /// The same for a person to look at; without a file nothing is missing.
   [[nodiscard]] std::vector<config::OptionInForce> in_force() const;

@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <pqxx/pqxx>
 
 #include "prelude.hpp"
 #include "site.hpp"
@@ -112,6 +113,42 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
   CHECK(child.pid() == pid);
   child.kill(SIGTERM);
   manager.wait_for("STOPPING=1");
+  CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
+TEST_CASE("a reload begins with the text that was checked, whatever the file holds by then") {
+  Site site;
+  const TempDir folder("reload");
+  const auto config = site.config();
+  ChildProcess child(PAWL_PROGRAM, {"run", "--config", config.string()},
+                     {.output = folder.path() / "output"});
+  site.pay(0, "first", "a", "1");
+  site.wait_for_stored(0, 0);
+  // A message in hand keeps the process from its end until the file is broken.
+  pqxx::connection holder(site.url);
+  pqxx::work lock(holder);
+  lock.exec("LOCK TABLE ledger");
+  site.pay(0, "in-hand", "a", "1");
+  site.wait_for_sql("SELECT count(*) > 0 FROM pg_locks WHERE NOT granted", "t");
+
+  auto text = read_file(config);
+  const auto amount = text.find("{/amount}::bigint)");
+  REQUIRE(amount != std::string::npos);
+  write_file(config, text.replace(amount, 17, "{/amount}::bigint + 99"));
+  child.kill(SIGHUP);
+  child.wait_for_output("the configuration is good", kDeadline);
+  write_file(config, "[kafka\n");
+  lock.abort();
+
+  wait_until([&] { return occurrences(child.output(), " consumes ") == 2; }, kDeadline,
+             "the process to begin anew");
+  site.pay(0, "second", "a", "1");
+  site.wait_for_stored(0, 2);
+  CHECK(site.sql("SELECT amount FROM ledger WHERE event_id = 'second'") == "100");
+  // The next reload reads the file again.
+  child.kill(SIGHUP);
+  child.wait_for_output("going on as before", kDeadline);
+  child.kill(SIGTERM);
   CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 

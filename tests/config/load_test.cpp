@@ -450,3 +450,31 @@ TEST_CASE("a file in postgres.url is read again whenever the URL is asked for") 
                                   {}, {{"USER", "app"}}));
   CHECK_FALSE(plain.postgres.renewal.now);
 }
+
+TEST_CASE("files that were read before are used again, whatever they hold by then") {
+  const std::string folder = testing_folder();
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream{folder + "/" + name} << text;
+  };
+  write("handed.toml", kRequired + "[kafka.librdkafka]\n\"sasl.password\" = \"${file:handed}\"\n");
+  write("handed", "7:\xff 2:\n\n");
+  auto asked = request("");
+  asked.text.reset();
+  asked.path = folder + "/handed.toml";
+  Files files;
+  asked.files = &files;
+  const auto before = load(asked);
+  CHECK(before.kafka.librdkafka.at("sasl.password") == "7:\xff 2:\n");
+
+  write("handed.toml", "[kafka\n");
+  std::filesystem::remove(folder + "/handed");
+  auto again = Files::unpacked(files.packed());
+  asked.files = &again;
+  CHECK(load(asked) == before);
+  asked.files = nullptr;
+  CHECK_THAT(messages_of(asked), ContainsSubstring("handed.toml"));
+
+  CHECK(Files::unpacked("").packed().empty());
+  for (const auto* broken : {"x", "3", "3:ab", "1:a", "1:a9:b", "-1:a"})
+    CHECK_THROWS_AS(Files::unpacked(broken), std::invalid_argument);
+}
