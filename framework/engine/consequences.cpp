@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/blame.hpp"
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
 #include "engine/retries.hpp"
@@ -13,7 +14,8 @@ void Consequences::follow(Partition& partition, const Attempt& attempt) {
   // session.
   if (session_.is_of_old_schema(attempt))
     return session_.renew();
-  apply(partition, attempt, verdict_on(partition, attempt));
+  const auto blamed = with_blame(context_, session_, attempt, partition.head());
+  apply(partition, blamed, verdict_on(partition, blamed));
 }
 
 Action Consequences::verdict_on(const Partition& partition, const Attempt& attempt) const {

@@ -11,6 +11,7 @@
 #include "engine/frame_context.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
+#include "engine/passes.hpp"
 #include "engine/presence.hpp"
 #include "engine/previous_owners.hpp"
 #include "engine/reachability.hpp"
@@ -60,6 +61,7 @@ struct Context {
   std::chrono::milliseconds longest_batch{1000};
   Requests requests = {};
   Breaker breaker = {};
+  Passes passes = {};
   TriedHalts tried_halts = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};
@@ -69,6 +71,12 @@ struct Context {
   Hands* hands = nullptr;
   /// Null in tests that apply messages by hand.
   std::unique_ptr<Presence> presence = {};
+
+  /// A message of the handler was applied.
+  void applied(const std::string& handler) {
+    breaker.applied(handler);
+    passes.applied(handler);
+  }
 
   /// A pattern means the topic, and it is there only since the consumer met that pattern.
   [[nodiscard]] bool came_later(const std::string& topic) const {

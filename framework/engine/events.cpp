@@ -99,6 +99,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kSessionRestored, "session_settings_restored"},
     {Warning::kWrongDatabase, "wrong_database"},
     {Warning::kRegisterWentBack, "register_went_back"},
+    {Warning::kNotExamined, "not_examined"},
     {Warning::kFailureNotStored, "failure_not_stored"},
     {Warning::kLogEndNotStored, "log_end_not_stored"},
     {Warning::kHaltNotStored, "halt_not_stored"},

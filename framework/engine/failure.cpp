@@ -111,8 +111,12 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   } catch (const postgres::Error& e) {
     failure = from_sqlstate(e.failure(), e.sqlstate(), one_line(e.what()));
     failure.detail = e.detail();
+    failure.origin = e.origin();
   } catch (const pqxx::sql_error& e) {
     failure = from_report(e);
+    // libpqxx does not pass on where it was raised.
+    failure.origin.nested = true;
+    failure.statement = e.query();
   } catch (const LeasePending& e) {
     failure.text = e.what();
     failure.pending = e.wait();

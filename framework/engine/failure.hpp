@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "pawl/errors.hpp"
+#include "postgres/error.hpp"
 #include "postgres/sqlstate.hpp"
 
 namespace pawl::postgres {
@@ -39,7 +40,10 @@ struct Failure {
   std::optional<std::chrono::milliseconds> pending = {};
   /// Not before that it is worth another attempt.
   std::chrono::milliseconds retry_after{0};
-  bool only_operator = false;  ///< what was done an operator must say
+  bool only_operator = false;         ///< what was done an operator must say
+  postgres::ErrorOrigin origin = {};  ///< of what the server raised, as far as it is known
+  /// What code ran, where a statement of code's failed; empty: unknown.
+  std::string statement = {};
 
   /// What failures in a row must share to open the breaker.
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/blame.hpp"
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
 #include "engine/retries.hpp"
@@ -143,7 +144,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
 void Hand::applied(const Landing& landing, const Subject& subject) {
   if (landing.outcome == ledger::Outcome::kApplied ||
       landing.outcome == ledger::Outcome::kUnchecked)
-    context_.breaker.applied(subject.binding->label);
+    context_.applied(subject.binding->label);
   backoff_.reset();
   last_used_ = WorkerSession::Clock::now();
   if (session_->take_published())
@@ -237,14 +238,15 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
   }
 }
 
-Landing Hand::follow(const Errand& errand, const Attempt& attempt) {
-  if (session_.is_of_old_schema(attempt)) {
+Landing Hand::follow(const Errand& errand, const Attempt& failed) {
+  if (session_.is_of_old_schema(failed)) {
     session_.renew();
     auto landing = later({});
     landing.here = true;
     return landing;
   }
   auto& head = errand.entry->head;
+  const auto attempt = with_blame(context_, session_, failed, head);
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
   if (leaves_doubt(attempt))

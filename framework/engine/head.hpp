@@ -2,8 +2,31 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace pawl::engine {
+
+/// Attempts in a row that failed with an SQLSTATE that speaks of the server or of the handler, not
+/// of the message.
+class Suspicion {
+ public:
+  /// One more. `passed`: how many others have passed up to now. Returns for how many attempts in a
+  /// row others have passed since the attempt before.
+  std::uint32_t failed(const std::string& sqlstate, std::uint64_t passed) {
+    if (sqlstate_ != sqlstate)
+      attempts_ = 0;
+    else if (passed > passed_)
+      ++attempts_;
+    sqlstate_ = sqlstate;
+    passed_ = passed;
+    return attempts_;
+  }
+
+ private:
+  std::string sqlstate_;  // empty: none has failed so
+  std::uint64_t passed_ = 0;
+  std::uint32_t attempts_ = 0;
+};
 
 /// What is known of the message that stands first in a partition, from its attempts before: see
 /// is_plain() for what makes it go alone.
@@ -23,6 +46,8 @@ struct Head {
   /// Of the attempts, those before it came to the head: it ran side by side with others then.
   std::uint32_t counted_ahead = 0;
 
+  Suspicion suspicion = {};
+
   [[nodiscard]] bool is_plain() const {
     return on_probation == 0 && !row_halted && !one_try_only && !broke_connection && attempts == 0;
   }
@@ -35,6 +60,7 @@ struct Head {
     attempts = 0;
     counted_ahead = 0;
     broken_connections = 0;
+    suspicion = {};
   }
   /// It is behind: whatever comes next begins anew, but for what is on probation.
   void pass() {

@@ -20,14 +20,15 @@ Presence::Presence(const Options& options, const Registry& registry, ledger::Con
       processes_(schema_, consumer, owner),
       observers_(observers) {}
 
-void Presence::tell(postgres::Session& session) {
+bool Presence::tell(postgres::Session& session) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || left_ || Clock::now() < due_)
-    return;
+    return false;
   // Also when it fails: it is no reason to ask at every turn.
   due_ = Clock::now() + kInterval;
   processes_.tell(session, fingerprints_);
   look(session);
+  return true;
 }
 
 void Presence::look(postgres::Session& session) {

@@ -24,8 +24,9 @@ class Presence {
   Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,
            const std::string& owner, const Observers& observers);
 
-  /// When it is due, and no other worker is at it. Throws postgres::Error, postgres::InDoubt.
-  void tell(postgres::Session& session);
+  /// When it is due, and no other worker is at it; false: it is not. Throws postgres::Error,
+  /// postgres::InDoubt.
+  bool tell(postgres::Session& session);
   /// The process ends: from now on it tells nothing. Throws the same.
   void leave(postgres::Session& session);
 

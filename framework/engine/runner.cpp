@@ -326,7 +326,7 @@ std::optional<Attempt> Runner::run_one(Partition& partition, const Work& work, b
                                    more_follows ? upcoming(partition) : std::nullopt);
     }
     if (outcome == ledger::Outcome::kApplied || outcome == ledger::Outcome::kUnchecked)
-      context_.breaker.applied(subject.binding->label);
+      context_.applied(subject.binding->label);
     partition.moved_past(1, Clock::now() - work.begun);
     tell_outbox();
     return std::nullopt;
@@ -401,7 +401,7 @@ void Runner::tell_outbox() {
 void Runner::tell_landed(std::size_t index, const Timing* timing) const {
   const bool applied = pipeline_.outcome(index) == ledger::Outcome::kApplied;
   if (applied)
-    context_.breaker.applied(pipeline_.handler(index));
+    context_.applied(pipeline_.handler(index));
   auto event = event_of(applied ? Step::kCommitted : Step::kDuplicate, pipeline_.message(index));
   event.key = pipeline_.key(index);
   event.handler = pipeline_.handler(index);
@@ -437,7 +437,7 @@ std::optional<Attempt> Runner::run_batch(Partition& partition, const Work& work)
       return std::nullopt;
     }
     if (subject.handler_begun)
-      context_.breaker.applied(subject.binding->label);
+      context_.applied(subject.binding->label);
     partition.moved_past(work.items, Clock::now() - work.begun);
     tell_outbox();
     return std::nullopt;

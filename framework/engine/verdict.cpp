@@ -116,7 +116,7 @@ Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
     // connection, without a word of the server's, and so again at every attempt. In doubt: should
     // the message be stored after all, it will not be in hand again.
     const bool suspect = runs_handler(attempt.what) && attempt.subject.handler_begun &&
-                         !postgres::is_goodbye(failure.sqlstate);
+                         (attempt.breaks_connections || !postgres::is_goodbye(failure.sqlstate));
     return {What::kReconnect, Wait::kNone, Say::kNothing,
             suspect ? Company::kAlone : Company::kAsBefore};
   }

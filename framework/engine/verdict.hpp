@@ -32,6 +32,8 @@ struct Attempt {
   std::size_t messages = 1;  ///< in hand together
   /// The register has counted it as an attempt of the message's, or need not.
   bool counted = false;
+  /// The server ended the connection with a word, again and again, and only this one.
+  bool breaks_connections = false;
   Subject subject = {};  ///< of the first message; `handler_begun`: of any
 };
 

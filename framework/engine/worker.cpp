@@ -330,7 +330,8 @@ std::set<TopicPartition> Worker::name_session() {
 
 void Worker::tell_presence() {
   try {
-    context_.presence->tell(*session_);
+    if (context_.presence->tell(*session_))
+      context_.passes.heartbeat();
   } catch (const std::exception&) {
     session_.notice_failure(
         Warning::kPresenceNotStored,

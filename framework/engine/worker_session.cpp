@@ -31,9 +31,7 @@ WorkerSession::WorkerSession(Context& context, Whose whose)
       whose_(whose),
       backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max) {}
 
-/// A session on which everything is in place; null: on another database than ours. Throws whatever
-/// goes wrong, also what the application's code does.
-std::unique_ptr<postgres::Session> WorkerSession::connect() {
+std::unique_ptr<postgres::Session> WorkerSession::open_another() {
   auto settings = session_settings(context_.options);
   if (context_.options.consumer.durability == Durability::kReplayable)
     settings.synchronous_commit = "off";
@@ -82,7 +80,7 @@ WorkerSession::State WorkerSession::ensure() {
   if (Clock::now() < connect_not_before_)
     return State::kNone;
   try {
-    auto fresh = connect();
+    auto fresh = open_another();
     if (!fresh) {
       refuse_database();
       return State::kNone;

@@ -110,6 +110,10 @@ class WorkerSession {
                             std::optional<PreviousOwner> previous_owner,
                             std::chrono::milliseconds limit);
 
+  /// A session beside this one, set up in the same way; null: on another database than ours. Throws
+  /// whatever goes wrong, also what the application's code throws.
+  [[nodiscard]] std::unique_ptr<postgres::Session> open_another();
+
   // From any thread:
   [[nodiscard]] WorkerCall current_call() const;
   /// Breaks the call in progress, if any.
@@ -118,7 +122,6 @@ class WorkerSession {
   void stop() { stop_asked_ = true; }
 
  private:
-  std::unique_ptr<postgres::Session> connect();
   void run_connect_functions(postgres::Session& fresh);
   void refuse_database();
   void discard();

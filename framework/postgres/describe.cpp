@@ -49,7 +49,8 @@ bool some_table_is_locked(Session& session) {
   return PQntuples(session.exec(ask).get()) > 0;
 }
 
-Description describe(Session& session, const std::string& sql, std::size_t parameters) {
+Description describe(Session& session, const std::string& sql,
+                     std::optional<std::size_t> parameters) {
   Description description;
   bool prepared = false;
   bool understood = false;
@@ -62,9 +63,9 @@ Description describe(Session& session, const std::string& sql, std::size_t param
     description.columns = PQnfields(described.get());
     description.types = types_of_described(session, described.get());
     const auto counted = static_cast<std::size_t>(PQnparams(described.get()));
-    if (counted != parameters) {
+    if (parameters && counted != *parameters) {
       description.problem = fmt::format("PostgreSQL counts {} parameters, the configuration has {}",
-                                        counted, parameters);
+                                        counted, *parameters);
     } else {
       understood = true;
       explain(session, counted);

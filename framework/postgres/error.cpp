@@ -33,7 +33,10 @@ Error Error::from(const PGresult* result) {
     detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
   if (!hint.empty())
     text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
-  return {field(result, PG_DIAG_SQLSTATE), text, std::move(detail)};
+  return {field(result, PG_DIAG_SQLSTATE),
+          text,
+          std::move(detail),
+          {field(result, PG_DIAG_SOURCE_FUNCTION), !field(result, PG_DIAG_CONTEXT).empty()}};
 }
 
 Error Error::row_missing() {

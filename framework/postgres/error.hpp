@@ -19,15 +19,26 @@ using Result = std::unique_ptr<PGresult, ResultDeleter>;
 /// Rows that a statement returned or changed.
 [[nodiscard]] std::uint64_t affected_rows(const PGresult* result);
 
+/// Where in the server an error was raised (protocol, "Error and Notice Message Fields", R and W).
+struct ErrorOrigin {
+  std::string routine;  ///< of PostgreSQL's source code; empty: not told
+  /// Inside of something that the statement called, as a function or a trigger.
+  bool nested = false;
+  /// By a statement of pawl's own.
+  bool own = false;
+};
+
 /// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint, at
 /// most texts::kLongestQuote characters of each, without DETAIL and CONTEXT, which may quote row
 /// values.
 class Error : public std::runtime_error {
  public:
-  Error(std::string sqlstate, const std::string& message, std::string detail = {})
+  Error(std::string sqlstate, const std::string& message, std::string detail = {},
+        ErrorOrigin origin = {})
       : std::runtime_error(message),
         sqlstate_(std::move(sqlstate)),
         detail_(std::move(detail)),
+        origin_(std::move(origin)),
         met_{.session_died = sqlstate_.empty()} {}
 
   /// Five characters, or empty when the connection itself failed.
@@ -35,6 +46,7 @@ class Error : public std::runtime_error {
   /// What else PostgreSQL reported, and its whole message if what() has a part of it; may quote row
   /// values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
+  [[nodiscard]] const ErrorOrigin& origin() const { return origin_; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
   /// This error as the last that was heard of a connection that broke.
   [[nodiscard]] Error as_last_words() const {
@@ -46,6 +58,7 @@ class Error : public std::runtime_error {
   [[nodiscard]] Error as_own() const {
     auto error = *this;
     error.met_.own_statement = true;
+    error.origin_.own = true;
     return error;
   }
 
@@ -59,6 +72,7 @@ class Error : public std::runtime_error {
  private:
   std::string sqlstate_;
   std::string detail_;
+  ErrorOrigin origin_;
   Circumstances met_;
 };
 

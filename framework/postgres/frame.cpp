@@ -126,11 +126,12 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   const std::string text = error.what();
   if (error.sqlstate() == "42601" && !rule.empty())
     return {error.sqlstate(), fmt::format("{}: {} ({})", deferred.label, rule, text),
-            error.detail()};
+            error.detail(), error.origin()};
   // What pawl's own functions raise names it already.
   if (deferred.label.empty() || text.starts_with(deferred.label))
     return error;
-  return {error.sqlstate(), fmt::format("{}: {}", deferred.label, text), error.detail()};
+  return {error.sqlstate(), fmt::format("{}: {}", deferred.label, text), error.detail(),
+          error.origin()};
 }
 
 void Frame::add_deferred(Flight& flight, Deferred& deferred) const {

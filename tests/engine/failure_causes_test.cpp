@@ -375,6 +375,131 @@ TEST_CASE("a missing right blames the program, never the messages (42501)") {
   world.execute(fmt::format("DROP ROLE \"{}\"", role));
 }
 
+TEST_CASE("class 42 and 0A count against the message whose values cause them") {
+  struct Row {
+    std::string name;
+    std::string event;
+    std::string sqlstate;
+    std::string guard;  // fails for that event
+  };
+  const auto row = GENERATE(from_range(std::vector<Row>{
+      {"a text that is no tsquery", "cat dog", "42601", "{header:event-id}::tsquery IS NOT NULL"},
+      {"a name that is no table", "nowhere.at_all", "42P01",
+       "CASE WHEN {header:event-id} LIKE '%.%' THEN {header:event-id}::regclass IS NOT NULL "
+       "ELSE true END"},
+      {"a unit that has no truncation", "timezone", "0A000",
+       "CASE WHEN {header:event-id} = 'timezone' THEN "
+       "date_trunc({header:event-id}, timestamptz '2020-01-01') IS NOT NULL ELSE true END"},
+  }));
+  CAPTURE(row.name);
+  PaymentsWorld world(1);
+  world.use_handler(fmt::format(R"toml(sql = ["""
+  INSERT INTO ledger SELECT {{header:event-id}}, {{/account}}, {{/amount}}::bigint WHERE {}"""])toml",
+                                row.guard));
+  world.produce_one("before", 5, 0);
+  world.produce_one(row.event, 5, 0);
+  world.produce_one("behind", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  CHECK(letters(world) == row.event + " " + row.sqlstate);
+  CHECK(world.value("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM ledger") ==
+        "before behind");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a row that a policy of its table refuses counts against its message (42501)") {
+  PaymentsWorld world(1);
+  const auto role = "clerk_" + world.topic();
+  world.execute(fmt::format("CREATE ROLE \"{}\"", role));
+  world.execute(fmt::format("GRANT SELECT, INSERT ON ledger TO \"{}\"", role));
+  world.execute("ALTER TABLE ledger ENABLE ROW LEVEL SECURITY");
+  world.execute("CREATE POLICY no_closed ON ledger USING (true) WITH CHECK (event_id <> 'closed')");
+  world.execute(
+      "CREATE FUNCTION enter(id text, account text, amount bigint) RETURNS void LANGUAGE sql "
+      "SECURITY DEFINER SET search_path = public AS 'INSERT INTO ledger VALUES ($1, $2, $3)'");
+  world.execute(fmt::format("ALTER FUNCTION enter OWNER TO \"{}\"", role));
+  world.use_handler(
+      R"toml(sql = ["SELECT enter({header:event-id}, {/account}, {/amount}::bigint)"])toml");
+  world.produce_one("closed", 5, 0);
+  world.produce_one("open", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  CHECK(letters(world) == "closed 42501");
+  CHECK(world.value("SELECT string_agg(event_id, ' ') FROM ledger") == "open");
+  stop_cleanly(*process);
+  world.execute(fmt::format("DROP OWNED BY \"{}\" CASCADE", role));
+  world.execute(fmt::format("DROP ROLE \"{}\"", role));
+}
+
+TEST_CASE("what only one message meets again and again is its own while others pass") {
+  struct Row {
+    std::string sqlstate;
+    std::string letter;
+    std::string poison;  // what PL/pgSQL does for it
+  };
+  const auto row = GENERATE(from_range(std::vector<Row>{
+      {"42P01", "poison 42P01", "EXECUTE 'INSERT INTO ledger_of_' || id || ' VALUES (1)'"},
+      {"53200", "poison 53200",
+       "PERFORM pg_advisory_xact_lock(i) FROM generate_series(1, 200000) i"},
+      {"57P01", "poison -", "PERFORM pg_terminate_backend(pg_backend_pid())"},
+  }));
+  CAPTURE(row.sqlstate);
+  PaymentsWorld world(2);
+  world.execute(fmt::format(
+      "CREATE FUNCTION enter(id text, account text, amount bigint) RETURNS void LANGUAGE plpgsql "
+      "AS $$BEGIN IF id = 'poison' THEN {}; END IF; INSERT INTO ledger VALUES (id, account, "
+      "amount); END$$",
+      row.poison));
+  world.use_handler(
+      R"toml(sql = ["SELECT enter({header:event-id}, {/account}, {/amount}::bigint)"])toml");
+  world.produce_one("poison", 5, 0);
+  world.produce_one("behind", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  int others = 0;
+  wait_until(
+      [&] {
+        world.produce_one(fmt::format("other-{}", ++others), 5, 1);
+        return letters(world) == row.letter;
+      },
+      120s, "the message to be set aside");
+  world.wait_until_all_processed();
+  CHECK(letters(world) == row.letter);
+  CHECK(world.number("SELECT count(*) FROM ledger") == others + 1);
+  stop_cleanly(*process);
+}
+
+// Nothing else is committed but the heartbeat of the process, which says nothing of the function.
+TEST_CASE("a table that a function lacks for all its messages blames none of them (42P01)") {
+  PaymentsWorld world(1);
+  world.execute(
+      "CREATE FUNCTION enter(id text, account text, amount bigint) RETURNS void LANGUAGE plpgsql "
+      "AS $$BEGIN EXECUTE 'INSERT INTO later VALUES (1)'; INSERT INTO ledger VALUES (id, account, "
+      "amount); UPDATE accounts SET balance = balance + amount, entries = entries + 1 WHERE "
+      "accounts.id = enter.account; END$$");
+  world.use_handler(
+      R"toml(sql = ["SELECT enter({header:event-id}, {/account}, {/amount}::bigint)"])toml");
+  world.produce(30);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] {
+        const auto output = process->output();
+        std::size_t tries = 0;
+        for (auto at = output.find("EVENT failed"); at != std::string::npos;
+             at = output.find("EVENT failed", at + 1))
+          ++tries;
+        return tries > 2 * 5;
+      },
+      60s, "more tries than one message alone is given");
+  CHECK(letters(world).empty());
+  world.execute("CREATE TABLE later (n int)");
+  require_all_applied(world);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
   PaymentsWorld world(1);
   world.execute("DROP TABLE ledger");

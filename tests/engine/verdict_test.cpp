@@ -86,6 +86,9 @@ TEST_CASE("what ran when a connection broke without a goodbye goes alone, and is
     CHECK(decide(of, {}, kLetters) == alone(runs_handler));
     of.failure = of_state("57P01", false, true);  // the server said that it stops
     CHECK(decide(of, {}, kLetters) == kReconnect);
+    of.breaks_connections = true;  // but to nobody else
+    CHECK(decide(of, {}, kLetters) == alone(runs_handler));
+    of.breaks_connections = false;
     of.failure = of_state("25P03", false, true);  // idle in transaction: the session's own doing
     CHECK(decide(of, {}, kLetters) == alone(runs_handler));
   }

@@ -89,6 +89,7 @@ enum class Warning {
   kSessionRestored,     ///< a handler changed settings of its session; pawl restored them
   kWrongDatabase,       ///< postgres.url leads to another database; nothing is processed there
   kRegisterWentBack,    ///< the database has lost commits; their messages are processed again
+  kNotExamined,         ///< whether a message or its handler is at fault cannot be found out now
   kFailureNotStored,    ///< a failed attempt, a dead letter or its mark cannot be stored yet
   kLogEndNotStored,     ///< the step over the end of a log cannot be stored yet
   kHaltNotStored,       ///< a partition must halt, and that cannot be stored yet
