@@ -45,6 +45,11 @@ struct Failure {
   /// What code ran, where a statement of code's failed; empty: unknown.
   std::string statement = {};
 
+  /// It ran into a limit of time behind another transaction's lock.
+  [[nodiscard]] bool waited_for_lock() const {
+    return kind == postgres::FailureClass::kContention &&
+           (sqlstate == "55P03" || sqlstate == "57014");
+  }
   /// What failures in a row must share to open the breaker.
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };

@@ -42,7 +42,10 @@ Action decide_message(const Attempt& attempt, const Head& head, const Policy& po
     return {What::kHaltAtMessage};
   switch (attempt.failure.kind) {
     case FailureClass::kContention:
-      return {What::kTryAgain, Wait::kJitter, Say::kFailed};
+      // Each wait for a lock takes the worker from its other partitions for as long as it lasts.
+      return {What::kTryAgain,
+              attempt.failure.waited_for_lock() ? Wait::kRetryBackoff : Wait::kJitter,
+              Say::kFailed};
     case FailureClass::kResource:
       return {What::kWaitForRoom, Wait::kNone, Say::kFailed};
     case FailureClass::kProgram:

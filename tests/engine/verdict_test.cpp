@@ -101,6 +101,7 @@ TEST_CASE("one message that fails") {
     Action expected;
   };
   const Action again{What::kTryAgain, Wait::kJitter, Say::kFailed};
+  const Action later{What::kTryAgain, Wait::kRetryBackoff, Say::kFailed};
   const Action room{What::kWaitForRoom, Wait::kNone, Say::kFailed};
   const Action anew{What::kPrepareAnew, Wait::kNone, Say::kFailed};
   const Action program{What::kHaltProgram, Wait::kNone, Say::kFailed};
@@ -108,8 +109,8 @@ TEST_CASE("one message that fails") {
       {"58030", false, room},     {"3F000", false, program}, {"28000", false, program},
       {"3D000", false, program},  {"08P01", false, program}, {"42704", false, program},
       {"53300", false, room},     {"53100", false, room},    {"53200", false, room},
-      {"40P01", false, again},    {"40001", false, again},   {"55P03", false, again},
-      {"57014", true, again},  // a statement of ours waited for a lock
+      {"40P01", false, again},    {"40001", false, again},   {"55P03", false, later},
+      {"57014", true, later},  // a statement of ours waited for a lock
       {"42P01", false, program},  {"42501", false, program}, {"42883", false, program},
       {"0A000", false, anew},     {"26000", false, anew},    {"23505", false, kCount},
       {"22P02", false, kCount},   {"P0001", false, kCount},  {"57014", false, kCount},
