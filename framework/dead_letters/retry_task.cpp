@@ -39,6 +39,15 @@ std::int32_t retries_allowed(const FailureOptions& options) {
              : 0;
 }
 
+/// Of a dead letter with more tries than are allowed.
+std::string why_no_more(const FailureOptions& options, const ledger::DueLetter& due) {
+  if (options.on_failure != FailurePolicy::kRetryLater)
+    return "on_failure of its handler is not \"retry-later\" any more";
+  return fmt::format(
+      "the process that tried it for the {}. time ended, or retry_later has become shorter",
+      due.retries);
+}
+
 /// The delay behind the try after which `retries` tries were made; behind the last one it only says
 /// when a try whose process died is noticed.
 milliseconds delay_behind(const FailureOptions& options, std::int32_t retries) {
@@ -192,21 +201,27 @@ bool RetryTask::wanted() {
 }
 
 void RetryTask::try_again(const ledger::DueLetter& due) {
-  const auto& options = options_of(due.handler);
-  if (due.retries >= retries_allowed(options) && !by_handler_.contains(due.handler))
-    return leave_to_others(due);
+  const auto letter = read(due);
+  if (!letter)
+    return;
+  const auto& options = policy_of(*letter);
   if (due.retries >= retries_allowed(options)) {
-    return give_up(due, fmt::format("the process that tried it for the {}. time ended, or "
-                                    "retry_later has become shorter",
-                                    due.retries));
+    if (!by_handler_.contains(due.handler))
+      return leave_to_others(due);
+    return give_up(due, fmt::format("{}; before: {}", why_no_more(options, due), letter->error));
   }
   // Also where it stays unknown whether it was taken.
   to_give_back_ = due;
-  if (letters_.take(*session_, due, delay_behind(options, due.retries + 1))) {
-    if (const auto letter = read(due))
-      end(due, replay().one(*letter));
-  }
+  if (letters_.take(*session_, due, delay_behind(options, due.retries + 1)))
+    end(due, replay().one(*letter), options);
   to_give_back_.reset();
+}
+
+/// Of the handler that a replay would give its message to: handlers without a name are called by
+/// their place, which changes. Where the message cannot be had, of the one that it was of.
+const FailureOptions& RetryTask::policy_of(const ledger::DeadLetter& letter) {
+  const auto* const binding = replay().handler_of(letter);
+  return binding == nullptr ? options_of(letter.handler) : binding->failures;
 }
 
 /// Nullopt: it is resolved.
@@ -242,8 +257,8 @@ Replay& RetryTask::replay() {
   return *replay_;
 }
 
-void RetryTask::end(const ledger::DueLetter& due, const ReplayResult& result) {
-  const auto& options = options_of(due.handler);
+void RetryTask::end(const ledger::DueLetter& due, const ReplayResult& result,
+                    const FailureOptions& options) {
   const auto most = retries_allowed(options);
   const auto tries = due.retries + 1;
   const auto after = after_retry(result, tries >= most);
@@ -281,7 +296,6 @@ void RetryTask::give_back() {
 }
 
 void RetryTask::give_up(const ledger::DueLetter& due, const std::string& why) {
-  (void)read(due);
   letters_.give_up(*session_, due, ledger::dead_reason::kError, why);
   tell_dead(due, why);
 }

@@ -46,11 +46,12 @@ class RetryTask final : public BackgroundTask {
   void try_again(const ledger::DueLetter& due);
   std::optional<ledger::DeadLetter> read(const ledger::DueLetter& due);
   void leave_to_others(const ledger::DueLetter& due);
-  void end(const ledger::DueLetter& due, const ReplayResult& result);
+  void end(const ledger::DueLetter& due, const ReplayResult& result, const FailureOptions& options);
   void give_back();
   Replay& replay();
   void tell_dead(const ledger::DueLetter& due, const std::string& why) const;
   void give_up(const ledger::DueLetter& due, const std::string& why);
+  [[nodiscard]] const FailureOptions& policy_of(const ledger::DeadLetter& letter);
   [[nodiscard]] const FailureOptions& options_of(const std::string& handler) const;
   [[nodiscard]] FrameContext quiet_frame() const;
   void emit(Step step, const ledger::DueLetter& due, const std::string& text) const;

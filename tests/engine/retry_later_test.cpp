@@ -440,6 +440,30 @@ TEST_CASE("a letter of a handler that this process does not have is not given up
   stop_cleanly(*process);
 }
 
+// A handler without a name is called by its place, which another one has by then.
+TEST_CASE("a handler that is inserted above another ends none of that one's retries") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 2);
+  world.drain(retrying(R"(["1h"])"));
+  world.use_handler(fmt::format(R"toml(when = '{{header:event-id}} == "none"'
+on_failure = "dead-letter"
+sql = ["SELECT 1"]
+
+[[handler]]
+topics = ["{}"]
+{})toml",
+                                world.topic(), kInOrder));
+  const auto process = world.start(retrying(R"(["1h"])"));
+  const ShowOnFailure show("consumer", *process);
+  open(world, "a");
+  make_due(world);
+  wait_for_order(world, "a", "1,2");
+  wait_for_letters(world, 2, "status = 'replayed'");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("letters keep being tried when the policy is another one by now") {
   PaymentsWorld world(1);
   prepare_accounts(world);
