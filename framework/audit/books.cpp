@@ -187,6 +187,9 @@ void Audit::check_database(const AuditRequest& request, const ledger::AuditCheck
   report(checks.parked_without_head(limit()), audit_kind::kParked,
          "is parked, but its record key is not in pawl.parked_keys: later messages overtake it",
          "`dlq replay` it soon, or insert the record key's row again");
+  report(checks.waiting_for_nothing(limit()), audit_kind::kParked,
+         "waits for its turn, and no other of its record key is before it: the key waits forever",
+         "`dlq replay` it");
 
   std::vector<ledger::OffsetRange> read;
   for (const auto& partition : partitions) {

@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "audit/store/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/programs.hpp"
 #include "cli/rights_text.hpp"
@@ -105,6 +106,7 @@ class Check {
   void check_database();
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
+  void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
   void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
   void check_kafka();
@@ -219,6 +221,7 @@ void Check::check_database() {
       rows_.emplace();
       if (consumer_) {
         rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
+        check_dead_letters(*session);
         first_topics_ = ledger::met_patterns(*session, options_.postgres.schema, consumer_->id);
       }
     }
@@ -319,6 +322,22 @@ void Check::check_statements(postgres::Session& session) {
                                  check.name.empty() ? "" : fmt::format(" ({})", check.name)),
                      handlers::SqlText::parse(check.text).sql(), 0, check.where});
   }
+}
+
+void Check::check_dead_letters(postgres::Session& session) {
+  ledger::AuditFilter all;
+  for (const auto& row : *rows_)
+    all.topics.push_back(row.partition.topic);
+  const auto waiting =
+      ledger::AuditChecks(session, options_.postgres.schema, consumer_->id, std::move(all))
+          .waiting_for_nothing(1);
+  if (waiting.rows.empty())
+    return;
+  findings_.wrong(fmt::format(
+      "dead letters that wait for their turn although none of their record key is before them: {}; "
+      "the first is {}. Their keys wait forever: {} {}",
+      waiting.total, waiting.rows.front().name, command_text(options_.invocation, "dlq replay"),
+      waiting.rows.front().name));
 }
 
 void Check::check_statement(postgres::Session& session,

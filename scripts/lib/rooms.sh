@@ -33,7 +33,7 @@ declare -A room_may_include=(
     [consumer]='config dead_letters engine kafka outbox retention'
     [dashboard]='config console dead_letters dead_letters/store engine handlers kafka leases/store ledger message
                  ops outbox/store postgres'
-    [cli]='audit config console dashboard dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
+    [cli]='audit audit/store config console dashboard dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
            message ops outbox outbox/store postgres process redis retention retention/store text'
 )
 

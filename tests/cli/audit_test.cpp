@@ -101,6 +101,9 @@ TEST_CASE("each corruption of the books is found at its place, and nothing else"
                           {"counters 0 - -", "missing-record 0 2 -"},
                           {"counters 0 - -"}});
   check_corruption(site, {"DELETE FROM pawl.parked_keys", {"parked 0 12 -"}, {"parked 0 12 -"}});
+  check_corruption(site, {"UPDATE pawl.dead_letters SET due_at = 'infinity' WHERE status = 'dead'",
+                          {"parked 0 11 -"},
+                          {"parked 0 11 -"}});
   check_corruption(site, {"UPDATE pawl.dead_letters SET status = 'replayed', resolved_at = now(),"
                           " resolution = 'applied' WHERE status = 'dead'",
                           {"missing-key 0 11 bad"},

@@ -58,6 +58,17 @@ constexpr const char* kParkedWithoutHead = R"sql(
    LIMIT $4::bigint
 )sql";
 
+constexpr const char* kWaitingForNothing = R"sql(
+  SELECT 'dead letter', d.topic, d.partition, d.kafka_offset, d.dead_letter_id, count(*) OVER ()
+    FROM pawl.parked_keys k
+    JOIN pawl.dead_letters d
+      ON d.dead_letter_id = pawl.first_dead_letter(k.consumer_id, k.topic, k.record_key_hash)
+   WHERE k.consumer_id = $1::integer AND d.due_at = 'infinity'
+     AND d.topic = ANY ($2::text[]) AND ($3::integer IS NULL OR d.partition = $3::integer)
+   ORDER BY d.topic, d.partition, d.kafka_offset
+   LIMIT $4::bigint
+)sql";
+
 constexpr const char* kReplayedWithoutKey = R"sql(
   WITH scopes AS (
     SELECT * FROM unnest($5::text[], $6::text[], $7::integer[], $8::bigint[])
@@ -131,6 +142,10 @@ Strays AuditChecks::beyond_offsets(std::int64_t limit) const {
 
 Strays AuditChecks::parked_without_head(std::int64_t limit) const {
   return ask(kParkedWithoutHead, filter_parameters(limit));
+}
+
+Strays AuditChecks::waiting_for_nothing(std::int64_t limit) const {
+  return ask(kWaitingForNothing, filter_parameters(limit));
 }
 
 Strays AuditChecks::replayed_without_key(const std::vector<HandlerScope>& scopes,

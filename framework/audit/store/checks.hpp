@@ -59,6 +59,8 @@ class AuditChecks {
   [[nodiscard]] Strays beyond_offsets(std::int64_t limit) const;
   /// Parked messages whose record key is not parked: later ones would overtake them.
   [[nodiscard]] Strays parked_without_head(std::int64_t limit) const;
+  /// Dead letters that wait for their turn although they are the first of their record key.
+  [[nodiscard]] Strays waiting_for_nothing(std::int64_t limit) const;
   /// Dead letters outside of `read` that were replayed, and whose key is not there.
   [[nodiscard]] Strays replayed_without_key(const std::vector<HandlerScope>& scopes,
                                             const std::vector<OffsetRange>& read,
