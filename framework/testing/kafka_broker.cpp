@@ -162,10 +162,7 @@ KafkaBroker::KafkaBroker(KafkaOptions options) : options_{std::move(options)}, f
     arguments.insert(arguments.end(), {"--listener", name + "=" + protocol});
   }
   service("start", arguments);
-  running_ = true;
-  bootstrap_ =
-      run_script(options_.scripts / "services", {"kafka", "bootstrap", folder_.path().string()});
-  client_ = std::make_unique<Client>(bootstrap_);
+  found();
 }
 
 KafkaBroker::~KafkaBroker() {
@@ -238,6 +235,20 @@ void KafkaBroker::start() {
 void KafkaBroker::restart() {
   stop();
   start();
+}
+
+void KafkaBroker::move_to(std::uint16_t port) {
+  kill();
+  service("start", {"--port", std::to_string(port)});
+  found();
+}
+
+/// It runs, wherever it has been started.
+void KafkaBroker::found() {
+  running_ = true;
+  bootstrap_ =
+      run_script(options_.scripts / "services", {"kafka", "bootstrap", folder_.path().string()});
+  client_ = std::make_unique<Client>(bootstrap_);
 }
 
 std::filesystem::path KafkaBroker::log(const std::string& topic, int partition) const {

@@ -18,8 +18,10 @@ libraries=(
 # Debug lines keep a backtrace readable. librdkafka's asserts stay on, as in its own build.
 # ThreadSanitizer does not see threads that glibc's <threads.h> starts, and crashes in them. Defining
 # that header's guard makes librdkafka's configuration choose its own layer over pthreads instead.
+# librdkafka's CMake build does not define the last two (confluentinc/librdkafka#5136, fixed in 2.15.0): without them
+# it never notices that all brokers are down, and never asks the bootstrap servers again.
 recipe_librdkafka=(
-    -DCMAKE_C_FLAGS=-D_THREADS_H=1
+    -DCMAKE_C_FLAGS="-D_THREADS_H=1 -DHAVE_ATOMICS_32_ATOMIC=1 -DHAVE_ATOMICS_64_ATOMIC=1"
     -DCMAKE_C_FLAGS_RELEASE="-O2 -g1" -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1"
     -DRDKAFKA_BUILD_STATIC=ON -DRDKAFKA_BUILD_EXAMPLES=OFF -DRDKAFKA_BUILD_TESTS=OFF
     -DWITH_SSL=ON -DWITH_SASL=ON -DWITH_ZLIB=ON -DWITH_ZSTD=ON -DWITH_CURL=ON -DENABLE_LZ4_EXT=ON

@@ -6,6 +6,7 @@
 #include <optional>
 #include <pqxx/pqxx>
 
+#include "free_port.hpp"
 #include "group_of_processes.hpp"
 #include "payments_world.hpp"
 #include "prelude.hpp"
@@ -162,6 +163,33 @@ TEST_CASE("processes that lose Kafka stay, say so, and go on soon after it retur
   group.leave_all();
   REQUIRE(world.imbalance() == "");
   REQUIRE(group.count("seeking again") == 0);
+  REQUIRE(group.count("EVENT halted") == 0);
+}
+
+// With the classic protocols they do not find it within a minute.
+TEST_CASE("processes of a KIP-848 group go on with a Kafka that is back under another address") {
+  const auto protocol = protocols().back();
+  if (protocol.name != std::string_view("KIP-848"))
+    SKIP("this broker has no such groups");
+  pawl::testing::KafkaBroker broker;
+  PaymentsWorld world(8, nullptr, &broker);
+  world.set_kafka_options(protocol.config);
+  const auto port = free_port();
+  // At first nobody is at the second.
+  world.set(fmt::format("kafka.bootstrap_servers={},127.0.0.1:{}", broker.bootstrap(), port));
+  GroupOfProcesses group(world);
+  group.join();
+  group.join();
+  group.wait_until_shared_by(2, 30s);
+  world.produce_to_each_partition(10);
+  world.wait_until_all_processed(30s);
+
+  world.move_broker(port);
+  world.produce_to_each_partition(10);
+  world.wait_until_all_processed(60s);
+  REQUIRE(group.all_running());
+  group.leave_all();
+  REQUIRE(world.imbalance() == "");
   REQUIRE(group.count("EVENT halted") == 0);
 }
 

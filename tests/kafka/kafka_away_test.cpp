@@ -1,12 +1,15 @@
 // What a question to Kafka does while no broker is there.
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 
+#include "free_port.hpp"
 #include "kafka/client.hpp"
 #include "prelude.hpp"
+#include "testing/kafka_handles.hpp"
 
 namespace {
 
@@ -70,4 +73,24 @@ TEST_CASE("who asked a broker while it was fenced finds it again") {
         },
         60s, "an answer");
   }
+}
+
+// Fails where librdkafka is built without its atomics: it does not notice then that all brokers are
+// down. pawl's own clients name the bootstrap servers again; a user's, and those of fixtures, do
+// not.
+TEST_CASE("a client that knows no broker any more asks the bootstrap servers again") {
+  pawl::testing::KafkaBroker broker;
+  const auto port = free_port();
+  const auto client =
+      make_client(RD_KAFKA_PRODUCER, fmt::format("{},127.0.0.1:{}", broker.bootstrap(), port), {});
+  const auto responds = [&client] {
+    const rd_kafka_metadata_t* found = nullptr;
+    const auto error = rd_kafka_metadata(client.get(), 0, nullptr, &found, 200);
+    const MetadataHandle metadata{found};
+    return error == RD_KAFKA_RESP_ERR_NO_ERROR;
+  };
+  pawl::testing::wait_until(responds, 60s, "an answer");
+
+  broker.move_to(port);
+  pawl::testing::wait_until(responds, 60s, "an answer from the new address");
 }

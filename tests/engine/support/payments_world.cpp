@@ -52,6 +52,11 @@ void PaymentsWorld::use(const Mode& mode) {
   settings_.insert(settings_.end(), mode.settings.begin(), mode.settings.end());
 }
 
+void PaymentsWorld::move_broker(std::uint16_t port) {
+  broker_.move_to(port);
+  producer_ = std::make_unique<testing::KafkaProducer>(broker_.bootstrap());
+}
+
 void PaymentsWorld::add_partitions(int total) {
   broker_.add_partitions(topic_, total);
   // A producer looks for new partitions every few minutes only.

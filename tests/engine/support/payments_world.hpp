@@ -44,6 +44,8 @@ class PaymentsWorld {
   [[nodiscard]] testing::KafkaBroker& broker() { return broker_; }
   [[nodiscard]] testing::PostgresServer& server() { return server_; }
 
+  /// Kills the broker, and starts it with its data at another port.
+  void move_broker(std::uint16_t port);
   /// Raises the topic's number of partitions.
   void add_partitions(int total);
 

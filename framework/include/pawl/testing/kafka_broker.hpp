@@ -62,7 +62,7 @@ class KafkaBroker {
   /// The broker that all tests of a program share: started at the first call, stopped at exit.
   static KafkaBroker& shared();
 
-  /// "127.0.0.1:PORT"; the same over restarts.
+  /// "127.0.0.1:PORT"; the same until move_to().
   const std::string& bootstrap() const { return bootstrap_; }
   /// The same of one of KafkaOptions::listeners.
   std::string bootstrap(const std::string& listener) const;
@@ -73,6 +73,8 @@ class KafkaBroker {
   void kill();
   void start();
   void restart();
+  /// SIGKILL, and starts again with its data on this port: at its old address there is nobody.
+  void move_to(std::uint16_t port);
   /// SIGSTOP to a broker that runs, and SIGCONT: it keeps its connections and answers nobody.
   void freeze();
   void thaw();
@@ -133,6 +135,7 @@ class KafkaBroker {
   std::filesystem::path log(const std::string& topic, int partition) const;
   std::filesystem::path saved_log(const std::string& topic, int partition) const;
   void signal(int number);
+  void found();
   void service(const std::string& command, const std::vector<std::string>& more = {});
   Client& client();
   /// Of rd_kafka_ResourceType_t, rd_kafka_AclOperation_t and rd_kafka_AclPermissionType_t.
