@@ -80,7 +80,7 @@ bool may_pass_later(const Failure& failure) {
 }
 
 bool is_stale_statement(const Failure& failure) {
-  return failure.sqlstate == "0A000" || failure.sqlstate == "26000";
+  return failure.sqlstate == "0A000" || failure.sqlstate == postgres::kNoStatementState;
 }
 
 bool may_be_of_old_schema(const Failure& failure, bool handler_begun) {

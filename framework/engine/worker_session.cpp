@@ -37,6 +37,7 @@ std::unique_ptr<postgres::Session> WorkerSession::open_another() {
     settings.synchronous_commit = "off";
   // None of a worker's own statements waits for anything but a lock; a handler's are on top.
   settings.answer_timeout = settings.lock_timeout + postgres::kAnswerMargin;
+  settings.prepares = !deallocated_;
   settings.unwanted = &stop_asked_;
   settings.schema = context_.frame.schema;
   auto fresh = std::make_unique<postgres::Session>(settings);
@@ -73,8 +74,10 @@ void WorkerSession::run_connect_functions(postgres::Session& fresh) {
 }
 
 WorkerSession::State WorkerSession::ensure() {
-  if (alive())
+  if (alive()) {
+    tell_deallocated();
     return State::kSame;
+  }
   if (session_)
     lose("the connection was found broken");
   if (Clock::now() < connect_not_before_)
@@ -149,9 +152,21 @@ void WorkerSession::tell(Step step, std::string_view why) const {
 
 /// Its server process may outlive it, with a transaction whose locks are in our way then.
 void WorkerSession::discard() {
+  tell_deallocated();
   if (session_ && session_->backend())
     context_.previous_owners.abandoned(*session_->backend());
   close();
+}
+
+/// Where the session has lost prepared statements. Said once; later sessions are as this one.
+void WorkerSession::tell_deallocated() {
+  if (!session_ || session_->pooled() || session_->prepares() || std::exchange(deallocated_, true))
+    return;
+  context_.observers.emit(warning_event(
+      Warning::kSessionRestored,
+      "a handler, or a function that it called, removed the prepared statements of its session. "
+      "pawl processes messages that failed by it again, and no longer prepares statements in this "
+      "thread, which costs time. Remove DEALLOCATE from that handler"));
 }
 
 void WorkerSession::close() {

@@ -125,6 +125,7 @@ class WorkerSession {
   void run_connect_functions(postgres::Session& fresh);
   void refuse_database();
   void discard();
+  void tell_deallocated();
   void tell(Step step, std::string_view why) const;
   void told_away(const std::string& why);
 
@@ -138,6 +139,7 @@ class WorkerSession {
   Clock::time_point connect_not_before_{};
   bool was_lost_ = false;
   bool database_refused_ = false;  ///< and said so
+  bool deallocated_ = false;       ///< a handler removes prepared statements; and said so
   End end_ = End::kNone;
 
   mutable std::mutex call_mutex_;

@@ -77,7 +77,7 @@ Flight::Bound Flight::bind(const Statement& statement, Parameters& parameters) c
 void Flight::add(const Statement& asked, Parameters& parameters) {
   const auto& statement = session_.form_of(asked);
   const auto bound = bind(statement, parameters);
-  if (session_.pooled() || statement.name.empty()) {
+  if (!session_.prepares() || statement.name.empty()) {
     send_text(statement.text, bound);
   } else {
     if (!session_.is_prepared(statement.name) && !prepares(statement.name)) {
@@ -114,7 +114,7 @@ void Flight::add(const Statement& statement) {
 
 void Flight::add_description(const Statement& statement) {
   // Without a name the next statement without one replaces it.
-  const std::string name = session_.pooled() ? std::string{} : statement.name;
+  const std::string name = session_.prepares() ? statement.name : std::string{};
   if (name.empty() || (!session_.is_prepared(name) && !prepares(name))) {
     check_sent(PQsendPrepare(raw_, name.c_str(), statement.text.c_str(), 0, nullptr));
     expected_.push_back({true, name});
@@ -236,6 +236,9 @@ void Flight::read_answers(Answers& answers) {
     const auto status = PQresultStatus(result.get());
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
       fail(Error::from(result.get()));
+      // A pooler that shares server processes among transactions is refused, not worked around.
+      if (failure->sqlstate() == kNoStatementState && !session_.behind_pooler())
+        session_.stop_preparing();
       if (PQstatus(raw_) != CONNECTION_OK)
         throw *failure;
     } else if (status == PGRES_PIPELINE_ABORTED) {

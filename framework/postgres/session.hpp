@@ -38,6 +38,9 @@ struct SessionSettings {
   std::string application_name = "pawl";
   /// Nothing is set or prepared per session; settings travel with each transaction.
   bool pooled = false;
+  /// Statements with a name are prepared once; false: each is sent as a text, because something
+  /// deallocates what is prepared.
+  bool prepares = true;
   /// Of the frames; empty: the database's own.
   std::string synchronous_commit;
   /// Of what a crash must not take back, whatever the frames have; empty: the database's own. At
@@ -202,6 +205,12 @@ class Session {
   [[nodiscard]] bool take_published() { return std::exchange(published_, false); }
   void note_published() { published_ = true; }
 
+  [[nodiscard]] bool prepares() const { return !settings_.pooled && settings_.prepares; }
+  /// A prepared statement is gone (26000): all may be, and whatever removed them may do so again.
+  void stop_preparing() {
+    settings_.prepares = false;
+    prepared_.clear();
+  }
   [[nodiscard]] bool is_prepared(const std::string& name) const { return prepared_.contains(name); }
   void remember_prepared(const std::string& name) { prepared_.insert(name); }
 

@@ -36,6 +36,8 @@ inline constexpr std::string_view kSessionChangedState = "PW018";
 inline constexpr std::string_view kWrongDatabaseState = "PW019";
 inline constexpr std::string_view kTransactionEndedState = "PW003";
 inline constexpr std::string_view kRowMissingState = "PW004";
+/// PostgreSQL's own, of a prepared statement that does not exist: something has deallocated it.
+inline constexpr std::string_view kNoStatementState = "26000";
 /// A dead letter that is none any more.
 inline constexpr std::string_view kResolvedState = "PW005";
 /// An earlier dead letter of the same record key is unresolved.

@@ -37,23 +37,39 @@ bool has_committed(const PGresult* answer) {
   return std::strcmp(PQcmdStatus(const_cast<PGresult*>(answer)), "COMMIT") == 0;
 }
 
-void roll_back(Session& session) noexcept {
+namespace {
+
+void send_rollback(Session& session) {
   static const Statement rollback{"pawl_rollback", "ROLLBACK"};
+  // Through a pooler it might reach another server process.
+  auto release = session.pooled() ? std::nullopt : session.release_of_locks();
+  if (!session.in_transaction() && !release)
+    return;
+  Flight flight(session);
+  if (session.in_transaction())
+    flight.add(rollback);
+  if (release)
+    flight.add(*release);
+  flight.run();
+  if (release)
+    session.locks_released();
+}
+
+}  // namespace
+
+void roll_back(Session& session) noexcept {
   try {
     if (!session.alive())
       return;
-    // Through a pooler it might reach another server process.
-    auto release = session.pooled() ? std::nullopt : session.release_of_locks();
-    if (!session.in_transaction() && !release)
-      return;
-    Flight flight(session);
-    if (session.in_transaction())
-      flight.add(rollback);
-    if (release)
-      flight.add(*release);
-    flight.run();
-    if (release)
-      session.locks_released();
+    const bool prepares = session.prepares();
+    try {
+      send_rollback(session);
+    } catch (const Error&) {
+      if (session.prepares() == prepares)
+        throw;
+      // A handler had deallocated it; now it is sent as a text.
+      send_rollback(session);
+    }
   } catch (const std::exception&) {
     // Without a ROLLBACK the session is of no use; the next call on it will say that it is dead.
     session.interrupt();

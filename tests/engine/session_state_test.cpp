@@ -123,6 +123,39 @@ TEST_CASE("a setting that is changed in a database without functions reaches no 
   stop_cleanly(*process);
 }
 
+// Fails where pawl goes on to use statements that it has prepared: they are gone again behind each
+// attempt, and the halt that follows needs them too.
+TEST_CASE("a handler that deallocates prepared statements stops nothing") {
+  const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
+  const bool fails = GENERATE(false, true);
+  CAPTURE(mode, fails);
+  PaymentsWorld world(1);
+  world.execute(
+      fmt::format("CREATE TABLE placed (id text, at timestamptz);"
+                  "CREATE FUNCTION deallocate() RETURNS void LANGUAGE plpgsql"
+                  " AS $$BEGIN EXECUTE 'DEALLOCATE ALL'; {} END$$",
+                  fails ? "RAISE 'not this one';" : ""));
+  world.use_handler(handlers(world, mode, "SELECT deallocate()"));
+  world.set("consumer.workers=1");
+  world.set("failures.on_failure=dead-letter");
+  world.set("failures.retry_for=0s");
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  for (int i = 0; i < 12; ++i)
+    produce(world, fmt::format("{:02}", i), i % 4 == 1 ? "leaves" : "plain");
+  world.wait_until_all_processed();
+  CHECK(world.number("SELECT count(*) FROM placed") == 9);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters WHERE error LIKE '%not this one%'") ==
+        (fails ? 3 : 0));
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == (fails ? 3 : 0));
+  INFO(process->output());
+  CHECK(occurrences(*process, "EVENT halted") == 0);
+  // With concurrency each thread has a session, and says so with its next message.
+  if (!mode.starts_with("concurrency"))
+    CHECK(occurrences(*process, "removed the prepared statements") > 0);
+  stop_cleanly(*process);
+}
+
 // Fails where a session through a pooler takes for its own what another client has left in one of
 // the server processes.
 TEST_CASE("what another client of the pooler leaves in a session reaches no message") {

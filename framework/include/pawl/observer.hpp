@@ -86,7 +86,8 @@ enum class Warning {
   kOutOfOrder,          ///< the register refuses an offset; it and Kafka are asked again
   kNoRoom,              ///< the server has no room for what must be stored beside messages
   kRegisterUnread,      ///< operators' changes of the register are not seen now
-  kSessionRestored,     ///< a handler changed settings of its session; pawl restored them
+  kSessionRestored,     ///< a handler changed settings of its session, or removed its prepared
+                        ///< statements; pawl restored them
   kWrongDatabase,       ///< postgres.url leads to another database; nothing is processed there
   kRegisterWentBack,    ///< the database has lost commits; their messages are processed again
   kNotExamined,         ///< whether a message or its handler is at fault cannot be found out now
