@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <pqxx/except>
 
 #include "postgres/flight.hpp"
@@ -149,10 +151,17 @@ void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
 }
 
 void Frame::flush() {
-  if (deferred_.empty())
+  send_first(deferred_.size());
+}
+
+/// Of what is deferred.
+void Frame::send_first(std::size_t count) {
+  if (count == 0)
     return;
-  auto statements = std::move(deferred_);
-  deferred_.clear();
+  const auto end = deferred_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<Deferred> statements(std::make_move_iterator(deferred_.begin()),
+                                   std::make_move_iterator(end));
+  deferred_.erase(deferred_.begin(), end);
   Flight flight(session_, Cargo::kHandler);
   for (auto& deferred : statements)
     add_deferred(flight, deferred);
@@ -165,13 +174,12 @@ void Frame::flush() {
 
 std::optional<Ticket> Frame::finish(Request& last, const FinishHooks& hooks,
                                     std::optional<NextStart> next) {
-  // Row counts must be known before COMMIT is sent.
-  for (const auto& deferred : deferred_) {
-    if (deferred.expect_rows) {
-      flush();
-      break;
-    }
-  }
+  // Row counts must be known before COMMIT is sent. What is behind them goes with it: a lock that
+  // pawl takes right before the last statement is not to be held while we read the counts.
+  const auto counted =
+      std::find_if(deferred_.rbegin(), deferred_.rend(),
+                   [](const Deferred& deferred) { return deferred.expect_rows.has_value(); });
+  send_first(static_cast<std::size_t>(deferred_.rend() - counted));
   for (const auto& deferred : deferred_) {
     if (deferred.request.statement->of_application)
       session_.runs_application_statement(*deferred.request.statement);

@@ -114,6 +114,7 @@ class Frame final : public pqxx::dbtransaction {
   void do_abort() override;
   [[nodiscard]] static Error explained(const Error& error, const Deferred& deferred);
   [[nodiscard]] Error blame(const Error& error, std::size_t failed_at) const;
+  void send_first(std::size_t count);
   void add_deferred(Flight& flight, Deferred& deferred) const;
   void check_rows(const Deferred& deferred, const PGresult* result) const;
   void add_begin(Flight& flight) const;

@@ -319,6 +319,26 @@ TEST_CASE("COMMIT is not sent while a number of rows is not what was demanded") 
   CHECK_FALSE(world.server.has_executed("UPDATE register"));
 }
 
+TEST_CASE("what pawl does behind the handler's statements waits until their rows are counted") {
+  static const Statement own{"", "SELECT own"};
+  const bool fits = GENERATE(true, false);
+  CAPTURE(fits);
+  World world;
+  const auto frame = world.begun();
+  world.server.script("INSERT effect",
+                      {.bytes = wire::complete(fits ? "INSERT 0 1" : "INSERT 0 2")});
+  frame->defer(kEffect, {}, 1, "effect");
+  frame->defer_own({&own});
+  if (fits) {
+    CHECK_FALSE(world.finish(*frame));
+    CHECK(world.executed() ==
+          Steps{"INSERT effect", "Sync", "SELECT own", "UPDATE register", "COMMIT", "Sync"});
+  } else {
+    CHECK_THROWS_AS(world.finish(*frame), UnexpectedRows);
+    CHECK_FALSE(world.server.has_executed("SELECT own"));
+  }
+}
+
 TEST_CASE("what a server says in between is no answer") {
   World world;
   const auto frame = world.begun();
