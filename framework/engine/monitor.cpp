@@ -64,11 +64,13 @@ void Monitor::run() {
   Clock::time_point next_ends{};
   Clock::time_point next_coverage{};
   while (true) {
+    const auto rests = Clock::now();
     const bool in_doubt = context_.requests.wait_for_doubt(kTick);
     if (stopping_)
       return;
     pulse_.beat();
     const auto now = Clock::now();
+    calls_.rested(kTick, rests, now);
     try {
       if (in_doubt || now >= next_topics) {
         next_topics = now + context_.options.kafka.topic_check_interval;
@@ -249,25 +251,27 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
     pulse_.beat();
   }
   const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
-  if (waited > 2 * limit) {
-    warn(Warning::kWorkerStuck,
-         fmt::format(
-             "a handler has not returned for {} s and cannot be interrupted; ending the process, "
-             "the message runs again elsewhere",
-             waited.count() / 1000),
-         call.partition);
-    std::_Exit(static_cast<int>(RunResult::kHung));
+  switch (calls_.look(whose, call.since, limit, Clock::now())) {
+    case CallWatch::Verdict::kWait:
+      return;
+    case CallWatch::Verdict::kGiveUp:
+      warn(Warning::kWorkerStuck,
+           fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
+                       "connection is given up and another one made",
+                       waited.count() / 1000),
+           call.partition);
+      return interrupt();
+    case CallWatch::Verdict::kGivenUp:
+      return interrupt();
+    case CallWatch::Verdict::kEndProcess:
+      warn(Warning::kWorkerStuck,
+           fmt::format(
+               "a handler has not returned for {} s and cannot be interrupted; ending the process, "
+               "the message runs again elsewhere",
+               waited.count() / 1000),
+           call.partition);
+      std::_Exit(static_cast<int>(RunResult::kHung));
   }
-  if (waited <= limit)
-    return;
-  if (std::exchange(given_up_[whose], call.since) != call.since) {
-    warn(Warning::kWorkerStuck,
-         fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
-                     "connection is given up and another one made",
-                     waited.count() / 1000),
-         call.partition);
-  }
-  interrupt();
 }
 
 /// Whose open transactions may hold what the call waits for.

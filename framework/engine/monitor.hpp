@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/call_watch.hpp"
 #include "engine/context.hpp"
 #include "engine/coverage.hpp"
 #include "engine/hands.hpp"
@@ -62,8 +62,7 @@ class Monitor {
   std::set<std::string> refused_;    ///< topics, as told
   std::set<std::string> ambiguous_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
-  /// The calls whose connection was given up, by when they began: told once each.
-  std::map<const void*, Clock::time_point> given_up_;
+  CallWatch calls_;
 
   std::atomic<bool> stopping_{false};
   std::thread thread_;
