@@ -5,7 +5,7 @@
 #   Threads::Threads  CURL::libcurl  OpenSSL::SSL  OpenSSL::Crypto  PostgreSQL::PostgreSQL (libpq)  libpqxx::pqxx
 #   RdKafka::rdkafka (the C library)  fmt::fmt  spdlog::spdlog  simdjson::simdjson
 #   tomlplusplus::tomlplusplus  CLI11::CLI11  nlohmann_json::nlohmann_json
-#   PkgConfig::prometheus-cpp-core  PkgConfig::cpp-httplib
+#   PkgConfig::prometheus-cpp-core  httplib::httplib
 #   hiredis::hiredis  hiredis::hiredis_ssl (only with PAWL_REDIS)
 #   Catch2::Catch2  Catch2::Catch2WithMain (only with PAWL_BUILD_TESTS)
 # All are imported targets, whose include folders the compiler treats as SYSTEM.
@@ -72,7 +72,7 @@ macro(pawl_find_module module version package target)
   endif()
 endmacro()
 
-foreach(pawl_library IN ITEMS libpqxx librdkafka hiredis catch2)
+foreach(pawl_library IN ITEMS libpqxx librdkafka hiredis cpp-httplib catch2)
   pawl_newest_dependency(${pawl_library} pawl_folder)
   if(pawl_folder)
     list(APPEND CMAKE_PREFIX_PATH "${pawl_folder}")
@@ -102,12 +102,17 @@ pawl_find_package(simdjson)
 pawl_find_package(tomlplusplus)
 pawl_find_package(CLI11)
 pawl_find_package(nlohmann_json)
-# Debian's cpp-httplib has no CMake configuration, prometheus-cpp's has no version and wants more than
-# its core.
+# cpp-httplib's CMake configuration says of each minor version that it is not compatible with others.
+find_package(httplib CONFIG QUIET)
+if(httplib_FOUND AND httplib_VERSION VERSION_GREATER_EQUAL 0.41)
+  message(STATUS "pawl: httplib ${httplib_VERSION}")
+else()
+  list(APPEND pawl_missing "httplib")
+endif()
+# prometheus-cpp's has no version and wants more than its core.
 pawl_find_package(PkgConfig)
 if(PkgConfig_FOUND)
   pawl_find_module(prometheus-cpp-core 1.0 prometheus-cpp prometheus-cpp::core)
-  pawl_find_module(cpp-httplib 0.11 httplib httplib::httplib)
 endif()
 if(PAWL_REDIS)
   pawl_find_package(hiredis 1.2)

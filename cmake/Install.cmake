@@ -100,11 +100,13 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/pawlConfig.cmake"
 # These travel along when this build links against those that scripts/setup made: whoever uses the
 # package has no others. Libraries of the system stay the system's.
 set(pawl_pc_pqxx "")
-foreach(library IN ITEMS libpqxx librdkafka hiredis)
+foreach(library IN ITEMS libpqxx librdkafka hiredis cpp-httplib)
   pawl_newest_dependency(${library} folder)
   set(config_dir "${${library}_DIR}")
   if(library STREQUAL "librdkafka")
     set(config_dir "${RdKafka_DIR}")
+  elseif(library STREQUAL "cpp-httplib")
+    set(config_dir "${httplib_DIR}")
   endif()
   cmake_path(IS_PREFIX folder "${config_dir}" NORMALIZE used)
   if(folder AND used)

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "kafka/client.hpp"
 #include "ledger/consumers.hpp"
+#include "ops/http_server.hpp"
 #include "redis/transport.hpp"
 
 namespace pawl::cli {
@@ -27,10 +28,12 @@ int print_version(const Program& program) {
       "libpqxx    {}\n"
       "libpq      {}\n"
       "librdkafka {}\n"
+      "httplib    {}\n"
       "hiredis    {}\n"
       "serves schema versions {} to {} of pawl's tables\n",
       program.name, pawl_version(), PQXX_VERSION, libpq_version(), kafka::library_version(),
-      redis_version.empty() ? "none" : redis_version, ledger::kOldestSchema, ledger::kNewestSchema);
+      ops::http_library_version(), redis_version.empty() ? "none" : redis_version,
+      ledger::kOldestSchema, ledger::kNewestSchema);
   return kDone;
 }
 

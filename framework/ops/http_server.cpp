@@ -19,7 +19,6 @@
 #include <optional>
 #include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -49,20 +48,17 @@ constexpr seconds kFarewell{5};
 /// library's own pool takes any number.
 class FewThreads final : public httplib::TaskQueue {
  public:
-  // Of later releases it says whether the task was taken.
-  using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));
-
   FewThreads() {
     for (std::size_t i = 0; i < kThreads; ++i)
       threads_.emplace_back([this] { run(); });
   }
 
-  Taken enqueue(std::function<void()> task) override {
+  bool enqueue(std::function<void()> task) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return tasks_.size() < kWaiting; });
     tasks_.push_back(std::move(task));
     changed_.notify_all();
-    return Taken(true);
+    return true;
   }
 
   void shutdown() override {
@@ -111,16 +107,18 @@ class BoundedStream final : public httplib::Stream {
  public:
   explicit BoundedStream(socket_t socket) : socket_(socket) {}
 
-  bool is_readable() const override { return wait(POLLIN, read_until_); }
-  bool is_writable() const override { return wait(POLLOUT, write_until()); }
+  /// Nothing is read ahead.
+  bool is_readable() const override { return false; }
+  bool wait_readable() const override { return wait(POLLIN, read_until_); }
+  bool wait_writable() const override { return wait(POLLOUT, write_until()); }
 
   ssize_t read(char* to, std::size_t size) override {
-    if (!is_readable())
+    if (!wait_readable())
       return -1;
     return ::recv(socket_, to, size, 0);
   }
   ssize_t write(const char* from, std::size_t size) override {
-    if (!is_writable())
+    if (!wait_writable())
       return -1;
     return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
@@ -137,6 +135,9 @@ class BoundedStream final : public httplib::Stream {
       name(address, ip, port);
   }
   socket_t socket() const override { return socket_; }
+  time_t duration() const override {
+    return std::chrono::floor<milliseconds>(steady_clock::now() - begun_).count();
+  }
 
  private:
   static void name(const sockaddr_storage& address, std::string& ip, int& port) {
@@ -174,7 +175,8 @@ class BoundedStream final : public httplib::Stream {
   }
 
   const socket_t socket_;
-  const steady_clock::time_point read_until_ = steady_clock::now() + kRequestTime;
+  const steady_clock::time_point begun_ = steady_clock::now();
+  const steady_clock::time_point read_until_ = begun_ + kRequestTime;
   mutable std::optional<steady_clock::time_point> write_until_;
 };
 
@@ -183,32 +185,26 @@ class BoundedServer final : public httplib::Server {
  private:
   bool process_and_close_socket(socket_t socket) override {
     BoundedStream stream(socket);
-    const bool served = process(*this, stream);
+    std::string remote;
+    std::string local;
+    int remote_port = 0;
+    int local_port = 0;
+    stream.get_remote_ip_and_port(remote, remote_port);
+    stream.get_local_ip_and_port(local, local_port);
+    bool closed = false;
+    const bool served =
+        process_request(stream, remote, remote_port, local, local_port, true, closed, set_up);
     ::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return served;
   }
 
-  /// All is sent, which a server may do whatever is asked for (RFC 9110, section 14.2): the library
-  /// makes the answer of a small head as large as all of its ranges together.
-  static void ignore_ranges(httplib::Request& request) { request.ranges.clear(); }
-
-  /// Later releases ask for the addresses as well.
-  template <typename Self>
-  static bool process(Self& self, BoundedStream& stream) {
-    bool closed = false;
-    if constexpr (requires { self.process_request(stream, true, closed, ignore_ranges); }) {
-      return self.process_request(stream, true, closed, ignore_ranges);
-    } else {
-      std::string remote;
-      std::string local;
-      int remote_port = 0;
-      int local_port = 0;
-      stream.get_remote_ip_and_port(remote, remote_port);
-      stream.get_local_ip_and_port(local, local_port);
-      return self.process_request(stream, remote, remote_port, local, local_port, true, closed,
-                                  ignore_ranges);
-    }
+  static void set_up(httplib::Request& request) {
+    // All is sent, which a server may do whatever is asked for (RFC 9110, section 14.2): the
+    // library makes the answer of a small head as large as all of its ranges together.
+    request.ranges.clear();
+    // What is left of a body is not read, for no other request follows it.
+    request.body_consumed_ = true;
   }
 };
 
@@ -237,7 +233,6 @@ class HttpServer::Impl {
         server_(std::make_unique<BoundedServer>()) {
     server_->new_task_queue = [] { return new FewThreads(); };
     server_->set_socket_options(set_socket_options);
-    server_->set_payload_max_length(kLargestBody);
     // Before anything of a body is read.
     server_->set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
@@ -312,9 +307,13 @@ class HttpServer::Impl {
       response.set_header("Allow", "GET, HEAD, POST");
       return true;
     }
-    // The library bounds only what says its length.
+    // What says its length is bounded before any of it is read.
     if (request.has_header("Transfer-Encoding") || !request.has_header("Content-Length")) {
       put({411, "text/plain; charset=utf-8", "a form says its length\n"}, response);
+      return true;
+    }
+    if (request.get_header_value_u64("Content-Length") > kLargestBody) {
+      put({413, "text/plain; charset=utf-8", "a form is smaller\n"}, response);
       return true;
     }
     return false;
@@ -356,6 +355,10 @@ class HttpServer::Impl {
   bool ended_ = false;  // guarded by mutex_
   std::thread thread_;
 };
+
+std::string http_library_version() {
+  return CPPHTTPLIB_VERSION;
+}
 
 HttpServer::HttpServer(const config::ListenAddress& address, Handler handler, Pages pages,
                        std::string option)

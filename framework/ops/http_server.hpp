@@ -9,6 +9,9 @@
 
 namespace pawl::ops {
 
+/// Of cpp-httplib.
+[[nodiscard]] std::string http_library_version();
+
 /// Serves HTTP/1.1, a few requests at a time and one a connection, on threads of its own. A request
 /// has to be there, and its answer taken, within seconds, however its bytes trickle; what a client
 /// sends beyond a small head or a form is not read, further clients wait in the system's queue, and

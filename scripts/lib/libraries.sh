@@ -8,11 +8,13 @@
 
 # name and source package, preferred version, lowest that serves, first that does not, and the
 # SHA-256 of the preferred version's archive. librdkafka: KIP-848 groups are complete from 2.12.
+# cpp-httplib: strangers' requests reach it, and Debian 12's has known ways to stop its process.
 libraries=(
     "libpqxx 7.10.0 7.10 8 d588bca36357eda8bcafd5bc1f95df1afe613fdc70c80e426fc89eecb828fc3e"
     "catch2 3.7.1 3.7 4 c991b247a1a0d7bb9c39aa35faf0fe9e19764213f28ffba3109388e62ee0269c"
     "librdkafka 2.14.2 2.12 3 4d53568c13717b167d12c7b2a0fe12aeb5d6bfe02de53df5b68f86d870a81b33"
     "hiredis 1.2.0 1.2 2 82ad632d31ee05da13b537c124f819eb88e18851d9cb0c30ae0552084811588c"
+    "cpp-httplib 0.41.0+ds 0.41 1 7acb492bffdd95165677d22145c2c4890e6432c5ef53d0f781defe8dec48f567"
 )
 
 # Debug lines keep a backtrace readable. librdkafka's asserts stay on, as in its own build.
@@ -37,6 +39,14 @@ recipe_catch2=(
 )
 recipe_hiredis=(
     -DCMAKE_C_FLAGS_RELEASE="-O2 -g1" -DENABLE_SSL=ON -DDISABLE_TESTS=ON
+)
+# Without TLS and compression, which pawl's server does not use: what is absent cannot be attacked.
+# Compiled, because its header takes longer than all that includes it.
+recipe_cpp_httplib=(
+    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -g1" -DCMAKE_CXX_STANDARD=20
+    -DHTTPLIB_COMPILE=ON -DHTTPLIB_USE_OPENSSL_IF_AVAILABLE=OFF -DHTTPLIB_USE_ZLIB_IF_AVAILABLE=OFF
+    -DHTTPLIB_USE_BROTLI_IF_AVAILABLE=OFF -DHTTPLIB_USE_ZSTD_IF_AVAILABLE=OFF
+    -DHTTPLIB_USE_NON_BLOCKING_GETADDRINFO=OFF
 )
 recipe_common=(
     -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF
@@ -180,13 +190,13 @@ installed_library() { # NAME LOWEST BELOW
 
 # What decides the outcome of a build: when it changes, the library is built again.
 library_recipe() { # NAME
-    declare -n recipe="recipe_$1"
+    declare -n recipe="recipe_${1//-/_}"
     printf '%s\n' "${recipe_common[@]}" "${recipe[@]}"
 }
 
 build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     local name=$1 archive version prefix source build launcher=()
-    declare -n recipe="recipe_$name"
+    declare -n recipe="recipe_${name//-/_}"
     archive=$(fetch_source "$@")
     version=${archive##*/"$name"_}
     version=${version%.orig.tar.*}

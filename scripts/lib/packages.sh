@@ -6,7 +6,7 @@ build_packages=(
     g++ make cmake ninja-build pkg-config ccache xz-utils ca-certificates
     libpq-dev libfmt-dev libcli11-dev libtomlplusplus-dev libsimdjson-dev libspdlog-dev
     nlohmann-json3-dev libssl-dev zlib1g-dev libzstd-dev liblz4-dev libcurl4-openssl-dev libsasl2-dev
-    libcpp-httplib-dev prometheus-cpp-dev
+    prometheus-cpp-dev
 )
 
 # One pinned formatter and linter on every Debian: versions disagree about layout.
@@ -29,6 +29,8 @@ missing_packages() {
     done
     # Its keys are for the sources of newer libraries.
     package_installed "$(archive_keyring_package)" || archive_keyring_package
+    # cpp-httplib's build is a script of Python's, and tests are as well.
+    command -v python3 >/dev/null || echo python3
     postgres_server_found || echo postgresql
     command -v psql >/dev/null || echo postgresql-client
     if [[ $with_kafka == yes ]]; then
@@ -46,7 +48,6 @@ missing_packages() {
         command -v curl >/dev/null || echo curl
         # For promtool; the server itself is not started.
         command -v promtool >/dev/null || echo prometheus
-        command -v python3 >/dev/null || echo python3
         # The dashboard's test, which runs Debian's Python.
         command -v chromium >/dev/null || echo chromium
         command -v chromedriver >/dev/null || echo chromium-driver
