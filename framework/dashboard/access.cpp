@@ -91,6 +91,18 @@ std::optional<std::string> refusal(const Origin& request, const std::string& mac
   return std::nullopt;
 }
 
+std::optional<std::string> repeated_header(
+    const std::function<std::size_t(const std::string& name)>& count,
+    const std::string& actor_header) {
+  for (const auto& name :
+       {std::string("Authorization"), std::string("Cookie"), std::string("Origin"),
+        std::string("Sec-Fetch-Site"), std::string("X-Forwarded-Host"), actor_header}) {
+    if (count(name) > 1)
+      return name;
+  }
+  return std::nullopt;
+}
+
 bool same_secret(const std::string& one, const std::string& other) {
   // Digests have one length, and say nothing about what they are of.
   const auto left = message::sha256(one);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,12 @@ struct Origin {
 /// be. A page that is open in a browser must not use the person's network to read here (a name that
 /// resolves to this machine), nor send forms in their name.
 [[nodiscard]] std::optional<std::string> refusal(const Origin& request, const std::string& machine);
+
+/// A header that came more than once, of those that say who asks, and from where. `count`: how many
+/// there are of a name.
+[[nodiscard]] std::optional<std::string> repeated_header(
+    const std::function<std::size_t(const std::string& name)>& count,
+    const std::string& actor_header);
 
 /// Compares without telling by the time how much is right.
 [[nodiscard]] bool same_secret(const std::string& one, const std::string& other);

@@ -140,7 +140,11 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
                       request.header("Origin"),
                       request.header("Sec-Fetch-Site"),
                       request.header("X-Forwarded-Host")};
-  if (const auto why = refusal(origin, machine_)) {
+  if (const auto twice = repeated_header(request.count, options_.monitoring.actor_header)) {
+    frame.problem = fmt::format(
+        "The header {} came twice, and might mean another to a proxy than here.", *twice);
+    answer = {400, kHtml, message_html(frame, "Not understood")};
+  } else if (const auto why = refusal(origin, machine_)) {
     frame.problem = *why;
     answer = {403, kHtml, message_html(frame, "Not answered")};
   } else if (!are_text(asked.query) || !are_text(asked.form)) {

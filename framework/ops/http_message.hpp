@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,10 @@ struct HttpRequest {
   std::string query;  ///< as it came, behind the question mark
   std::string body;   ///< of a POST
   std::string peer;   ///< numeric address of who is connected
-  /// The first header of this name, "" where there is none. Names are compared without case.
+  /// A header of this name as it came, "" where there is none. Names are compared without case.
   std::function<std::string(const std::string& name)> header;
+  /// How many of this name there are.
+  std::function<std::size_t(const std::string& name)> count;
 };
 
 struct HttpAnswer {

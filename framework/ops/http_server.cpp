@@ -94,6 +94,31 @@ class FewThreads final : public httplib::TaskQueue {
   std::vector<std::thread> threads_;
 };
 
+constexpr std::string_view kEndOfLine = "\r\n";
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+
+/// The values as they came. The library percent-decodes them, by which a stranger writes what a
+/// proxy before this server looks for and removes. `head` is one that the library has taken.
+httplib::Headers raw_headers(std::string_view head) {
+  constexpr std::string_view kSpace = " \t";
+  httplib::Headers headers;
+  const auto next_line = [&head] {
+    const auto end = head.find(kEndOfLine);
+    const auto line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + kEndOfLine.size());
+    return line;
+  };
+  next_line();  // the request's
+  for (auto line = next_line(); !line.empty(); line = next_line()) {
+    const auto colon = std::min(line.find(':'), line.size() - 1);
+    auto value = line.substr(colon + 1);
+    value.remove_prefix(std::min(value.find_first_not_of(kSpace), value.size()));
+    value = value.substr(0, value.find_last_not_of(kSpace) + 1);
+    headers.emplace(line.substr(0, colon), value);
+  }
+  return headers;
+}
+
 /// As its own default, without SO_REUSEPORT: by that a second process would take its share of the
 /// requests in silence.
 void set_socket_options(socket_t socket) {
@@ -115,8 +140,16 @@ class BoundedStream final : public httplib::Stream {
   ssize_t read(char* to, std::size_t size) override {
     if (!wait_readable())
       return -1;
-    return ::recv(socket_, to, size, 0);
+    const auto got = ::recv(socket_, to, size, 0);
+    if (got > 0 && !head_read_) {
+      const auto from = std::max(head_.size(), kEndOfHead.size()) - kEndOfHead.size();
+      head_.append(to, static_cast<std::size_t>(got));
+      head_read_ = head_.find(kEndOfHead, from) != std::string::npos;
+    }
+    return got;
   }
+  /// The request's line and headers, and the line that ends them.
+  [[nodiscard]] const std::string& head() const { return head_; }
   ssize_t write(const char* from, std::size_t size) override {
     if (!wait_writable())
       return -1;
@@ -178,6 +211,8 @@ class BoundedStream final : public httplib::Stream {
   const steady_clock::time_point begun_ = steady_clock::now();
   const steady_clock::time_point read_until_ = begun_ + kRequestTime;
   mutable std::optional<steady_clock::time_point> write_until_;
+  std::string head_;
+  bool head_read_ = false;
 };
 
 /// Serves one request a connection, in bounded time.
@@ -193,13 +228,18 @@ class BoundedServer final : public httplib::Server {
     stream.get_local_ip_and_port(local, local_port);
     bool closed = false;
     const bool served =
-        process_request(stream, remote, remote_port, local, local_port, true, closed, set_up);
+        process_request(stream, remote, remote_port, local, local_port, true, closed,
+                        [&stream](httplib::Request& request) { set_up(request, stream); });
     ::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return served;
   }
 
-  static void set_up(httplib::Request& request) {
+  static void set_up(httplib::Request& request, const BoundedStream& stream) {
+    request.headers = raw_headers(stream.head());
+    // Nothing is compressed, whatever the library was built with: that costs this process far more
+    // than the request its client.
+    request.headers.erase("Accept-Encoding");
     // All is sent, which a server may do whatever is asked for (RFC 9110, section 14.2): the
     // library makes the answer of a small head as large as all of its ranges together.
     request.ranges.clear();
@@ -291,6 +331,17 @@ class HttpServer::Impl {
 
   /// Whether nothing more is to be read of it.
   bool begin(const httplib::Request& request, httplib::Response& response) {
+    // A few bytes may be a gigabyte.
+    if (request.has_header("Content-Encoding")) {
+      put({415, "text/plain; charset=utf-8", "nothing that is encoded is read\n"}, response);
+      response.set_header("Accept-Encoding", "identity");
+      return true;
+    }
+    // Of two this server might believe another one than a proxy before it (RFC 9112, section 3.2).
+    if (request.get_header_value_count("Host") > 1) {
+      put({400, "text/plain; charset=utf-8", "one Host is asked for\n"}, response);
+      return true;
+    }
     if (!pages_.serve || !pages_.serve(request.path)) {
       const auto answer = handler_(request.method, request.path);
       put(answer, response);
@@ -335,6 +386,9 @@ class HttpServer::Impl {
     page.body = request.body;
     page.peer = request.remote_addr;
     page.header = [&request](const std::string& name) { return request.get_header_value(name); };
+    page.count = [&request](const std::string& name) {
+      return request.get_header_value_count(name);
+    };
     put(pages_.answer(page), response);
   }
 

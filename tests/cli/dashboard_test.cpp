@@ -24,20 +24,25 @@ std::size_t append(const char* data, std::size_t size, std::size_t count, void* 
 
 constexpr const char* kToken = "a token of the proxy's";
 
-/// A browser behind the proxy, which the test is. `form` empty: GET.
-Reply ask(const std::string& url, const std::string& actor, const std::string& form = "") {
+/// A browser behind the proxy, which the test is. `form` empty: GET. `more`: further headers.
+Reply ask(const std::string& url, const std::string& actor, const std::string& form = "",
+          const std::vector<std::string>& more = {}) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   Reply reply;
   curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, 60000L);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
-      curl_slist_append(curl_slist_append(nullptr, ("X-Forwarded-User: " + actor).c_str()),
-                        fmt::format("Authorization: Bearer {}", kToken).c_str()),
-      curl_slist_free_all);
-  if (!actor.empty())
-    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+  auto lines = more;
+  if (!actor.empty()) {
+    lines.push_back("X-Forwarded-User: " + actor);
+    lines.push_back(fmt::format("Authorization: Bearer {}", kToken));
+  }
+  curl_slist* list = nullptr;
+  for (const auto& line : lines)
+    list = curl_slist_append(list, line.c_str());
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(list, curl_slist_free_all);
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   if (!form.empty())
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, form.c_str());
   if (curl_easy_perform(curl.get()) != CURLE_OK)
@@ -117,6 +122,18 @@ TEST_CASE("an action whose outcome nobody knows says so, though PostgreSQL has g
   CHECK_THAT(reply.body, ContainsSubstring("whether it was stored is unknown") &&
                              !ContainsSubstring("Not done"));
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");
+}
+
+TEST_CASE("a person is named once, by the letters that the proxy sends") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const Page page(site, site.url);
+  const auto url = page.base + "/";
+  CHECK_THAT(ask(url, "ann%61").body, ContainsSubstring("ann%61") && !ContainsSubstring("anna"));
+  const auto two = ask(url, "anna", "", {"X-Forwarded-User: bert"});
+  CHECK(two.status == 400);
+  CHECK_THAT(two.body, ContainsSubstring("The header X-Forwarded-User came twice"));
+  CHECK(ask(url, "anna", "", {"Content-Encoding: br"}).status == 415);
 }
 
 TEST_CASE("partitions that nothing is stored of stand on the page, and leave the lag unknown") {

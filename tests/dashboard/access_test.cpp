@@ -51,6 +51,16 @@ TEST_CASE("a request is refused by what it says of where it comes from") {
   CHECK(refusal(request, "box").has_value() != answered);
 }
 
+TEST_CASE("of what says who asks there is one") {
+  const auto repeated = [](const std::string& twice) {
+    return repeated_header(
+        [&](const std::string& name) -> std::size_t { return name == twice ? 2 : 1; }, "X-Person");
+  };
+  for (const auto* name : {"Authorization", "X-Person", "X-Forwarded-Host", "Origin", "Cookie"})
+    CHECK(repeated(name) == name);
+  CHECK_FALSE(repeated("Accept"));
+}
+
 TEST_CASE("a machine that has its name whole is reached by that and by the first part") {
   for (const auto* host : {"box.example.org:1", "box:1"})
     CHECK_FALSE(refusal({"GET", false, host, "", "", ""}, "box.example.org"));

@@ -63,7 +63,7 @@ class Client {
 const std::string kGet = "GET /path?query HTTP/1.1\r\nHost: a\r\n\r\n";
 
 struct Served {
-  Served() {
+  explicit Served(const Pages& pages = {}) {
     while (!server) {
       port = pawl::test::free_port();
       try {
@@ -72,7 +72,8 @@ struct Served {
             [this](const std::string& method, const std::string& path) {
               ++calls;
               return HttpAnswer{method == "POST" ? 405 : 200, "text/plain", method + " " + path};
-            });
+            },
+            pages);
       } catch (const FatalError&) {
         continue;  // somebody has the port
       }
@@ -115,6 +116,51 @@ TEST_CASE("what is no small request reaches nobody, or is refused unread") {
   CHECK_THAT(Client(served.port).ask("GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n"),
              !StartsWith("HTTP/1.1 200 "));
   CHECK(served.calls == 0);
+}
+
+TEST_CASE("a request that is compressed is refused unread, and no answer is compressed") {
+  std::atomic<int> pages{0};
+  Served served({[](const std::string& path) { return path.starts_with("/page"); },
+                 [&](const HttpRequest& request) {
+                   ++pages;
+                   return HttpAnswer{
+                       200, "text/html",
+                       std::string(4096, 'a') + "<" + request.header("Accept-Encoding") + ">"};
+                 }});
+  for (const std::string head :
+       {"POST /page HTTP/1.1\r\nContent-Length: 3\r\n", "GET /page HTTP/1.1\r\n",
+        "GET /metrics HTTP/1.1\r\n", "POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n"}) {
+    for (const std::string encoding : {"br", "gzip", "zstd", "identity", "%62r"}) {
+      INFO(head << encoding);
+      CHECK_THAT(Client(served.port).ask(head + "Content-Encoding: " + encoding + "\r\n\r\nabc"),
+                 StartsWith("HTTP/1.1 415 ") && ContainsSubstring("Accept-Encoding: identity\r\n"));
+    }
+  }
+  CHECK(pages == 0);
+  CHECK(served.calls == 0);
+  CHECK_THAT(Client(served.port)
+                 .ask("GET /page HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br, gzip, zstd\r\n\r\n"),
+             StartsWith("HTTP/1.1 200 ") && EndsWith("aaa<>"));
+}
+
+TEST_CASE("headers are taken as they came, and counted") {
+  Served served({[](const std::string&) { return true; },
+                 [](const HttpRequest& request) {
+                   return HttpAnswer{200, "text/plain",
+                                     request.header("x-name") + "|" + request.header("X-Empty") +
+                                         "|" + std::to_string(request.count("X-NAME")) + "|" +
+                                         std::to_string(request.count("X-None")) + "|" +
+                                         request.body};
+                 }});
+  CHECK_THAT(
+      Client(served.port)
+          .ask("POST /?a=%41 HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\nX-Name: \t ann%61: 1%20 "
+               "\r\nX-Empty:\r\n\r\nX-None: "),
+      EndsWith("\r\n\r\nann%61: 1%20||1|0|X-None: "));
+  CHECK_THAT(Client(served.port).ask("GET / HTTP/1.1\r\nX-Name: a\r\nx-name: b\r\nHost: a\r\n\r\n"),
+             EndsWith("||2|0|"));
+  CHECK_THAT(Client(served.port).ask("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"),
+             StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_CASE(
