@@ -35,7 +35,7 @@ int serve(const Program& program, const Options& options, const std::string& lis
   dashboard->look();
   Monitoring monitoring(
       *address,
-      [](const std::string&, const std::string&) {
+      [](const ops::HttpRequest&) {
         return ops::HttpAnswer{404, "text/plain; charset=utf-8",
                                "that is served by `run` and `relay`, at monitoring.listen\n"};
       },

@@ -46,12 +46,13 @@ std::unique_ptr<Monitoring> serve_metrics(const Options& options, const Registry
   process.group = options.kafka.group;
   return std::make_unique<Monitoring>(
       address.value(),
-      [metrics = std::move(metrics), look = std::move(look), process](const std::string& method,
-                                                                      const std::string& path) {
+      [metrics = std::move(metrics), look = std::move(look), process,
+       names = ops::HostNames(ops::machine_name(), options.monitoring.hosts)](
+          const ops::HttpRequest& request) {
         auto now = process;
         now.now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
         look(now);
-        return ops::answer(method, path, *metrics, now);
+        return ops::answer(request, names, *metrics, now);
       },
       options.kafka.group.empty() ? nullptr
                                   : std::make_unique<dashboard::Dashboard>(options, registry),

@@ -833,6 +833,17 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "Whoever reaches it may read them: no password is asked for. Empty: nowhere."},
 
     {.section = "monitoring",
+     .name = "hosts",
+     .field = TextsField{field<&Options::monitoring, &MonitoringOptions::hosts>},
+     .values = "names, without a port",
+     .meaning =
+         "Under which the dashboard and `/status` are served, beside addresses in numbers, "
+         "`localhost` and this machine's name. Other names may have been pointed here by "
+         "another site in the browser, and are refused. `/metrics`, `/live` and `/ready` are "
+         "served under every name.",
+     .example = R"(["pawl.example.org"])"},
+
+    {.section = "monitoring",
      .name = "actions_token",
      .field = TextField{field<&Options::monitoring, &MonitoringOptions::actions_token>},
      .values = "at least 16 characters",

@@ -22,12 +22,24 @@ bool is_header_name(const std::string& name) {
   });
 }
 
+bool is_host_name(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+  });
+}
+
 void validate_monitoring(const MonitoringOptions& monitoring, Validation& validation) {
   if (!monitoring.listen.empty() && !parse_listen_address(monitoring.listen)) {
     validation.add("monitoring.listen", in_quotes(monitoring.listen),
                    "not an address and a port to listen on",
                    "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
                    "interfaces");
+  }
+  for (const auto& host : monitoring.hosts) {
+    if (!is_host_name(host)) {
+      validation.add("monitoring.hosts", in_quotes(host), "not a host's name",
+                     "write it whole, without http:// and port, such as \"pawl.example.org\"");
+    }
   }
   const auto& token = monitoring.actions_token;
   if (!token.empty() && token.size() < kShortestToken) {

@@ -1,7 +1,6 @@
 #include "dashboard/access.hpp"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
@@ -11,7 +10,6 @@
 #include <array>
 #include <string_view>
 
-#include "config/listen_address.hpp"
 #include "console/printable.hpp"
 #include "message/digest.hpp"
 #include "message/hexadecimal.hpp"
@@ -46,36 +44,18 @@ std::string plain_address(const std::string& text) {
   return plain.data();
 }
 
-/// Of "name:port", "[::1]:port".
-std::string without_port(const std::string& host) {
-  if (host.starts_with('['))
-    return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.rfind(':'));
-}
-
 /// Of "http://name:port".
 std::string authority(const std::string& origin) {
   const auto slashes = origin.find("://");
   return slashes == std::string::npos ? std::string{} : origin.substr(slashes + 3);
 }
 
-bool is_own_name(const std::string& host, const std::string& machine) {
-  const auto name = lower(without_port(host));
-  const auto own = lower(machine);
-  return config::is_numeric_address(name) || name == "localhost" ||
-         // Not what begins with it: "HOST.example" is a name that anybody can have.
-         (!own.empty() && (name == own || own.starts_with(name + ".")));
-}
-
 }  // namespace
 
-std::optional<std::string> refusal(const Origin& request, const std::string& machine) {
-  if (!request.proxied && !is_own_name(request.host, machine)) {
-    return fmt::format(
-        "The name \"{}\" is not this machine's, so the page might be asked for by another site in "
-        "your browser. Open it by its address in numbers, by \"{}\", by localhost, or through "
-        "monitoring.trusted_proxy.",
-        request.host, machine);
+std::optional<std::string> refusal(const Origin& request, const ops::HostNames& names) {
+  if (!request.proxied) {
+    if (auto why = names.refusal(request.host))
+      return why;
   }
   if (request.method != "POST")
     return std::nullopt;

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/host_names.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::dashboard {
@@ -33,10 +34,11 @@ struct Origin {
   std::string forwarded_host;
 };
 
-/// `machine`: this host's name. Why the request is not answered: the page's text; nullopt: it may
-/// be. A page that is open in a browser must not use the person's network to read here (a name that
-/// resolves to this machine), nor send forms in their name.
-[[nodiscard]] std::optional<std::string> refusal(const Origin& request, const std::string& machine);
+/// Why the request is not answered: the page's text; nullopt: it may be. A page that is open in a
+/// browser must not use the person's network to read here (a name that resolves to this machine),
+/// nor send forms in their name.
+[[nodiscard]] std::optional<std::string> refusal(const Origin& request,
+                                                 const ops::HostNames& names);
 
 /// A header that came more than once, of those that say who asks, and from where. `count`: how many
 /// there are of a name.

@@ -1,7 +1,6 @@
 #include "dashboard/dashboard.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <stdexcept>
 
@@ -42,12 +41,6 @@ constexpr PathRoute kRoutes[] = {{"GET", "/", Route::kPartitions},
                                  {"POST", "/sign-out", Route::kPostSignOut},
                                  {"POST", "/partition", Route::kPostPartition},
                                  {"POST", "/letter", Route::kPostLetter}};
-
-std::string machine_name() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 void secure(ops::HttpAnswer& answer, bool keep) {
   auto& headers = answer.headers;
@@ -110,7 +103,7 @@ bool needs_actor(Route route) {
 
 Dashboard::Dashboard(const Options& options, const Registry& registry)
     : options_(options),
-      machine_(machine_name()),
+      names_(ops::machine_name(), options.monitoring.hosts),
       cookie_("pawl_session_" +
               message::sha256_hex(options.kafka.cluster + "/" + options.kafka.group).substr(0, 8)),
       access_(options.monitoring),
@@ -144,7 +137,7 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
     frame.problem = fmt::format(
         "The header {} came twice, and might mean another to a proxy than here.", *twice);
     answer = {400, kHtml, message_html(frame, "Not understood")};
-  } else if (const auto why = refusal(origin, machine_)) {
+  } else if (const auto why = refusal(origin, names_)) {
     frame.problem = *why;
     answer = {403, kHtml, message_html(frame, "Not answered")};
   } else if (!are_text(asked.query) || !are_text(asked.form)) {

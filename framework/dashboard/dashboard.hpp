@@ -81,7 +81,7 @@ class Dashboard {
   std::string take_notice(const std::string& id);
 
   const Options& options_;
-  const std::string machine_;
+  const ops::HostNames names_;
   const std::string cookie_;  ///< a name for each consumer: browsers give all ports the same ones
   Access access_;
   Connections connections_;

@@ -343,7 +343,7 @@ class HttpServer::Impl {
       return true;
     }
     if (!pages_.serve || !pages_.serve(request.path)) {
-      const auto answer = handler_(request.method, request.path);
+      const auto answer = handler_(described(request));
       put(answer, response);
       if (answer.status == 405)
         response.set_header("Allow", "GET, HEAD");
@@ -370,6 +370,22 @@ class HttpServer::Impl {
     return false;
   }
 
+  /// Refers to `request`.
+  static HttpRequest described(const httplib::Request& request) {
+    HttpRequest result;
+    result.method = request.method;
+    result.path = request.path;
+    if (const auto mark = request.target.find('?'); mark != std::string::npos)
+      result.query = request.target.substr(mark + 1);
+    result.body = request.body;
+    result.peer = request.remote_addr;
+    result.header = [&request](const std::string& name) { return request.get_header_value(name); };
+    result.count = [&request](const std::string& name) {
+      return request.get_header_value_count(name);
+    };
+    return result;
+  }
+
   void serve_page(const httplib::Request& request, httplib::Response& response) {
     const Place place(pages_taken_);
     if (!place.got()) {
@@ -378,18 +394,7 @@ class HttpServer::Impl {
       response.set_header("Retry-After", "1");
       return;
     }
-    HttpRequest page;
-    page.method = request.method;
-    page.path = request.path;
-    if (const auto mark = request.target.find('?'); mark != std::string::npos)
-      page.query = request.target.substr(mark + 1);
-    page.body = request.body;
-    page.peer = request.remote_addr;
-    page.header = [&request](const std::string& name) { return request.get_header_value(name); };
-    page.count = [&request](const std::string& name) {
-      return request.get_header_value_count(name);
-    };
-    put(pages_.answer(page), response);
+    put(pages_.answer(described(request)), response);
   }
 
   static void put(const HttpAnswer& answer, httplib::Response& response) {

@@ -19,7 +19,7 @@ namespace pawl::ops {
 class HttpServer {
  public:
   /// Called on its threads, several at a time.
-  using Handler = std::function<HttpAnswer(const std::string& method, const std::string& path)>;
+  using Handler = std::function<HttpAnswer(const HttpRequest&)>;
 
   /// Listens from here on. `handler` gets what `pages` do not serve. Throws FatalError that names
   /// `option`.

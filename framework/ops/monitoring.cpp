@@ -109,9 +109,10 @@ bool is_for_programs(std::string_view path) {
   return path == "/metrics" || path == "/live" || path == "/ready" || path == "/status";
 }
 
-HttpAnswer answer(std::string_view method, std::string_view path, const MetricsObserver& metrics,
-                  const ProcessLook& look) {
-  if (method != "GET" && method != "HEAD")
+HttpAnswer answer(const HttpRequest& request, const HostNames& names,
+                  const MetricsObserver& metrics, const ProcessLook& look) {
+  const auto& path = request.path;
+  if (request.method != "GET" && request.method != "HEAD")
     return {405, kText, "only GET and HEAD are served\n"};
   if (path == "/metrics")
     return {200, kMetricsText, metrics_text(metrics, look)};
@@ -119,8 +120,13 @@ HttpAnswer answer(std::string_view method, std::string_view path, const MetricsO
     return live(look);
   if (path == "/ready")
     return ready(look);
-  if (path == "/status")
+  if (path == "/status") {
+    // It has the reasons of halts, which may quote messages; programs ask for the others by any
+    // name.
+    if (const auto why = names.refusal(request.header("Host")))
+      return {403, kText, *why + "\n"};
     return status(metrics, look);
+  }
   return {404, kText, "there are /metrics, /live, /ready and /status\n"};
 }
 

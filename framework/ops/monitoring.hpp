@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/host_names.hpp"
 #include "ops/http_message.hpp"
 #include "ops/metrics.hpp"
 #include "pawl/consumer.hpp"
@@ -37,8 +38,9 @@ inline constexpr std::chrono::milliseconds kDeadAfter{60000};
 /// Whether answer() knows the path.
 [[nodiscard]] bool is_for_programs(std::string_view path);
 
-/// What a request is answered, by what `metrics` have counted and `look` has seen.
-[[nodiscard]] HttpAnswer answer(std::string_view method, std::string_view path,
+/// What a request is answered under one of these names, by what `metrics` have counted and `look`
+/// has seen.
+[[nodiscard]] HttpAnswer answer(const HttpRequest& request, const HostNames& names,
                                 const MetricsObserver& metrics, const ProcessLook& look);
 
 }  // namespace pawl::ops

@@ -88,7 +88,9 @@ class Page {
     const auto address = fmt::format("127.0.0.1:{}", pawl::test::free_port());
     base = "http://" + address;
     site.more += fmt::format(
-        "\n[monitoring]\ntrusted_proxy = \"127.0.0.1\"\nactions_token = \"{}\"\n", kToken);
+        "\n[monitoring]\ntrusted_proxy = \"127.0.0.1\"\nactions_token = \"{}\"\nhosts = "
+        "[\"pawl.example.org\"]\n",
+        kToken);
     child = std::make_unique<ChildProcess>(
         PAWL_PROGRAM,
         std::vector<std::string>{"dashboard", "--listen", address, "--config",
@@ -134,6 +136,18 @@ TEST_CASE("a person is named once, by the letters that the proxy sends") {
   CHECK(two.status == 400);
   CHECK_THAT(two.body, ContainsSubstring("The header X-Forwarded-User came twice"));
   CHECK(ask(url, "anna", "", {"Content-Encoding: br"}).status == 415);
+}
+
+TEST_CASE("the page is served by names of this process's alone, and says how to add one") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const Page page(site, site.url);
+  const auto url = page.base + "/";
+  const auto other = ask(url, "", "", {"Host: evil.example:80"});
+  CHECK(other.status == 403);
+  CHECK_THAT(other.body, ContainsSubstring("monitoring.hosts = [&quot;evil.example&quot;]"));
+  CHECK(ask(url, "", "", {"Host: pawl.example.org:80"}).status == 200);
+  CHECK(ask(url, "anna", "", {"Host: outer.example.org"}).status == 200);
 }
 
 TEST_CASE("partitions that nothing is stored of stand on the page, and leave the lag unknown") {

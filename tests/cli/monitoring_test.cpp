@@ -38,8 +38,9 @@ class Watched {
 
   std::uint16_t port() const { return port_; }
 
-  /// `method` empty: GET.
-  Reply ask(const std::string& path, const std::string& method = "") const {
+  /// `method` empty: GET. `host` empty: the address.
+  Reply ask(const std::string& path, const std::string& method = "",
+            const std::string& host = "") const {
     const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
     const auto url = fmt::format("http://127.0.0.1:{}{}", port_, path);
     Reply reply;
@@ -47,6 +48,10 @@ class Watched {
     curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, 30000L);
     curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
     curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
+    const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
+        curl_slist_append(nullptr, ("Host: " + host).c_str()), curl_slist_free_all);
+    if (!host.empty())
+      curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
     if (method == "HEAD") {
       curl_easy_setopt(curl.get(), CURLOPT_NOBODY, 1L);
     } else if (!method.empty()) {
@@ -152,6 +157,11 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
   watched.wait_for_metric("pawl_lag_messages", 1, 8);
   const auto told = nlohmann::json::parse(watched.ask("/status").body);
   CHECK(told.at("group") == site.group);
+  // The reason of a halt is not for what another site's name leads here.
+  CHECK(watched.ask("/status", "", "evil.example").status == 403);
+  CHECK_THAT(watched.ask("/status", "", "evil.example").body,
+             ContainsSubstring("monitoring.hosts"));
+  CHECK(watched.ask("/metrics", "", "evil.example").status == 200);
   CHECK(told.at("ready") == true);
   for (const auto& partition : told.at("partitions")) {
     const int number = partition.at("partition");

@@ -282,6 +282,8 @@ const std::vector<Case> kCases{
      R"(alerts.min_interval = "25h": out of range; give "0s" to "24h")"},
     {"monitoring.listen='9464'",
      R"(monitoring.listen = "9464": not an address and a port to listen on; write both in numbers, such as "127.0.0.1:9464", or "[::]:9464" for all interfaces)"},
+    {"monitoring.hosts=['https://pawl.example.org']",
+     R"(monitoring.hosts = "https://pawl.example.org": not a host's name; write it whole, without http:// and port, such as "pawl.example.org")"},
     {"monitoring.actions_token='fifteen-letters'",
      R"(monitoring.actions_token = (not shown): shorter than 16 characters; make one by `openssl rand -hex 16`)"},
     {"monitoring.trusted_proxy='proxy.example'",

@@ -69,9 +69,10 @@ struct Served {
       try {
         server = std::make_unique<HttpServer>(
             ListenAddress{"127.0.0.1", port},
-            [this](const std::string& method, const std::string& path) {
+            [this](const HttpRequest& request) {
               ++calls;
-              return HttpAnswer{method == "POST" ? 405 : 200, "text/plain", method + " " + path};
+              return HttpAnswer{request.method == "POST" ? 405 : 200, "text/plain",
+                                request.method + " " + request.path};
             },
             pages);
       } catch (const FatalError&) {
@@ -209,9 +210,7 @@ TEST_CASE("pages never have all threads, and take small forms alone") {
     try {
       server = std::make_unique<HttpServer>(
           ListenAddress{"127.0.0.1", port},
-          [](const std::string&, const std::string&) {
-            return HttpAnswer{200, "text/plain", "for programs"};
-          },
+          [](const HttpRequest&) { return HttpAnswer{200, "text/plain", "for programs"}; },
           Pages{[](const std::string& path) { return path != "/live"; },
                 [&](const HttpRequest& request) {
                   std::unique_lock lock(mutex);
@@ -270,7 +269,7 @@ TEST_CASE("a port that somebody has is refused, and the option is named") {
   const Served served;
   CHECK_THROWS_WITH(
       HttpServer(ListenAddress{"127.0.0.1", served.port},
-                 [](const auto&, const auto&) { return HttpAnswer{}; }),
+                 [](const HttpRequest&) { return HttpAnswer{}; }),
       StartsWith("monitoring.listen = \"127.0.0.1:" + std::to_string(served.port) + "\": ") &&
           ContainsSubstring("Address already in use"));
 }

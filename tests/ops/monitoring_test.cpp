@@ -29,7 +29,64 @@ PartitionSnapshot standing_at(std::optional<std::int64_t> next, std::optional<st
   return snapshot;
 }
 
+/// Asked by the machine's own name, or by another.
+HttpAnswer answer(const std::string& method, const std::string& path,
+                  const MetricsObserver& metrics, const ProcessLook& look,
+                  const std::string& host = "box:9464") {
+  HttpRequest request;
+  request.method = method;
+  request.path = path;
+  request.header = [&](const std::string&) { return host; };
+  return answer(request, HostNames("box", {"pawl.example.org"}), metrics, look);
+}
+
 }  // namespace
+
+TEST_CASE("a name that is not this process's is refused, and the option told that adds it") {
+  struct Case {
+    std::string host;
+    bool known;
+  };
+  const auto [host, known] = GENERATE(values<Case>({
+      {"127.0.0.1:9465", true},
+      {"[::1]:9465", true},
+      {"localhost:9465", true},
+      {"BOX:9465", true},
+      {"box", true},
+      {"pawl.example.org", true},
+      {"Pawl.Example.org:80", true},
+      {"x.pawl.example.org", false},
+      {"example.org", false},
+      {"box.example.org", false},
+      {"evil.example:9465", false},
+      {"boxer.example:9465", false},
+      {"", false},
+  }));
+  const auto why = HostNames("box", {"PAWL.example.org"}).refusal(host);
+  CAPTURE(host);
+  CHECK(why.has_value() != known);
+  if (host == "evil.example:9465")
+    CHECK_THAT(why.value_or(""), ContainsSubstring("set monitoring.hosts = [\"evil.example\"]"));
+}
+
+TEST_CASE("a machine that has its name whole is reached by that and by the first part") {
+  const HostNames names("box.example.org", {});
+  for (const auto* host : {"box.example.org:1", "box:1"})
+    CHECK_FALSE(names.refusal(host));
+  for (const auto* host : {"box.example.org.evil.example:1", "bo:1", "example.org:1"})
+    CHECK(names.refusal(host));
+}
+
+TEST_CASE("the reasons of halts are told under known names only, all else under any") {
+  const MetricsObserver metrics;
+  const ProcessLook look;
+  const auto refused = answer("GET", "/status", metrics, look, "evil.example");
+  CHECK(refused.status == 403);
+  CHECK_THAT(refused.body, ContainsSubstring("monitoring.hosts"));
+  CHECK(answer("GET", "/status", metrics, look, "pawl.example.org").status == 200);
+  for (const auto* path : {"/metrics", "/live", "/ready"})
+    CHECK(answer("GET", path, metrics, look, "evil.example").status == 200);
+}
 
 TEST_CASE("an address to listen on is numbers") {
   CHECK(parse_listen_address("127.0.0.1:9464") == ListenAddress{"127.0.0.1", 9464});

@@ -505,6 +505,9 @@ struct AlertOptions {
 struct MonitoringOptions {
   /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
   std::string listen;
+  /// Names by which the dashboard and `/status` are asked for, beside addresses, localhost and the
+  /// machine's name.
+  std::vector<std::string> hosts;
   /// Who presents this token may act on the dashboard; at least 16 characters. Empty: nobody may
   /// by a token.
   std::string actions_token;
