@@ -39,8 +39,11 @@ constexpr std::size_t kWaiting = 16;
 /// Within so long a request has to be there, and after that its answer taken.
 constexpr seconds kRequestTime{4};
 constexpr seconds kAnswerTime{10};
-/// A form with a reason.
-constexpr std::size_t kLargestBody = 16384;
+/// The request's line and all of its headers. The library bounds only how many there are (100), and
+/// how long is each (8 KiB, as the path).
+constexpr std::size_t kLargestHead = 32768;
+/// A form with a reason. The library takes no larger one.
+constexpr std::size_t kLargestBody = 8192;
 /// Longer than a request may take to come.
 constexpr seconds kFarewell{5};
 
@@ -142,6 +145,8 @@ class BoundedStream final : public httplib::Stream {
       return -1;
     const auto got = ::recv(socket_, to, size, 0);
     if (got > 0 && !head_read_) {
+      if (head_.size() + static_cast<std::size_t>(got) > kLargestHead)
+        return -1;
       const auto from = std::max(head_.size(), kEndOfHead.size()) - kEndOfHead.size();
       head_.append(to, static_cast<std::size_t>(got));
       head_read_ = head_.find(kEndOfHead, from) != std::string::npos;

@@ -119,6 +119,31 @@ TEST_CASE("what is no small request reaches nobody, or is refused unread") {
   CHECK(served.calls == 0);
 }
 
+TEST_CASE("a head is bounded in its line, its headers, their number and their sum") {
+  Served served;
+  const auto headers = [](int count, std::size_t size) {
+    std::string all;
+    for (int i = 0; i < count; ++i)
+      all += "X-" + std::to_string(i) + ": " + std::string(size, 'a') + "\r\n";
+    return all;
+  };
+  const std::string line = "GET /path HTTP/1.1\r\n";
+  CHECK_THAT(Client(served.port).ask(line + headers(100, 100) + "\r\n"),
+             StartsWith("HTTP/1.1 200 "));
+  CHECK_THAT(Client(served.port).ask(line + headers(3, 8000) + "\r\n"),
+             StartsWith("HTTP/1.1 200 "));
+  served.calls = 0;
+  CHECK_THAT(Client(served.port).ask(line + headers(101, 1) + "\r\n"), StartsWith("HTTP/1.1 400 "));
+  CHECK_THAT(Client(served.port).ask(line + headers(1, 8192) + "\r\n"),
+             StartsWith("HTTP/1.1 400 "));
+  CHECK_THAT(Client(served.port).ask(line + headers(5, 8000) + "\r\n"),
+             !StartsWith("HTTP/1.1 200 "));
+  CHECK_THAT(
+      Client(served.port).ask("GET /" + std::string(8192, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"),
+      StartsWith("HTTP/1.1 414 "));
+  CHECK(served.calls == 0);
+}
+
 TEST_CASE("a request that is compressed is refused unread, and no answer is compressed") {
   std::atomic<int> pages{0};
   Served served({[](const std::string& path) { return path.starts_with("/page"); },
@@ -233,8 +258,16 @@ TEST_CASE("pages never have all threads, and take small forms alone") {
   CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nHost: h\r\nContent-Type: "
                               "application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\nx=y"),
              EndsWith("\r\n\r\nPOST  x=y 127.0.0.1 h"));
-  CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n"),
-             StartsWith("HTTP/1.1 413 "));
+  // The head is enough to refuse it.
+  for (const std::string length : {"8193", "100000000", "18446744073709551616"}) {
+    INFO(length);
+    CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nContent-Length: " + length + "\r\n\r\n"),
+               StartsWith("HTTP/1.1 413 "));
+  }
+  CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nContent-Type: "
+                              "application/x-www-form-urlencoded\r\nContent-Length: 8192\r\n\r\n" +
+                              std::string(8192, 'x')),
+             StartsWith("HTTP/1.1 200 "));
   CHECK_THAT(Client(port).ask("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"),
              StartsWith("HTTP/1.1 411 "));
   CHECK_THAT(Client(port).ask("PUT /a HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n"),
