@@ -10,6 +10,7 @@
 #include <array>
 #include <string_view>
 
+#include "config/listen_address.hpp"
 #include "console/printable.hpp"
 #include "message/digest.hpp"
 #include "message/hexadecimal.hpp"
@@ -19,6 +20,8 @@ namespace pawl::dashboard {
 namespace {
 
 constexpr std::size_t kLongestName = 80;
+/// What the name of a known browser begins with.
+const std::string kBrowser = "browser ";
 constexpr const char* kForeign =
     "The form was not sent by this page, nothing was done. Open the page anew and repeat it.";
 
@@ -109,12 +112,7 @@ std::optional<Actor> Access::find(bool proxied, const std::string& actor_header,
                                   const std::string& session, Clock::time_point now) {
   if (proxied) {
     if (const auto name = clean_name(actor_header); !name.empty()) {
-      std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-      unsigned int size = 0;
-      HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
-           reinterpret_cast<const unsigned char*>(name.data()), name.size(), digest.data(), &size);
-      return Actor{name, message::hexadecimal({reinterpret_cast<const char*>(digest.data()), size}),
-                   false};
+      return Actor{name, seal("person " + name), false};
     }
   }
   if (session.empty())
@@ -128,29 +126,57 @@ std::optional<Actor> Access::find(bool proxied, const std::string& actor_header,
   return found->second.actor;
 }
 
-Access::SignedIn Access::sign_in(const std::string& peer, const std::string& token,
+std::string Access::seal(const std::string& text) const {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
+  return message::hexadecimal({reinterpret_cast<const char*>(digest.data()), size});
+}
+
+Client Access::client(const std::string& peer, const std::string& forwarded_for,
+                      const std::string& browser) const {
+  if (const auto dot = browser.find('.'); dot != std::string::npos) {
+    auto name = kBrowser + browser.substr(0, dot);
+    if (same_secret(browser.substr(dot + 1), seal(name)))
+      return {std::move(name), true};
+  }
+  // By the address alone: a proxy that only speaks TLS has no token, and its word is good for a
+  // count.
+  if (!proxy_.empty() && peer == proxy_) {
+    const auto begin = forwarded_for.find_last_of(", \t");
+    auto address = plain_address(forwarded_for.substr(begin + 1));
+    if (config::is_numeric_address(address))
+      return {std::move(address)};
+  }
+  return {peer};
+}
+
+Access::SignedIn Access::sign_in(const Client& client, const std::string& token,
                                  const std::string& name, Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   while (!wrong_tries_.empty() && now - wrong_tries_.front().first >= kTryTime)
     wrong_tries_.pop_front();
-  const auto of_peer =
-      std::ranges::count(wrong_tries_, peer, &std::pair<Clock::time_point, std::string>::second);
-  if (static_cast<std::size_t>(of_peer) >= kMostTries || wrong_tries_.size() >= kMostTriesOfAll)
-    return {SignIn::kTooOften, ""};
+  const auto of_client = std::ranges::count(wrong_tries_, client.name,
+                                            &std::pair<Clock::time_point, std::string>::second);
+  if (static_cast<std::size_t>(of_client) >= kMostTries ||
+      (!client.known && wrong_tries_.size() >= kMostTriesOfAll))
+    return {SignIn::kTooOften, "", ""};
   if (!by_token() || !same_secret(token, options_.actions_token)) {
-    wrong_tries_.emplace_back(now, peer);
-    return {SignIn::kWrong, ""};
+    wrong_tries_.emplace_back(now, client.name);
+    return {SignIn::kWrong, "", ""};
   }
   auto cleaned = clean_name(name);
   if (cleaned.empty())
-    return {SignIn::kNameless, ""};
+    return {SignIn::kNameless, "", ""};
   if (sessions_.size() >= kMostSessions) {
     sessions_.erase(std::ranges::min_element(
         sessions_, {}, [](const auto& session) { return session.second.begun; }));
   }
   auto session = random_secret();
   sessions_[message::sha256_hex(session)] = {{std::move(cleaned), random_secret(), true}, now};
-  return {SignIn::kDone, std::move(session)};
+  const auto id = client.known ? client.name.substr(kBrowser.size()) : random_secret();
+  return {SignIn::kDone, std::move(session), id + "." + seal(kBrowser + id)};
 }
 
 void Access::sign_out(const std::string& session) {

@@ -24,6 +24,12 @@ struct Actor {
   bool by_token = false;  ///< and so may sign out
 };
 
+/// Of whom wrong tokens are counted.
+struct Client {
+  std::string name;    ///< an address, or what stands for a browser
+  bool known = false;  ///< a browser that has signed in before: strangers cannot lock it out
+};
+
 /// What a request says of where it comes from.
 struct Origin {
   std::string method;
@@ -72,20 +78,28 @@ class Access {
   struct SignedIn {
     SignIn outcome = SignIn::kWrong;
     std::string session;  ///< of kDone: for the cookie
+    std::string browser;  ///< of kDone: for the cookie by which client() knows it
   };
-  SignedIn sign_in(const std::string& peer, const std::string& token, const std::string& name,
+  SignedIn sign_in(const Client& client, const std::string& token, const std::string& name,
                    Clock::time_point now);
+  /// Who wants to sign in. `browser`: its cookie. `forwarded_for`: X-Forwarded-For, of which the
+  /// trusted proxy's own word is the last; others are not believed.
+  [[nodiscard]] Client client(const std::string& peer, const std::string& forwarded_for,
+                              const std::string& browser) const;
   void sign_out(const std::string& session);
 
   /// How long a session lasts, whatever is done in it.
   static constexpr std::chrono::hours kSessionTime{12};
   static constexpr std::size_t kMostSessions = 64;
-  /// Wrong tokens within kTryTime, from one address and from all.
+  /// Wrong tokens within kTryTime, of one client and of all that are not known.
   static constexpr std::size_t kMostTries = 10;
   static constexpr std::size_t kMostTriesOfAll = 1000;
   static constexpr std::chrono::minutes kTryTime{1};
 
  private:
+  /// What only this process can make of `text`.
+  [[nodiscard]] std::string seal(const std::string& text) const;
+
   struct Session {
     Actor actor;
     Clock::time_point begun;
@@ -93,7 +107,7 @@ class Access {
 
   const MonitoringOptions options_;
   const std::string proxy_;   ///< its address
-  const std::string secret_;  ///< of this process, for the proxy's people
+  const std::string secret_;  ///< of this process
   std::mutex mutex_;
   std::map<std::string, Session> sessions_;  // guarded by mutex_; by the cookie's digest
   std::deque<std::pair<Clock::time_point, std::string>> wrong_tries_;  // guarded by mutex_

@@ -20,6 +20,8 @@ namespace {
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::size_t kMostNotices = 256;
 constexpr std::size_t kLongestReason = 500;
+/// For so long a browser is known to have signed in, if the process lives.
+constexpr std::chrono::hours kBrowserTime{24 * 90};
 
 struct PathRoute {
   std::string_view method;
@@ -41,6 +43,11 @@ constexpr PathRoute kRoutes[] = {{"GET", "/", Route::kPartitions},
                                  {"POST", "/sign-out", Route::kPostSignOut},
                                  {"POST", "/partition", Route::kPostPartition},
                                  {"POST", "/letter", Route::kPostLetter}};
+
+/// Of the consumer, for its cookies.
+std::string short_name(const Options& options) {
+  return message::sha256_hex(options.kafka.cluster + "/" + options.kafka.group).substr(0, 8);
+}
 
 void secure(ops::HttpAnswer& answer, bool keep) {
   auto& headers = answer.headers;
@@ -104,8 +111,8 @@ bool needs_actor(Route route) {
 Dashboard::Dashboard(const Options& options, const Registry& registry)
     : options_(options),
       names_(ops::machine_name(), options.monitoring.hosts),
-      cookie_("pawl_session_" +
-              message::sha256_hex(options.kafka.cluster + "/" + options.kafka.group).substr(0, 8)),
+      cookie_("pawl_session_" + short_name(options)),
+      browser_cookie_("pawl_browser_" + short_name(options)),
       access_(options.monitoring),
       connections_(options),
       sampler_(options, samples_),
@@ -326,18 +333,24 @@ ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
 
 ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
   const auto name = field(asked.form, "name");
-  const auto result =
-      access_.sign_in(asked.request.peer, field(asked.form, "token"), name, Clock::now());
+  const auto& request = asked.request;
+  const auto client = access_.client(request.peer, request.header("X-Forwarded-For"),
+                                     cookie(request.header("Cookie"), browser_cookie_));
+  const auto result = access_.sign_in(client, field(asked.form, "token"), name, Clock::now());
   switch (result.outcome) {
     case Access::SignIn::kDone: {
       auto answer = see_other("/");
-      answer.headers.emplace_back(
-          "Set-Cookie",
-          fmt::format(
-              "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", cookie_, result.session,
-              std::chrono::duration_cast<std::chrono::seconds>(Access::kSessionTime).count(),
-              // Behind a proxy that speaks TLS with the browser: never without.
-              asked.request.header("X-Forwarded-Proto") == "https" ? "; Secure" : ""));
+      const auto set = [&](const std::string& of, const std::string& value, const char* path,
+                           std::chrono::seconds time) {
+        answer.headers.emplace_back(
+            "Set-Cookie",
+            fmt::format("{}={}; Path={}; HttpOnly; SameSite=Strict; Max-Age={}{}", of, value, path,
+                        time.count(),
+                        // Behind a proxy that speaks TLS with the browser: never without.
+                        request.header("X-Forwarded-Proto") == "https" ? "; Secure" : ""));
+      };
+      set(cookie_, result.session, "/", Access::kSessionTime);
+      set(browser_cookie_, result.browser, "/sign-in", kBrowserTime);
       return answer;
     }
     case Access::SignIn::kWrong:

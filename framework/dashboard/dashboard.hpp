@@ -83,6 +83,7 @@ class Dashboard {
   const Options& options_;
   const ops::HostNames names_;
   const std::string cookie_;  ///< a name for each consumer: browsers give all ports the same ones
+  const std::string browser_cookie_;
   Access access_;
   Connections connections_;
   Samples samples_;

@@ -117,7 +117,13 @@ httplib::Headers raw_headers(std::string_view head) {
     auto value = line.substr(colon + 1);
     value.remove_prefix(std::min(value.find_first_not_of(kSpace), value.size()));
     value = value.substr(0, value.find_last_not_of(kSpace) + 1);
-    headers.emplace(line.substr(0, colon), value);
+    const std::string name(line.substr(0, colon));
+    // A list, to which each proxy adds a value, in the line that there is or in one of its own.
+    const auto list = headers.find("X-Forwarded-For");
+    if (list != headers.end() && headers.key_eq()(name, list->first))
+      list->second.append(", ").append(value);
+    else
+      headers.emplace(name, value);
   }
   return headers;
 }

@@ -15,6 +15,7 @@ struct Reply {
   long status = 0;
   std::string body;
   std::string location;
+  std::string head;
 };
 
 std::size_t append(const char* data, std::size_t size, std::size_t count, void* to) {
@@ -33,6 +34,8 @@ Reply ask(const std::string& url, const std::string& actor, const std::string& f
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, 60000L);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, append);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &reply.head);
   auto lines = more;
   if (!actor.empty()) {
     lines.push_back("X-Forwarded-User: " + actor);
@@ -148,6 +151,29 @@ TEST_CASE("the page is served by names of this process's alone, and says how to 
   CHECK_THAT(other.body, ContainsSubstring("monitoring.hosts = [&quot;evil.example&quot;]"));
   CHECK(ask(url, "", "", {"Host: pawl.example.org:80"}).status == 200);
   CHECK(ask(url, "anna", "", {"Host: outer.example.org"}).status == 200);
+}
+
+TEST_CASE(
+    "wrong tokens behind the proxy lock out whom they came from, and no browser that is known") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const Page page(site, site.url);
+  const auto sign_in = [&](const std::string& token, const std::vector<std::string>& headers) {
+    return ask(page.base + "/sign-in", "", "name=anna&token=" + token, headers);
+  };
+  const std::string right = "a+token+of+the+proxy%27s";
+  const std::string eve = "X-Forwarded-For: 192.0.2.1";
+  const auto first = sign_in(right, {eve});
+  REQUIRE(first.status == 303);
+  const auto begin = first.head.find("pawl_browser_");
+  REQUIRE(begin != std::string::npos);
+  const auto known = "Cookie: " + first.head.substr(begin, first.head.find(';', begin) - begin);
+  for (int i = 0; i < 10; ++i)
+    CHECK(sign_in("wrong", {eve}).status == 403);
+  CHECK(sign_in(right, {eve}).status == 429);
+  CHECK(sign_in(right, {"X-Forwarded-For: 192.0.2.2"}).status == 303);
+  CHECK(sign_in(right, {"X-Forwarded-For: 192.0.2.2, 192.0.2.1"}).status == 429);
+  CHECK(sign_in(right, {eve, known}).status == 303);
 }
 
 TEST_CASE("partitions that nothing is stored of stand on the page, and leave the lag unknown") {

@@ -71,7 +71,7 @@ TEST_CASE("a path and its method are a page, a form or nothing") {
 TEST_CASE("who has the token signs in by name, and is known by the cookie until it is old") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto signed_in = access.sign_in("::1", kToken, " anna\n ", now);
+  const auto signed_in = access.sign_in({"::1"}, kToken, " anna\n ", now);
   REQUIRE(signed_in.outcome == Access::SignIn::kDone);
   const auto actor = access.find(false, "", signed_in.session, now);
   REQUIRE(actor);
@@ -88,8 +88,8 @@ TEST_CASE("who has the token signs in by name, and is known by the cookie until 
 TEST_CASE("signing out ends a session, and only that") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto one = access.sign_in("::1", kToken, "one", now).session;
-  const auto other = access.sign_in("::1", kToken, "other", now).session;
+  const auto one = access.sign_in({"::1"}, kToken, "one", now).session;
+  const auto other = access.sign_in({"::1"}, kToken, "other", now).session;
   access.sign_out(one);
   CHECK_FALSE(access.find(false, "", one, now));
   CHECK(access.find(false, "", other, now)->name == "other");
@@ -98,24 +98,74 @@ TEST_CASE("signing out ends a session, and only that") {
 TEST_CASE("wrong tokens are bounded, also against the right one, until their time is over") {
   Access access(with_token());
   const auto now = Clock::now();
-  CHECK(access.sign_in("::1", kToken, "", now).outcome == Access::SignIn::kNameless);
+  CHECK(access.sign_in({"::1"}, kToken, "", now).outcome == Access::SignIn::kNameless);
   for (std::size_t i = 0; i < Access::kMostTries; ++i)
-    CHECK(access.sign_in("::1", kToken + "x", "eve", now).outcome == Access::SignIn::kWrong);
-  CHECK(access.sign_in("::1", kToken, "anna", now).outcome == Access::SignIn::kTooOften);
+    CHECK(access.sign_in({"::1"}, kToken + "x", "eve", now).outcome == Access::SignIn::kWrong);
+  CHECK(access.sign_in({"::1"}, kToken, "anna", now).outcome == Access::SignIn::kTooOften);
   // Nobody shuts others out.
-  CHECK(access.sign_in("::2", kToken, "bert", now).outcome == Access::SignIn::kDone);
-  CHECK(access.sign_in("::1", kToken, "anna", now + Access::kTryTime).outcome ==
+  CHECK(access.sign_in({"::2"}, kToken, "bert", now).outcome == Access::SignIn::kDone);
+  CHECK(access.sign_in({"::1"}, kToken, "anna", now + Access::kTryTime).outcome ==
         Access::SignIn::kDone);
+}
+
+TEST_CASE("a browser that has signed in is known, and not locked out by others") {
+  Access access(with_token());
+  const auto now = Clock::now();
+  const auto cookie = access.sign_in({"::1"}, kToken, "anna", now).browser;
+  const auto anna = access.client("::1", "", cookie);
+  REQUIRE(anna.known);
+  // A cookie is not made up, nor one of another process.
+  for (const auto& wrong : {std::string("x"), std::string("."), "x" + cookie, cookie + "0"}) {
+    INFO(wrong);
+    CHECK_FALSE(access.client("::1", "", wrong).known);
+    CHECK(access.client("::1", "", wrong).name == "::1");
+  }
+  CHECK_FALSE(Access(with_token()).client("::1", "", cookie).known);
+  for (std::size_t i = 0; i < Access::kMostTriesOfAll; ++i) {
+    (void)access.sign_in({"::1"}, "wrong", "eve", now);
+    (void)access.sign_in({"fd00::" + std::to_string(i)}, "wrong", "eve", now);
+  }
+  CHECK(access.sign_in({"::1"}, kToken, "anna", now).outcome == Access::SignIn::kTooOften);
+  CHECK(access.sign_in({"::3"}, kToken, "bert", now).outcome == Access::SignIn::kTooOften);
+  const auto again = access.sign_in(anna, kToken, "anna", now);
+  CHECK(again.outcome == Access::SignIn::kDone);
+  CHECK(access.client("::1", "", again.browser).name == anna.name);
+  // It may not guess either.
+  for (std::size_t i = 0; i < Access::kMostTries; ++i)
+    CHECK(access.sign_in(anna, "wrong", "anna", now).outcome == Access::SignIn::kWrong);
+  CHECK(access.sign_in(anna, kToken, "anna", now).outcome == Access::SignIn::kTooOften);
+}
+
+TEST_CASE("behind the trusted proxy a client is whom that connects for, by its own word") {
+  auto options = with_token();
+  options.trusted_proxy = "10.0.0.5";
+  const Access access(options);
+  struct Case {
+    std::string peer;
+    std::string forwarded_for;
+    std::string client;
+  };
+  const auto [peer, forwarded_for, client] = GENERATE(values<Case>({
+      {"10.0.0.5", "192.0.2.1", "192.0.2.1"},
+      // What stands before its word came from the client.
+      {"10.0.0.5", "198.51.100.9, 192.0.2.1", "192.0.2.1"},
+      {"10.0.0.5", "198.51.100.9,::FFFF:192.0.2.1", "192.0.2.1"},
+      {"10.0.0.5", "", "10.0.0.5"},
+      {"10.0.0.5", "192.0.2.1, unknown", "10.0.0.5"},
+      {"10.0.0.6", "192.0.2.1", "10.0.0.6"},
+  }));
+  CAPTURE(peer, forwarded_for);
+  CHECK(access.client(peer, forwarded_for, "").name == client);
 }
 
 TEST_CASE("of too many sessions the oldest goes") {
   Access access(with_token());
   const auto now = Clock::now();
-  const auto first = access.sign_in("::1", kToken, "first", now).session;
+  const auto first = access.sign_in({"::1"}, kToken, "first", now).session;
   const auto second =
-      access.sign_in("::1", kToken, "second", now + std::chrono::seconds(1)).session;
+      access.sign_in({"::1"}, kToken, "second", now + std::chrono::seconds(1)).session;
   for (std::size_t i = 1; i < Access::kMostSessions; ++i)
-    (void)access.sign_in("::1", kToken, "more", now + std::chrono::seconds(2));
+    (void)access.sign_in({"::1"}, kToken, "more", now + std::chrono::seconds(2));
   CHECK_FALSE(access.find(false, "", first, now));
   CHECK(access.find(false, "", second, now));
 }
@@ -123,7 +173,7 @@ TEST_CASE("of too many sessions the oldest goes") {
 TEST_CASE("without a token nobody signs in, also not with an empty one") {
   Access access({});
   CHECK_FALSE(access.by_token());
-  CHECK(access.sign_in("::1", "", "anna", Clock::now()).outcome == Access::SignIn::kWrong);
+  CHECK(access.sign_in({"::1"}, "", "anna", Clock::now()).outcome == Access::SignIn::kWrong);
 }
 
 TEST_CASE("a proxy is known by its address and the token, and its header is believed then") {

@@ -176,7 +176,7 @@ TEST_CASE("headers are taken as they came, and counted") {
                                      request.header("x-name") + "|" + request.header("X-Empty") +
                                          "|" + std::to_string(request.count("X-NAME")) + "|" +
                                          std::to_string(request.count("X-None")) + "|" +
-                                         request.body};
+                                         request.body + request.header("X-Forwarded-For")};
                  }});
   CHECK_THAT(
       Client(served.port)
@@ -187,6 +187,11 @@ TEST_CASE("headers are taken as they came, and counted") {
              EndsWith("||2|0|"));
   CHECK_THAT(Client(served.port).ask("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"),
              StartsWith("HTTP/1.1 400 "));
+  // The list of proxies stays in its order.
+  CHECK_THAT(Client(served.port)
+                 .ask("GET / HTTP/1.1\r\nX-Forwarded-For: c, b\r\nHost: a\r\n"
+                      "x-forwarded-for: d\r\nX-Forwarded-For: a\r\n\r\n"),
+             EndsWith("||0|0|c, b, d, a"));
 }
 
 TEST_CASE(
