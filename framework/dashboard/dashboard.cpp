@@ -240,7 +240,8 @@ std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
       return partition_html(frame, *found);
     }
     case Route::kLetters:
-      return letters_html(frame, read_letters(session, options_, asked.query));
+      return letters_html(frame,
+                          read_letters(session, options_, asked.query, frame.actor.has_value()));
     case Route::kPostLetter:
     case Route::kLetter: {
       const auto& fields = asked.route == Route::kLetter ? asked.query : asked.form;
@@ -255,9 +256,9 @@ std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
     }
     case Route::kKeys: {
       const auto key = field(asked.query, "key");
-      if (key.empty())
+      if (key.empty() || !frame.actor)
         return keys_html(frame, std::nullopt);
-      return keys_html(frame, read_keys(session, options_, key, frame.actor.has_value()));
+      return keys_html(frame, read_keys(session, options_, key));
     }
     case Route::kOutbox:
       return outbox_html(frame, read_outbox(session, options_));

@@ -98,15 +98,23 @@ std::optional<PartitionPage> read_partition(postgres::Session& session, const Op
   return std::nullopt;
 }
 
-ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem) {
+ledger::DeadLetterFilter letter_filter(const Fields& query, bool by_key, std::string& problem) {
   ledger::DeadLetterFilter filter;
   filter.topic = field(query, "topic");
   filter.handler = field(query, "handler");
   filter.reason = field(query, "reason");
   filter.sqlstate = field(query, "sqlstate");
-  if (const auto key = field(query, "idempotency_key"); !key.empty())
+  const auto key_field = [&](const std::string& name) {
+    auto key = field(query, name);
+    if (!key.empty() && !by_key) {
+      problem = "Keys are searched only for people who may act, so they were left out.";
+      key.clear();
+    }
+    return key;
+  };
+  if (const auto key = key_field("idempotency_key"); !key.empty())
     filter.idempotency_key = message::make_idempotency_key(key).value_or("");
-  if (const auto key = field(query, "record_key"); !key.empty()) {
+  if (const auto key = key_field("record_key"); !key.empty()) {
     const auto digest = message::sha256(key);
     filter.record_key_hash.emplace(digest.begin(), digest.end());
   }
@@ -132,11 +140,12 @@ std::optional<ledger::LetterPlace> place_after(const Fields& query) {
   return ledger::LetterPlace{{field(query, "after_topic"), *partition}, *offset, *id};
 }
 
-LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query) {
+LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query,
+                         bool by_key) {
   LettersPage page;
   page.filters = query;
   std::erase_if(page.filters, [](const auto& f) { return f.first.starts_with("after_"); });
-  const auto filter = letter_filter(query, page.problem);
+  const auto filter = letter_filter(query, by_key, page.problem);
   const auto after = place_after(query);
   page.first = !after;
   const auto consumer = cli::require_consumer(session, options);
@@ -165,8 +174,7 @@ std::optional<LetterPage> read_letter(postgres::Session& session, const Options&
   return page;
 }
 
-KeysPage read_keys(postgres::Session& session, const Options& options, const std::string& key,
-                   bool with_responses) {
+KeysPage read_keys(postgres::Session& session, const Options& options, const std::string& key) {
   KeysPage page;
   page.key = key;
   const auto stored = message::make_idempotency_key(key);
@@ -174,11 +182,11 @@ KeysPage read_keys(postgres::Session& session, const Options& options, const std
     return page;
   const auto& schema = options.postgres.schema;
   const auto consumer = cli::require_consumer(session, options);
-  const auto most = with_responses ? kResponseBytes : 0;
   page.scopes = ledger::searched_scopes(session, schema, consumer.id, "");
-  page.keys = ledger::find_key(session, schema, page.scopes, *stored, most);
+  page.keys = ledger::find_key(session, schema, page.scopes, *stored, kResponseBytes);
   if (page.keys.empty())
-    page.elsewhere = ledger::find_key_elsewhere(session, schema, page.scopes, *stored, most);
+    page.elsewhere =
+        ledger::find_key_elsewhere(session, schema, page.scopes, *stored, kResponseBytes);
   page.letters = ledger::letters_with_key(session, schema, consumer.id, *stored);
   if (static_cast<std::int64_t>(page.letters.size()) > kMostRows)
     page.letters.resize(kMostRows);

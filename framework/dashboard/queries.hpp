@@ -26,17 +26,20 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
 std::optional<PartitionPage> read_partition(postgres::Session& session, const Options& options,
                                             const Samples& samples,
                                             const TopicPartition& partition);
-LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query);
+/// `by_key`: keys are searched; else they are left out, and the page says so.
+LettersPage read_letters(postgres::Session& session, const Options& options, const Fields& query,
+                         bool by_key);
 std::optional<LetterPage> read_letter(postgres::Session& session, const Options& options,
                                       std::int64_t id, bool with_bytes);
-KeysPage read_keys(postgres::Session& session, const Options& options, const std::string& key,
-                   bool with_responses);
+KeysPage read_keys(postgres::Session& session, const Options& options, const std::string& key);
 OutboxPage read_outbox(postgres::Session& session, const Options& options);
 LeasesPage read_leases(postgres::Session& session, const Options& options);
 HistoryPage read_history(postgres::Session& session, const Options& options, std::int64_t before);
 
-/// What a form or a query says of letters; `problem` is set where a field cannot be read.
-[[nodiscard]] ledger::DeadLetterFilter letter_filter(const Fields& query, std::string& problem);
+/// What a form or a query says of letters; `problem` is set where a field cannot be read, or is not
+/// for this person: whether a key is among the letters tells of a customer.
+[[nodiscard]] ledger::DeadLetterFilter letter_filter(const Fields& query, bool by_key,
+                                                     std::string& problem);
 [[nodiscard]] std::optional<ledger::LetterPlace> place_after(const Fields& query);
 
 }  // namespace pawl::dashboard

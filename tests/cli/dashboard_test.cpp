@@ -262,6 +262,13 @@ TEST_CASE("a halted message is skipped on the page of the process that has it, a
   CHECK(site.sql("SELECT reason || ' ' || kafka_offset FROM pawl.skipped_messages") ==
         "by anna (dashboard): ticket 7 0");
   CHECK_THAT(ask(skipped.location, "anna").body, ContainsSubstring("Offset 0 of"));
+  // Readers see the cause of the halt, but not who acted, and why.
+  CHECK_THAT(ask(base + "/history", "anna").body, ContainsSubstring("ticket 7"));
+  CHECK_THAT(ask(base + "/history", "").body,
+             ContainsSubstring("violates check constraint") && ContainsSubstring(">skip<") &&
+                 !ContainsSubstring("ticket 7") && !ContainsSubstring("by anna"));
+  CHECK_THAT(ask(base + "/keys?key=bad", "").body, !ContainsSubstring("Where the key was claimed"));
+  CHECK_THAT(ask(base + "/letters?record_key=bad", "").body, ContainsSubstring("left out"));
 
   const auto again = ask(base + "/partition", "anna", form + "&reason=ticket+7");
   CHECK(again.status == 409);

@@ -113,6 +113,11 @@ def read_only(browser):
     for hidden in ("account-1", "paid by card", "is not present", "event-1"):
         check(f"'{hidden}' is shown to everybody", hidden not in browser.page_source)
     picture(browser, "letter-read-only")
+    # Whether a key is there tells of a customer.
+    browser.get(BASE + "/letters?record_key=account-1")
+    expect(browser, "Keys are searched only for people who may act")
+    browser.get(BASE + "/keys?key=event-1")
+    expect(browser, "Keys are looked up only after you sign in")
     for page in ("/letters", "/keys", "/outbox", "/leases", "/history", "/partition?topic=orders&partition=0"):
         browser.get(BASE + page)
         check(f"{page} has no heading", browser.find_element(By.TAG_NAME, "h1").text)

@@ -264,6 +264,66 @@ TEST_CASE("who may not act sees no key, no value, no detail, and no form that ac
   CHECK_THAT(partition_html(frame(false), partition), !ContainsSubstring("method=\"post\""));
 }
 
+TEST_CASE("who may not act sees the cause of a halt, but not who acted and why") {
+  const std::vector<pawl::ledger::HistoryRow> rows{
+      {1, {"orders", 3}, "", "halt", 1, 1, "THE-CAUSE", "ROLE-OF-PAWL"},
+      {2, {"orders", 3}, "", "pause", 1, 1, "by anna (dashboard): JANE-ROE", "ROLE-OF-ANNA"}};
+  PartitionPage halted;
+  halted.line = line(PartitionState::kHalted);
+  halted.line.row.reason = "HALT-REASON";
+  halted.history = rows;
+  PartitionPage paused;
+  paused.line = line(PartitionState::kPaused);
+  paused.line.row.reason = "by anna (dashboard): PAUSE-REASON";
+  LetterPage one;
+  one.letter = letter();
+  one.letter.status = "discarded";
+  one.letter.resolved_at = "2026-01-01T00:00:00Z";
+  one.letter.resolved_by = "ROLE-OF-BERT";
+  one.letter.resolution = "by bert (dashboard): GIVEN-UP";
+  const auto pages = [&](bool acts) {
+    return partition_html(frame(acts), halted) + partition_html(frame(acts), paused) +
+           history_html(frame(acts), {rows, false}) + letter_html(frame(acts), one);
+  };
+  const auto reader = pages(false);
+  for (const auto* shown : {"THE-CAUSE", "HALT-REASON", "2026-01-01T00:00:00Z"}) {
+    CAPTURE(shown);
+    CHECK_THAT(reader, ContainsSubstring(shown));
+  }
+  for (const auto* hidden : {"by anna", "JANE-ROE", "PAUSE-REASON", "ROLE-OF-PAWL", "ROLE-OF-ANNA",
+                             "ROLE-OF-BERT", "GIVEN-UP"}) {
+    CAPTURE(hidden);
+    CHECK_THAT(reader, !ContainsSubstring(hidden));
+    CHECK_THAT(pages(true), ContainsSubstring(hidden));
+  }
+}
+
+TEST_CASE("keys are looked up only for who may act") {
+  KeysPage keys;
+  keys.key = "event-1";
+  keys.scopes = {{"A-SCOPE", ""}};
+  keys.letters = {77};
+  CHECK_THAT(keys_html(frame(false), keys),
+             !ContainsSubstring("A-SCOPE") && !ContainsSubstring("id=77") &&
+                 !ContainsSubstring("<form class=\"filter\"") && ContainsSubstring("sign in</a>"));
+  CHECK_THAT(keys_html(frame(true), keys),
+             ContainsSubstring("A-SCOPE") && ContainsSubstring("id=77"));
+  for (const std::string name : {"record_key", "idempotency_key"}) {
+    CAPTURE(name);
+    std::string problem;
+    const auto filter = letter_filter({{name, "k"}, {"topic", "t"}}, false, problem);
+    CHECK(filter.topic == "t");
+    CHECK_FALSE(filter.record_key_hash);
+    CHECK(filter.idempotency_key == "");
+    CHECK_THAT(problem, ContainsSubstring("left out"));
+    problem.clear();
+    (void)letter_filter({{name, "k"}}, true, problem);
+    CHECK(problem == "");
+    CHECK_THAT(letters_html(frame(false), {}), !ContainsSubstring("name=\"" + name + "\""));
+    CHECK_THAT(letters_html(frame(true), {}), ContainsSubstring("name=\"" + name + "\""));
+  }
+}
+
 TEST_CASE("a form that acts asks for a reason, and brings along what was seen") {
   PartitionPage page;
   page.line = line(PartitionState::kHalted);
@@ -311,14 +371,14 @@ TEST_CASE("what is searched of dead letters") {
                                {"status", "all"},
                                {"record_key", "k"},
                                {"sqlstate", "23"}},
-                              problem);
+                              true, problem);
   CHECK(problem == "");
   CHECK(filter.topic == "t");
   CHECK(filter.partition == 3);
   CHECK(filter.statuses.size() == 4);
   CHECK(filter.record_key_hash->size() == 32);
   CHECK(filter.sqlstate == "23");
-  filter = letter_filter({{"partition", "x"}, {"status", "'; DROP"}}, problem);
+  filter = letter_filter({{"partition", "x"}, {"status", "'; DROP"}}, false, problem);
   CHECK_FALSE(filter.partition);
   CHECK(filter.statuses == std::vector<std::string>{"dead", "parked"});
   CHECK_THAT(problem, ContainsSubstring("\"x\" is no number"));

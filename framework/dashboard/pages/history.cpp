@@ -7,7 +7,7 @@
 namespace pawl::dashboard {
 
 std::string history_html(const Frame& frame, const HistoryPage& page) {
-  auto content = history_table(page.rows, true);
+  auto content = history_table(frame, page.rows, true);
   if (page.more)
     content +=
         "<p class=\"pages\">" +

@@ -9,6 +9,8 @@
 namespace pawl::dashboard {
 
 std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
+  if (!frame.actor)
+    return in_frame(frame, "Keys", for_actors_html(frame, "Keys are looked up"));
   std::string content = fmt::format(
       "<form class=\"filter\" method=\"get\" action=\"/keys\" role=\"search\">{}"
       "<button>Look up</button></form>\n",
@@ -27,8 +29,8 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
     for (const auto& key : keys) {
       std::string response = "–";
       if (key.response_bytes > 0 || key.response) {
-        response = frame.actor && key.response ? escape(cli::decode(*key.response, kMostShown).text)
-                                               : fmt::format("{} bytes", key.response_bytes);
+        response = key.response ? escape(cli::decode(*key.response, kMostShown).text)
+                                : fmt::format("{} bytes", key.response_bytes);
       }
       table.row({escape(key.scope), dash_if_empty(key.consumer),
                  key.topic.empty()

@@ -76,9 +76,12 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
       input_html("SQLSTATE", "sqlstate", value("sqlstate"),
                  "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two: the "
                  "class\""),
-      input_html("Record key", "record_key", value("record_key"), "autocomplete=\"off\""),
-      input_html("Idempotency key", "idempotency_key", value("idempotency_key"),
-                 "autocomplete=\"off\""));
+      frame.actor
+          ? input_html("Record key", "record_key", value("record_key"), "autocomplete=\"off\"")
+          : "",
+      frame.actor ? input_html("Idempotency key", "idempotency_key", value("idempotency_key"),
+                               "autocomplete=\"off\"")
+                  : "");
   TableHtml table("Dead letters, by topic, partition and offset");
   table.column("Letter", "number");
   table.column("Status");
@@ -141,18 +144,17 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     facts.add("Tried again by itself",
               letter.due_at == "turn" ? "in its turn" : time_html(letter.due_at));
   if (!letter.resolved_at.empty()) {
-    facts.add("Resolved", time_html(letter.resolved_at) + " by role " + escape(letter.resolved_by));
-    facts.add("Resolution", dash_if_empty(letter.resolution));
+    facts.add("Resolved",
+              time_html(letter.resolved_at) +
+                  (frame.actor ? " by role " + escape(letter.resolved_by) : std::string()));
+    if (frame.actor)
+      facts.add("Resolution", dash_if_empty(letter.resolution));
   }
   facts.add("Bytes here", escape(letter.payload));
   content += facts.text();
   content += "<section><h2>What it carried</h2>\n";
   if (!frame.actor) {
-    content += fmt::format("<p class=\"nothing\">Keys, values and headers are shown to who {}.</p>",
-                           frame.may_sign_in ? "<a href=\"/sign-in\">signs in</a>"
-                           : frame.may_act   ? "the proxy names"
-                                             : "may act, which nobody may here: see "
-                                               "monitoring.actions_token");
+    content += for_actors_html(frame, "Keys, values and headers are shown");
     return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
   }
   if (!letter.error_detail.empty())

@@ -275,7 +275,8 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
     content += "<p class=\"buttons\">" + partition_buttons(row) + "</p>\n";
   Facts facts;
   facts.add("State", concern_html(page.line) + " since " + time_html(row.state_since));
-  if (!row.reason.empty())
+  // Else it is of who paused or resumed it.
+  if (!row.reason.empty() && (frame.actor || row.state == PartitionState::kHalted))
     facts.add("Reason", "<span class=\"why\">" + escape(row.reason) + "</span>");
   if (row.state == PartitionState::kHalted) {
     facts.add("Kind of halt", dash_if_empty(row.halt_kind));
@@ -300,7 +301,7 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   content += facts.text();
   content += "<section><h2>History</h2>" +
              (page.history_problem.empty()
-                  ? history_table(page.history, false)
+                  ? history_table(frame, page.history, false)
                   : "<p class=\"nothing\">It cannot be read: " + escape(page.history_problem) +
                         ". The role lacks SELECT on pawl.offset_history.</p>") +
              "</section>";

@@ -10,6 +10,7 @@ namespace pawl::dashboard {
 namespace {
 
 constexpr std::size_t kShortText = 160;
+constexpr const char* kNotSignedIn = "<span class=\"unknown\">sign in</span>";
 
 struct NavigationEntry {
   const char* path;
@@ -32,6 +33,11 @@ std::string who(const Frame& frame) {
     return "<span>read-only</span><a href=\"/sign-in\">Sign in to act</a>";
   return frame.may_act ? "<span>read-only: the proxy names nobody</span>"
                        : "<span>read-only</span>";
+}
+
+/// What a consumer does itself, for a cause in its message or in Kafka.
+bool is_own_action(const std::string& action) {
+  return action == "halt" || action == "first contact";
 }
 
 }  // namespace
@@ -131,7 +137,8 @@ std::string confirm_html(const Frame& frame, const std::string& path, const std:
       escape(frame.actor->name), button, escape(back));
 }
 
-std::string history_table(const std::vector<ledger::HistoryRow>& rows, bool with_place) {
+std::string history_table(const Frame& frame, const std::vector<ledger::HistoryRow>& rows,
+                          bool with_place) {
   TableHtml table(with_place ? "What was done" : "What was done to this partition");
   table.column("Time");
   if (with_place)
@@ -140,7 +147,8 @@ std::string history_table(const std::vector<ledger::HistoryRow>& rows, bool with
   table.column("From", "number");
   table.column("To", "number");
   table.column("Reason", "wide");
-  table.column("Database role");
+  if (frame.actor)
+    table.column("Database role");
   for (const auto& row : rows) {
     std::vector<std::string> cells{time_html(row.happened_at)};
     if (with_place)
@@ -148,11 +156,20 @@ std::string history_table(const std::vector<ledger::HistoryRow>& rows, bool with
     cells.push_back(escape(row.action));
     cells.push_back(row.from ? std::to_string(*row.from) : "–");
     cells.push_back(row.to ? std::to_string(*row.to) : "–");
-    cells.push_back(dash_if_empty(row.reason));
-    cells.push_back(escape(row.actor));
+    cells.push_back(frame.actor || is_own_action(row.action) ? dash_if_empty(row.reason)
+                                                             : kNotSignedIn);
+    if (frame.actor)
+      cells.push_back(escape(row.actor));
     table.row(cells);
   }
   return table.text("Nothing yet.");
+}
+
+std::string for_actors_html(const Frame& frame, const std::string& what) {
+  return fmt::format("<p class=\"nothing\">{} only {}.</p>", what,
+                     frame.may_sign_in ? "after you <a href=\"/sign-in\">sign in</a>"
+                     : frame.may_act   ? "if the proxy names you"
+                                       : "if monitoring.actions_token is set");
 }
 
 Fields of_partition(const TopicPartition& partition) {
@@ -164,8 +181,7 @@ std::string place_text(const TopicPartition& partition) {
 }
 
 std::string key_html(const Frame& frame, const std::string& key) {
-  return frame.actor ? escape(std::string(cli::head(key, kShortText)))
-                     : "<span class=\"unknown\">sign in</span>";
+  return frame.actor ? escape(std::string(cli::head(key, kShortText))) : kNotSignedIn;
 }
 
 }  // namespace pawl::dashboard

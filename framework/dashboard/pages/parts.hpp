@@ -94,8 +94,12 @@ class Facts {
                                        const std::string& title, const std::string& what,
                                        const std::string& inputs, const std::string& reason,
                                        const std::string& button, const std::string& back);
-[[nodiscard]] std::string history_table(const std::vector<ledger::HistoryRow>& rows,
+/// Who acted, and why they say, is for who may act themselves.
+[[nodiscard]] std::string history_table(const Frame& frame,
+                                        const std::vector<ledger::HistoryRow>& rows,
                                         bool with_place);
+/// A paragraph in place of what this person does not see. `what`: "Keys are shown".
+[[nodiscard]] std::string for_actors_html(const Frame& frame, const std::string& what);
 [[nodiscard]] Fields of_partition(const TopicPartition& partition);
 [[nodiscard]] std::string place_text(const TopicPartition& partition);
 /// A key is content of a message.
