@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace pawl::cli {
@@ -18,13 +20,19 @@ std::string_view first_character(std::string_view text) {
   return whole ? character : text.substr(0, 1);
 }
 
+/// Unicode Standard Annex 9, section 2: they show the text behind them in another order.
+constexpr std::array<std::string_view, 12> kDirections{"\u061c", "\u200e", "\u200f", "\u202a",
+                                                       "\u202b", "\u202c", "\u202d", "\u202e",
+                                                       "\u2066", "\u2067", "\u2068", "\u2069"};
+
 /// What a terminal may obey, in UTF-8 (the control characters of one byte, and U+0080 to U+009F) or
-/// in another encoding.
+/// in another encoding, and what makes a text look like another one.
 bool steers(std::string_view character) {
   const auto byte = static_cast<unsigned char>(character.front());
   if (character.size() == 1)
     return byte < 0x20 || byte >= 0x7F;
-  return byte == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+  return (byte == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0) ||
+         std::ranges::find(kDirections, character) != kDirections.end();
 }
 
 std::string without_steering(std::string_view text, std::string_view kept) {

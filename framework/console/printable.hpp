@@ -7,7 +7,8 @@
 namespace pawl::cli {
 
 /// Text from elsewhere (keys, values, names, errors) for a terminal, which it may not steer:
-/// control characters and what is not UTF-8 as \xNN. What machines read is not for this.
+/// control characters, those that change the direction of text, and what is not UTF-8 as \xNN. What
+/// machines read is not for this.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// The same, but lines stay lines and tabs tabs.

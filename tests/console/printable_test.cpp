@@ -14,6 +14,11 @@ TEST_CASE("control characters and what is not UTF-8 are shown, not obeyed") {
   CHECK(printable("\x9b"
                   "2J") == "\\x9b2J");
   CHECK(printable("\xe2\x82") == "\\xe2\\x82");
+  // What would show "gpj.exe" as "exe.jpg".
+  CHECK(printable("\u202egpj.exe\u202c") == "\\xe2\\x80\\xaegpj.exe\\xe2\\x80\\xac");
+  CHECK(printable("\u2068a\u2069\u200f\u061c") ==
+        "\\xe2\\x81\\xa8a\\xe2\\x81\\xa9\\xe2\\x80\\x8f\\xd8\\x9c");
+  CHECK(printable("\u05e9\u05dc\u05d5\u05dd") == "\u05e9\u05dc\u05d5\u05dd");
   CHECK(printable_lines("a\n\tb\r\n\033") == "a\n\tb\\x0d\n\\x1b");
 }
 
