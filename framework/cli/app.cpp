@@ -113,7 +113,7 @@ void add_texts(CLI::App& root, cli::Command& program, cli::Commands& commands) {
 }
 
 std::string explain(const std::string& program, const postgres::Error& error) {
-  if (error.failure() == postgres::FailureClass::kProgram) {
+  if (error.is_of_set_up()) {
     return fmt::format(
         "PostgreSQL: {} (SQLSTATE {}); `check` names missing tables and rights, "
         "`{} migrate grants` prints the rights that a role needs",

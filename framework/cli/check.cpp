@@ -24,6 +24,7 @@
 #include "handlers/published_topics.hpp"
 #include "handlers/response_sql.hpp"
 #include "handlers/router.hpp"
+#include "handlers/sequences.hpp"
 #include "handlers/sql_text.hpp"
 #include "handlers/topic_entries.hpp"
 #include "kafka/producer.hpp"
@@ -108,6 +109,7 @@ class Check {
   bool check_schema(postgres::Session& session);
   void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
+  void check_sequences(postgres::Session& session);
   void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
   void check_kafka();
   void check_group_protocol(const kafka::Client& client);
@@ -226,6 +228,8 @@ void Check::check_database() {
       }
     }
     check_statements(*session);
+    if (!relays_only_)
+      check_sequences(*session);
   } catch (const FatalError& error) {
     findings_.wrong(error.what());
   } catch (const postgres::Error& error) {
@@ -338,6 +342,19 @@ void Check::check_dead_letters(postgres::Session& session) {
       "the first is {}. Their keys wait forever: {} {}",
       waiting.total, waiting.rows.front().name, command_text(options_.invocation, "dlq replay"),
       waiting.rows.front().name));
+}
+
+void Check::check_sequences(postgres::Session& session) {
+  const auto found = handlers::check_sequences(session, options_.postgres.schema, router_.get());
+  for (const auto& problem : found.problems)
+    findings_.wrong(problem);
+  if (found.unreadable > 0) {
+    findings_.note(fmt::format(
+        "the role may not read {} sequences of the schema {}, so whether they are behind their "
+        "tables is not known. {} --role ROLE prints the grants",
+        found.unreadable, options_.postgres.schema,
+        command_text(options_.invocation, "migrate grants")));
+  }
 }
 
 void Check::check_statement(postgres::Session& session,

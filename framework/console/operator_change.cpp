@@ -119,10 +119,9 @@ void change_register(const InvocationOptions& invocation, const TopicPartition& 
           error.failure() == FailureClass::kContention
               ? "another session holds the row: see pg_stat_activity, and end the session of a "
                 "stopped process with pg_terminate_backend"
-          : error.failure() == FailureClass::kProgram
-              ? "the role lacks a right that this names: " +
-                    command_text(invocation, "migrate grants") + " --role ROLE"
-              : "correct that and repeat the command"));
+          : error.is_of_set_up() ? "the role lacks a right that this names: " +
+                                       command_text(invocation, "migrate grants") + " --role ROLE"
+                                 : "correct that and repeat the command"));
     }
   }
 }

@@ -23,9 +23,8 @@ std::string place_text(const std::string& group, const TopicPartition& partition
 }
 
 std::string rights_hint(const InvocationOptions& invocation, const postgres::Error& error) {
-  return error.failure() == postgres::FailureClass::kProgram
-             ? "; this names missing rights: " + command_text(invocation, "check")
-             : "";
+  return error.is_of_set_up() ? "; this names missing rights: " + command_text(invocation, "check")
+                              : "";
 }
 
 Warning warning_of(const Attempt& attempt) {

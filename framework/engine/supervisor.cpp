@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <thread>
 
 #include "config/invocation.hpp"
@@ -10,6 +11,7 @@
 #include "engine/shutdown_watch.hpp"
 #include "handlers/atomicity.hpp"
 #include "handlers/bytes_binding.hpp"
+#include "handlers/sequences.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -211,6 +213,7 @@ RunResult Supervisor::run() {
 bool Supervisor::connect() {
   Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
   std::string last_problem;
+  std::set<std::string> said;
   const auto await = [this](const std::string& what) {
     const std::scoped_lock lock(stop_mutex_);
     awaited_ = what;
@@ -233,6 +236,11 @@ bool Supervisor::connect() {
       database_reachable_.answered();
       ledger::require_schema(session, options_.postgres.schema,
                              command_text(options_.invocation, "migrate up"));
+      for (const auto& problem :
+           handlers::check_sequences(session, options_.postgres.schema, &router_).problems) {
+        if (said.insert(problem).second)
+          warn(Warning::kSequenceBehind, problem);
+      }
       const auto cluster = client_->cluster_id(kafka::kAnswerTimeout);
       kafka_reachable_.answered();
       auto registration = ledger::register_consumer(
@@ -250,7 +258,7 @@ bool Supervisor::connect() {
       kafka_reachable_.failed(error.what());
       report(Warning::kKafkaAwaited, fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
-      if (error.failure() == postgres::FailureClass::kProgram) {
+      if (error.is_of_set_up()) {
         // Names of prepared statements that clash, or are unknown.
         const bool shared = error.sqlstate() == "42P05" || error.sqlstate() == "26000";
         throw FatalError(fmt::format(

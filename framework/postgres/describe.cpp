@@ -11,7 +11,7 @@ Result must(PGresult* answer) {
   Result result(answer);
   const auto status = PQresultStatus(answer);
   if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-    throw Error::from(answer);
+    throw Error::from(answer, {});
   return result;
 }
 

@@ -22,21 +22,26 @@ std::uint64_t affected_rows(const PGresult* result) {
   return std::strtoull(PQcmdTuples(const_cast<PGresult*>(result)), nullptr, 10);
 }
 
-Error Error::from(const PGresult* result) {
+Error Error::from(const PGresult* result, const std::string& own_schema) {
   auto message = field(result, PG_DIAG_MESSAGE_PRIMARY);
   if (message.empty())
     message = PQresultErrorMessage(result);
   const auto hint = field(result, PG_DIAG_MESSAGE_HINT);
+  const auto state = field(result, PG_DIAG_SQLSTATE);
+  const bool own_constraint = !field(result, PG_DIAG_CONSTRAINT_NAME).empty() &&
+                              field(result, PG_DIAG_SCHEMA_NAME) == own_schema;
   auto text = texts::bounded(message, texts::kLongestQuote);
   auto detail = field(result, PG_DIAG_MESSAGE_DETAIL);
   if (text != message)
     detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
+  if (own_constraint && state == "23505")
+    text += "; the sequence of this table may be behind it: `check` names such sequences";
   if (!hint.empty())
     text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
-  return {field(result, PG_DIAG_SQLSTATE),
-          text,
-          std::move(detail),
-          {field(result, PG_DIAG_SOURCE_FUNCTION), !field(result, PG_DIAG_CONTEXT).empty()}};
+  Error error(state, text, std::move(detail),
+              {field(result, PG_DIAG_SOURCE_FUNCTION), !field(result, PG_DIAG_CONTEXT).empty()});
+  error.met_.own_constraint = own_constraint;
+  return error;
 }
 
 Error Error::row_missing() {

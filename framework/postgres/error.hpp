@@ -48,6 +48,16 @@ class Error : public std::runtime_error {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   [[nodiscard]] const ErrorOrigin& origin() const { return origin_; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
+  /// Its code alone says that the set-up is wrong: a right, a table, a function is missing.
+  [[nodiscard]] bool is_of_set_up() const {
+    return !met_.session_died && classify(sqlstate_) == FailureClass::kProgram;
+  }
+  /// This error in other words.
+  [[nodiscard]] Error with_text(const std::string& text) const {
+    Error error(sqlstate_, text, detail_, origin_);
+    error.met_ = met_;
+    return error;
+  }
   /// This error as the last that was heard of a connection that broke.
   [[nodiscard]] Error as_last_words() const {
     auto error = *this;
@@ -62,8 +72,8 @@ class Error : public std::runtime_error {
     return error;
   }
 
-  /// From a result with an error status.
-  static Error from(const PGresult* result);
+  /// From a result with an error status. `own_schema`: pawl's; empty: not asked for.
+  static Error from(const PGresult* result, const std::string& own_schema);
   /// From a connection that broke: no SQLSTATE.
   static Error connection_lost(const std::string& what);
   /// An advance that touched no row, found when all but that is stored.

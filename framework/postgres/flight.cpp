@@ -235,7 +235,7 @@ void Flight::read_answers(Answers& answers) {
       throw Error::connection_lost(PQerrorMessage(raw_));
     const auto status = PQresultStatus(result.get());
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
-      fail(Error::from(result.get()));
+      fail(Error::from(result.get(), session_.settings().own_schema));
       // A pooler that shares server processes among transactions is refused, not worked around.
       if (failure->sqlstate() == kNoStatementState && !session_.behind_pooler())
         session_.stop_preparing();

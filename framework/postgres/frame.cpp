@@ -127,13 +127,11 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   const auto& rule = deferred.request.statement->rule;
   const std::string text = error.what();
   if (error.sqlstate() == "42601" && !rule.empty())
-    return {error.sqlstate(), fmt::format("{}: {} ({})", deferred.label, rule, text),
-            error.detail(), error.origin()};
+    return error.with_text(fmt::format("{}: {} ({})", deferred.label, rule, text));
   // What pawl's own functions raise names it already.
   if (deferred.label.empty() || text.starts_with(deferred.label))
     return error;
-  return {error.sqlstate(), fmt::format("{}: {}", deferred.label, text), error.detail(),
-          error.origin()};
+  return error.with_text(fmt::format("{}: {}", deferred.label, text));
 }
 
 void Frame::add_deferred(Flight& flight, Deferred& deferred) const {

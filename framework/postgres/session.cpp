@@ -54,6 +54,7 @@ SessionSettings settings_of(const PostgresOptions& options) {
   SessionSettings settings;
   settings.url = options.url;
   settings.renewal = options.renewal;
+  settings.own_schema = options.schema;
   settings.password_command = options.password_command;
   settings.pooled = options.pooled;
   settings.connect_timeout = options.connect_timeout;

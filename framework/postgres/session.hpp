@@ -36,6 +36,8 @@ struct SessionSettings {
   /// Prints the password, at each connect (PostgresOptions); empty: none.
   std::vector<std::string> password_command = {};
   std::string application_name = "pawl";
+  /// Pawl's (PostgresOptions::schema): what is violated there is no message's fault.
+  std::string own_schema = "pawl";
   /// Nothing is set or prepared per session; settings travel with each transaction.
   bool pooled = false;
   /// Statements with a name are prepared once; false: each is sent as a text, because something

@@ -2,6 +2,18 @@
 
 namespace pawl::postgres {
 
+namespace {
+
+/// Whether a statement of pawl's own may fail so by what the message brings: a key that the
+/// database's encoding does not have or that is too large for an index (22, 54), or what pawl
+/// itself raises. 25P02: a statement of the handler's failed before, and the handler went on.
+bool is_of_values(std::string_view state) {
+  return state.empty() || state.starts_with("22") || state.starts_with("54") ||
+         state.starts_with("PW") || state == "25P02";
+}
+
+}  // namespace
+
 FailureClass classify(std::string_view state, Circumstances met) {
   const auto in_class = [state](std::string_view prefix) { return state.starts_with(prefix); };
 
@@ -44,6 +56,12 @@ FailureClass classify(std::string_view state, Circumstances met) {
       in_class("0A")) {
     return FailureClass::kProgram;
   }
+  // Pawl's tables are as its own statements leave them; but a sequence may be behind its table.
+  // What a value is not allowed to be (NULL, CHECK) is the fault of whoever gave it.
+  if (met.own_constraint && (state == "23505" || state == "23503"))
+    return FailureClass::kProgram;
+  if (met.own_statement && !is_of_values(state))
+    return FailureClass::kProgram;
   return FailureClass::kMessage;
 }
 

@@ -52,9 +52,11 @@ struct Circumstances {
   /// The session did not outlive it. A session that answers afterwards was not lost, whatever the
   /// code says: dblink, postgres_fdw and RAISE speak of connections of their own.
   bool session_died = false;
-  /// A statement of pawl's own failed, not one of the handler's: it touches no data of the
-  /// message's that could be wrong, and when it runs into a limit of time it waited for a lock.
+  /// A statement of pawl's own failed, not one of the handler's: of the message's data only values
+  /// could be wrong, and when it runs into a limit of time it waited for a lock.
   bool own_statement = false;
+  /// What is violated is a constraint of a table of pawl's, whoever's the statement is.
+  bool own_constraint = false;
 };
 /// The lease under which a call was made is another's.
 inline constexpr std::string_view kLeaseLostState = "PW015";

@@ -2,7 +2,6 @@
 then remove it here."""
 
 SQLSTATE_OF_DATA = "an SQLSTATE of class 42 or 0A that the data caused halts the partition, whatever the policy"
-SEQUENCE = "sequences that logical replication left behind are not noticed"
 
 KNOWN_WRONG = {
     # blame.py
@@ -13,8 +12,6 @@ KNOWN_WRONG = {
     "raised_42501": SQLSTATE_OF_DATA,
     "jsonpath_datetime": SQLSTATE_OF_DATA,
     # operations.py
-    "sequences_behind": SEQUENCE,
-    "outbox_sequence_behind_waiting": SEQUENCE,
     "killed_by_watchdog": "a transaction that a watchdog ends again and again (57P01) is never counted",
     # payloads.py, headers_keys.py, sql_shapes.py, configuration.py
     "byte_order_mark": "{/v} reads a value with a byte order mark, {value}::jsonb refuses it",

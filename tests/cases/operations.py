@@ -42,6 +42,10 @@ def sequences_behind(site):
     names = [r[0] for r in s.rows("SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pawl' AND c.relkind = 'S'")]
     for name in names:
         s.sql(f"ALTER SEQUENCE {name} RESTART")
+    repairs = re.findall(r"SELECT setval\(.*\);", s.check().out)
+    s.expect(len(repairs) > 1, f"check names the sequences with rows: {repairs}")
+    for repair in repairs:
+        s.sql(repair)
     for i in range(4):
         s.send({"n": i % 2}, id=f"b{i}")
     done = s.drain(timeout=20)

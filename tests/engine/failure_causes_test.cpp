@@ -513,6 +513,41 @@ TEST_CASE("a dropped table blames the program, never the messages (42P01)") {
   stop_cleanly(*process);
 }
 
+// Each attempt takes a number of the sequence, so it passes in the end.
+TEST_CASE("a sequence behind pawl's table blames no message (23505)") {
+  PaymentsWorld world(1);
+  world.execute(
+      "SELECT pawl.publish('elsewhere', 'k', 'v') FROM generate_series(1, 3);"
+      "ALTER SEQUENCE pawl.outbox_outbox_id_seq RESTART;"
+      "CREATE TABLE numbered (id serial PRIMARY KEY, event_id text);"
+      "INSERT INTO numbered VALUES (1, 'early')");
+  const auto another = world.broker().new_topic("another", 1);
+  world.use_handler(
+      "sql = [\"INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)\","
+      " \"SELECT pawl.publish('elsewhere', 'k', {header:event-id})\"]\n"
+      "[[handler]]\ntopics = [\"" +
+      another +
+      "\"]\n"
+      "sql = \"INSERT INTO numbered (event_id) VALUES ({header:event-id})\"\n");
+  world.set("outbox.relay=off");
+  world.produce_one("a", 1);
+  world.produce_one("b", 1);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  world.wait_until_all_processed();
+  CHECK(letters(world).empty());
+  CHECK(world.in_register(0, "attempts") == "0");
+  CHECK(world.number("SELECT count(*) FROM pawl.outbox") == 5);
+  CHECK(occurrences(*process, "EVENT halted") > 0);
+  CHECK(occurrences(*process,
+                    "SELECT setval('pawl.outbox_outbox_id_seq', (SELECT max(outbox_id) "
+                    "FROM pawl.outbox));") == 1);
+  CHECK(occurrences(*process,
+                    "SELECT setval('public.numbered_id_seq', (SELECT max(id) FROM "
+                    "public.numbered));") == 1);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a handler's own program_error_retry holds for its messages") {
   PaymentsWorld world(1);
   world.use_handler(R"toml(program_error_retry = "200ms"

@@ -118,7 +118,8 @@ TEST_CASE("one message that fails") {
       {"08006", false, kCount},                         // dblink's words: the session lives
       {"57P01", false, kCount},   {"", false, kCount},  // the handler threw
       {"PW003", true, kCount},    {"PW001", true, kGiveWay}, {"PW004", true, kGiveWay},
-      {"PW002", true, kAskAgain},
+      {"PW002", true, kAskAgain}, {"22021", true, kCount},   {"23505", true, program},
+      {"XX002", true, program},
   };
   for (const auto& row : rows) {
     CAPTURE(row.sqlstate, row.own);

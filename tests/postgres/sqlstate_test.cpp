@@ -14,16 +14,16 @@ TEST_CASE("an SQLSTATE on a session that lives is classified by what it says of 
   using enum FailureClass;
   const Row rows[] = {
       // What dblink, postgres_fdw and RAISE say of connections of their own.
-      {"08000", kMessage, kMessage},
-      {"08001", kMessage, kMessage},
-      {"08003", kMessage, kMessage},
-      {"08006", kMessage, kMessage},
-      {"57P01", kMessage, kMessage},
-      {"57P02", kMessage, kMessage},
-      {"57P03", kMessage, kMessage},
-      {"57P05", kMessage, kMessage},
-      {"25P03", kMessage, kMessage},
-      {"25P04", kMessage, kMessage},
+      {"08000", kMessage, kProgram},
+      {"08001", kMessage, kProgram},
+      {"08003", kMessage, kProgram},
+      {"08006", kMessage, kProgram},
+      {"57P01", kMessage, kProgram},
+      {"57P02", kMessage, kProgram},
+      {"57P03", kMessage, kProgram},
+      {"57P05", kMessage, kProgram},
+      {"25P03", kMessage, kProgram},
+      {"25P04", kMessage, kProgram},
       {"08P01", kProgram, kProgram},
       {"25006", kReadOnly, kReadOnly},
       // A statement of ours that runs into statement_timeout waited for a lock.
@@ -35,15 +35,20 @@ TEST_CASE("an SQLSTATE on a session that lives is classified by what it says of 
       {"53100", kResource, kResource},
       {"53200", kResource, kResource},
       {"53300", kResource, kResource},
-      {"53400", kMessage, kMessage},
+      {"53400", kMessage, kProgram},
       {"58030", kResource, kResource},
       {"42P01", kProgram, kProgram},
       {"42501", kProgram, kProgram},
       {"0A000", kProgram, kProgram},
       {"26000", kProgram, kProgram},
-      {"23505", kMessage, kMessage},
+      {"23505", kMessage, kProgram},
       {"22P02", kMessage, kMessage},
-      {"P0001", kMessage, kMessage},
+      // Of the key: it does not fit into an index.
+      {"54000", kMessage, kMessage},
+      // The handler went on behind a statement that failed.
+      {"25P02", kMessage, kMessage},
+      {"PW014", kMessage, kMessage},
+      {"P0001", kMessage, kProgram},
       {"", kMessage, kMessage},
       {"PW001", kFenced, kFenced},
       {"PW002", kOutOfOrder, kOutOfOrder},
@@ -57,6 +62,14 @@ TEST_CASE("an SQLSTATE on a session that lives is classified by what it says of 
     // Whatever was said last, the session is gone.
     CHECK(classify(sqlstate, {.session_died = true}) == kConnection);
   }
+}
+
+TEST_CASE("what is violated in pawl's own tables is no message's fault, but for wrong values") {
+  const Circumstances own{.own_constraint = true};
+  CHECK(classify("23505", own) == FailureClass::kProgram);
+  CHECK(classify("23503", own) == FailureClass::kProgram);
+  CHECK(classify("23502", own) == FailureClass::kMessage);
+  CHECK(classify("23514", own) == FailureClass::kMessage);
 }
 
 TEST_CASE("a server that leaves by its own decision says goodbye") {
