@@ -25,7 +25,7 @@ std::optional<std::string> read_file(const std::filesystem::path& path, Files& f
                                      std::vector<Problem>& problems) {
   auto content = files.read(path);
   if (content.text)
-    return *std::move(content.text);
+    return std::move(content.text);
   Problem problem;
   problem.where = path.string();
   problem.what = fmt::format("cannot be read ({})", content.problem);

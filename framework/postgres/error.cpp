@@ -38,8 +38,9 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
     text += "; the sequence of this table may be behind it: `check` names such sequences";
   if (!hint.empty())
     text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
-  Error error(state, text, std::move(detail),
-              {field(result, PG_DIAG_SOURCE_FUNCTION), !field(result, PG_DIAG_CONTEXT).empty()});
+  Error error(
+      state, text, std::move(detail),
+      {field(result, PG_DIAG_SOURCE_FUNCTION), !field(result, PG_DIAG_INTERNAL_QUERY).empty()});
   error.met_.own_constraint = own_constraint;
   return error;
 }

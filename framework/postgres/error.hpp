@@ -19,10 +19,10 @@ using Result = std::unique_ptr<PGresult, ResultDeleter>;
 /// Rows that a statement returned or changed.
 [[nodiscard]] std::uint64_t affected_rows(const PGresult* result);
 
-/// Where in the server an error was raised (protocol, "Error and Notice Message Fields", R and W).
+/// Where in the server an error was raised (protocol, "Error and Notice Message Fields", R and q).
 struct ErrorOrigin {
   std::string routine;  ///< of PostgreSQL's source code; empty: not told
-  /// Inside of something that the statement called, as a function or a trigger.
+  /// In a statement inside of something that the statement called, as a function or a trigger.
   bool nested = false;
   /// By a statement of pawl's own.
   bool own = false;

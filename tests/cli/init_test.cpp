@@ -33,9 +33,13 @@ TEST_CASE("init makes a configuration that check and try can read") {
 }
 
 TEST_CASE("init names columns by any key word that PostgreSQL has, and its table can be made") {
+  const bool first_half = GENERATE(true, false);
   Site site;
-  const auto words = site.sql(
-      "SELECT '{' || string_agg('\"' || word || '\": 1', ', ') || '}' FROM pg_get_keywords()");
+  // All of them would be more columns than a row may have.
+  const auto words =
+      site.sql(fmt::format("SELECT '{{' || string_agg('\"' || word || '\": 1', ', ') || '}}' FROM "
+                           "pg_get_keywords() WHERE (word < 'm') = {}",
+                           first_half));
   KafkaProducer producer(site.bootstrap);
   Record record;
   record.value = words;
@@ -47,7 +51,7 @@ TEST_CASE("init names columns by any key word that PostgreSQL has, and its table
   REQUIRE(made.code == 0);
   const auto create = made.out.substr(made.out.find("CREATE TABLE"));
   site.sql(create.substr(0, create.find('\n')));
-  CHECK_THAT(made.out, ContainsSubstring("\"order\" bigint"));
+  CHECK_THAT(made.out, ContainsSubstring(first_half ? "\"limit\" bigint" : "\"order\" bigint"));
 }
 
 TEST_CASE("what init makes of a message with odd members stores each of them") {
@@ -78,7 +82,7 @@ TEST_CASE("what init makes of a message with odd members stores each of them") {
   INFO(drained.err);
   CHECK(drained.code == 0);
   const auto table = create.substr(13, create.find(" (") - 13);
-  CHECK(site.sql("SELECT json_agg(t)->0 FROM " + table + " t") ==
+  CHECK(site.sql("SELECT row_to_json(t) FROM " + table + " t") ==
         R"({"id":7,"active_":true,"a_b":"x","a_b_2":"y","quo_te":null,"_":[1],"c_d_":{"e": 1},)"
         R"("back_slash":12345678901234567890,"__h_o_m_e_":"z","nested":["\u0000"]})");
 }

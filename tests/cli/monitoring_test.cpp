@@ -127,6 +127,7 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
                     "1");
   watched.wait_for_metric("pawl_lag_messages", 1, 5);
   watched.wait_for_metric("pawl_partition_halted", 1, 1);
+  watched.wait_for_metric("pawl_lag_messages", 2, 0);
 
   auto status = status_of(site);
   for (const int partition : {0, 1, 2}) {

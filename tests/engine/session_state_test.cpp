@@ -69,6 +69,8 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
       handlers(world, mode,
                fmt::format("SELECT set_config('{}', '{}', false)", setting.first, setting.second)));
   world.set("consumer.workers=1");
+  // Of more sessions than messages that change one none might run another message behind them.
+  world.set("consumer.concurrency=2");
   world.set("failures.retry_for=0s");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
@@ -112,6 +114,8 @@ TEST_CASE("a setting that is changed in a database without functions reaches no 
   }
   world.use_handler(handlers(world, mode, leaving));
   world.set("consumer.workers=1");
+  // Of more sessions than messages that change one none might run another message behind them.
+  world.set("consumer.concurrency=2");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   for (int i = 0; i < 12; ++i)
