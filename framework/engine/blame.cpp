@@ -91,10 +91,7 @@ bool is_proven(Context& context, WorkerSession& session, const Attempt& attempt,
 
 Proof proof_against(const Attempt& attempt, const Head& head) {
   const auto& failure = attempt.failure;
-  const bool runs_handler = attempt.what == Undertaking::kMessage ||
-                            attempt.what == Undertaking::kPipeline ||
-                            attempt.what == Undertaking::kBatch;
-  if (!runs_handler || attempt.counted)
+  if (!runs_handler(attempt.what) || attempt.counted)
     return Proof::kNone;
   switch (failure.kind) {
     case FailureClass::kConnection:

@@ -104,13 +104,12 @@ Action decide_note(const Attempt& attempt, const Head& head) {
   return {What::kTryAgain, Wait::kRetryBackoff, Say::kWarning};
 }
 
-/// Whether statements of the handler's may have been what broke the connection.
+}  // namespace
+
 bool runs_handler(Undertaking what) {
   return what == Undertaking::kMessage || what == Undertaking::kPipeline ||
          what == Undertaking::kBatch;
 }
-
-}  // namespace
 
 Action decide(const Attempt& attempt, const Head& head, const Policy& policy) {
   const auto& failure = attempt.failure;

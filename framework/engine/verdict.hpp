@@ -23,6 +23,9 @@ enum class Undertaking {
   kAcquire,         ///< taking the partition from the register
 };
 
+/// Whether statements of a handler's may have run in it.
+[[nodiscard]] bool runs_handler(Undertaking what);
+
 /// Something that was tried, and failed with nothing stored (or in doubt).
 struct Attempt {
   Undertaking what = Undertaking::kMessage;
