@@ -2,9 +2,9 @@
 # Libraries that Debian 12 and Ubuntu 24.04 have only in older versions, built from the source packages of
 # newer releases into .deps/NAME-VERSION-COMPILER/. Sourced by scripts/setup.
 #
-# The sources are the unchanged upstream archives, fetched by apt over a private configuration, so
-# that signatures and hashes are checked as for every package and the system's own configuration
-# stays as it is. Proxies and authentication of the system's apt keep working.
+# The sources are the upstream archives, fetched by apt over a private configuration, so that signatures and hashes are
+# checked as for every package and the system's own configuration stays as it is. Proxies and authentication of the
+# system's apt keep working. What is changed in one stands in NAME.patch beside this file, with the reason.
 
 # name and source package, preferred version, lowest that serves, first that does not, and the
 # SHA-256 of the preferred version's archive. librdkafka: KIP-848 groups are complete from 2.12.
@@ -192,7 +192,10 @@ installed_library() { # NAME LOWEST BELOW
 library_recipe() { # NAME
     declare -n recipe="recipe_${1//-/_}"
     printf '%s\n' "${recipe_common[@]}" "${recipe[@]}"
+    [[ ! -r $(library_patch "$1") ]] || sha256sum <"$(library_patch "$1")"
 }
+
+library_patch() { echo "$root/scripts/lib/$1.patch"; }
 
 build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     local name=$1 archive version prefix source build launcher=()
@@ -206,6 +209,14 @@ build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     rm -rf -- "$source" "$build"
     mkdir -p "$source" "$build"
     tar --extract --file "$archive" --directory "$source" --strip-components=1
+    if [[ -r $(library_patch "$name") ]] &&
+        ! patch --directory "$source" --strip=1 --quiet --forward <"$(library_patch "$name")"; then
+        [[ $version != "$2"* ]] || fail "scripts/lib/$name.patch does not fit $name $version"
+        say "  note: scripts/lib/$name.patch does not fit $name $version; it is built as it is"
+        rm -rf -- "$source"
+        mkdir -p "$source"
+        tar --extract --file "$archive" --directory "$source" --strip-components=1
+    fi
     command -v ccache >/dev/null &&
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     say "  building $name $version ($compiler)"

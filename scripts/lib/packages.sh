@@ -3,7 +3,7 @@
 
 # Development files: a package each, since only the package says that headers are there.
 build_packages=(
-    g++ make cmake ninja-build pkg-config ccache xz-utils ca-certificates
+    g++ make cmake ninja-build pkg-config ccache xz-utils patch ca-certificates
     libpq-dev libfmt-dev libcli11-dev libtomlplusplus-dev libsimdjson-dev libspdlog-dev
     nlohmann-json3-dev libssl-dev zlib1g-dev libzstd-dev liblz4-dev libcurl4-openssl-dev libsasl2-dev
     prometheus-cpp-dev

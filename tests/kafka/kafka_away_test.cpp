@@ -94,3 +94,24 @@ TEST_CASE("a client that knows no broker any more asks the bootstrap servers aga
   broker.move_to(port);
   pawl::testing::wait_until(responds, 60s, "an answer from the new address");
 }
+
+// Depends on scripts/lib/librdkafka.patch: the coordinator keeps its node id.
+TEST_CASE("a transactional producer goes on with a Kafka that is back under another address") {
+  pawl::testing::KafkaBroker broker;
+  const std::string topic = "moved";
+  broker.create_topic(topic, 1);
+  const auto port = free_port();
+  pawl::testing::KafkaProducer producer{fmt::format("{},127.0.0.1:{}", broker.bootstrap(), port),
+                                        "mover"};
+  const auto publish = [&](const std::string& value) {
+    producer.begin();
+    producer.send(topic, {.value = value});
+    producer.commit();
+  };
+  publish("before");
+  broker.move_to(port);
+  publish("after");
+  // Two records, two markers. The coordinator writes a marker after it has answered the commit.
+  pawl::testing::wait_until([&] { return broker.watermarks(topic, 0).high == 4; }, 60s,
+                            "two transactions");
+}
