@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "config/invocation.hpp"
+#include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
@@ -91,14 +92,18 @@ void add_partitions(Command& parser, Commands& commands) {
   const auto config = add_config_arguments(*command);
   const auto chosen = add_partition_arguments(*command, false);
   const auto offset = std::make_shared<std::int64_t>(-1);
-  const auto reason = std::make_shared<std::string>("skipped by an operator");
+  const auto reason = std::make_shared<std::string>();
   command->add_option("--offset", *offset, "Its offset, as the halt names it")
       ->required()
       ->not_negative()
       ->type_name("N");
   command->add_old_name("--reason", *reason);
-  command->add_option("--because", *reason, "Why; kept beside the message")->type_name("TEXT");
+  command->add_option("--because", *reason, "Why, required; kept beside the message")
+      ->type_name("TEXT");
   commands.set_action(command, [config, chosen, offset, reason] {
+    // Not by required(), which would refuse the old name.
+    if (reason->empty())
+      throw BadCall("give the reason with --because TEXT; it is kept beside the message");
     return skip(config->load(), *chosen, *offset, *reason);
   });
   add_partitions_peek(*partitions, commands);

@@ -77,12 +77,19 @@ std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
   const auto& invocation = place.options.invocation;
   const auto where = partition_words(place.partition);
   const bool ended = failure.kind == postgres::FailureClass::kTransactionEnded;
+  // The text leaves PostgreSQL's DETAIL out, because that may hold values of rows.
+  const auto cause =
+      failure.detail.empty()
+          ? std::string("Correct the cause")
+          : fmt::format("This shows the whole error: {} {} --offset {}; correct the cause",
+                        command_text(invocation, "try"), where, attempt.offset);
   return fmt::format(
       "{} offset {} key {}: {}{} (attempts: {}). The partition stands before this message, others "
-      "go on. Correct the cause, then: {} {}; or leave the message out: {} {} --offset {}",
+      "go on. {}, then: {} {}; or leave the message out: {} {} --offset {} "
+      "--because TEXT",
       text_of(place), attempt.offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
       ended ? failure.text + " Look at what it may have stored before you go on" : failure.text,
-      sqlstate_text(failure), attempts, command_text(invocation, "partitions resume"), where,
+      sqlstate_text(failure), attempts, cause, command_text(invocation, "partitions resume"), where,
       command_text(invocation, "partitions skip"), where, attempt.offset);
 }
 

@@ -101,7 +101,7 @@ TEST_CASE("a halt and a dead letter run the alert command, with JSON on stdin an
   const auto at = env.find("PAWL_ALERT_OFFSET=") + std::string("PAWL_ALERT_OFFSET=").size();
   const auto offset = env.substr(at, env.find('\n', at) - at);
   CHECK(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "1", "--offset",
-                  offset})
+                  offset, "--because", "a test"})
             .code == 0);
   site.wait_for_stored(1, 1);
   stop(*child);

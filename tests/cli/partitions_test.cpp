@@ -110,8 +110,9 @@ TEST_CASE("a topic without a name is no topic, and not all of them") {
     CHECK(outcome.code == 2);
     CHECK_THAT(outcome.err, ContainsSubstring("--topic"));
   }
-  CHECK(site.run({"partitions", "skip", "--topic", "", "--partition", "0", "--offset", "0"}).code ==
-        2);
+  CHECK(site.run({"partitions", "skip", "--topic", "", "--partition", "0", "--offset", "0",
+                  "--because", "a test"})
+            .code == 2);
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'paused'") ==
         "0");
 }
@@ -158,10 +159,16 @@ TEST_CASE("skip leaves out the message that halts, keeps it whole, and the consu
   const auto child = site.start({"--set", "failures.max_attempts=1"});
   site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
 
-  const auto wrong =
-      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "1"});
+  const auto wrong = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
+                               "--offset", "1", "--because", "a test"});
   CHECK(wrong.code == 2);
   CHECK_THAT(wrong.err, ContainsSubstring("is at offset 0"));
+  CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
+
+  const auto silent =
+      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK(silent.code == 2);
+  CHECK_THAT(silent.err, ContainsSubstring("--because TEXT"));
   CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
 
   const auto skip = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
@@ -185,22 +192,22 @@ TEST_CASE("skip leaves out the message that halts, keeps it whole, and the consu
 
 TEST_CASE("skip refuses what is past already, what is not there yet, and what has no row") {
   Site site(2);
-  const auto none =
-      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  const auto none = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
+                              "--offset", "0", "--because", "a test"});
   CHECK(none.code == 1);
   CHECK_THAT(none.err, ContainsSubstring("knows no consumer"));
   site.pay_many(0, "e", 2);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
-  const auto past =
-      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "1"});
+  const auto past = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
+                              "--offset", "1", "--because", "a test"});
   CHECK(past.code == 2);
   CHECK_THAT(past.err, ContainsSubstring("past it already"));
-  const auto end =
-      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "2"});
+  const auto end = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
+                             "--offset", "2", "--because", "a test"});
   CHECK(end.code == 2);
   CHECK_THAT(end.err, ContainsSubstring("at its end"));
-  const auto row =
-      site.run({"partitions", "skip", "--topic", site.topic, "--partition", "7", "--offset", "0"});
+  const auto row = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "7",
+                             "--offset", "0", "--because", "a test"});
   CHECK(row.code == 1);
   CHECK_THAT(row.err, ContainsSubstring("offsets show"));
   CHECK(site.stored(0) == 1);
@@ -211,7 +218,8 @@ TEST_CASE("a paused partition stays paused when its next message is skipped") {
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   site.pay_many(0, "e", 2);
   CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--all"}).code == 0);
-  CHECK(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0"})
+  CHECK(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset", "0",
+                  "--because", "a test"})
             .code == 0);
   CHECK(site.stored(0) == 0);
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");

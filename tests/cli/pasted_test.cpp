@@ -18,11 +18,12 @@ std::string between(const std::string& text, const std::string& before, const st
   return text.substr(begin, end - begin);
 }
 
-int run_in_shell(const std::string& command) {
+int run_in_shell(const std::string& command, const std::filesystem::path& output = {}) {
   const std::filesystem::path program = PAWL_PAYMENTS;
   ChildProcess shell("/bin/sh", {"-c", command},
                      {.environment = {{"PATH", program.parent_path().string() + ":" +
-                                                   std::string(std::getenv("PATH"))}}});
+                                                   std::string(std::getenv("PATH"))}},
+                      .output = output});
   return shell.wait(kDeadline).code.value_or(-1);
 }
 
@@ -59,6 +60,19 @@ TEST_CASE("the commands of a halt name the program and its configuration, and a 
   }
   payments.kill(SIGTERM);
   CHECK(payments.wait(kDeadline).success());
+}
+
+TEST_CASE("a halt whose error has a DETAIL names the command that shows it") {
+  Site site;
+  site.sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
+  site.pay(0, "e0", "stranger", "1");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+  const auto reason = site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets");
+  INFO(reason);
+  const TempDir folder("pasted");
+  const auto output = folder.path() / "output";
+  CHECK(run_in_shell(between(reason, "the whole error: ", "; correct the cause"), output) == 1);
+  CHECK_THAT(read_file(output), ContainsSubstring("Failing row contains"));
 }
 
 TEST_CASE("a command that is to be pasted quotes what a shell would take apart") {

@@ -94,7 +94,8 @@ TEST_CASE("run --drain ends with 4 when a partition is halted, and finishes the 
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "halted");
   CHECK_THAT(outcome.err, ContainsSubstring("HALTED") && ContainsSubstring("offset 1") &&
                               ContainsSubstring("partitions resume") &&
-                              ContainsSubstring("partitions skip"));
+                              ContainsSubstring("partitions skip") &&
+                              ContainsSubstring("--offset 1 --because TEXT"));
 }
 
 TEST_CASE(

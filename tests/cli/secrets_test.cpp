@@ -27,7 +27,7 @@ const std::vector<std::vector<std::string>> kCommands{
     {"offsets", "reset", "--topic", "t"},
     {"partitions", "pause", "--topic", "t", "--partition", "0"},
     {"partitions", "resume", "--topic", "t", "--partition", "0"},
-    {"partitions", "skip", "--topic", "t", "--partition", "0", "--offset", "1"},
+    {"partitions", "skip", "--topic", "t", "--partition", "0", "--offset", "1", "--because", "x"},
     {"partitions", "peek", "--topic", "t", "--partition", "0"},
     {"keys", "show", "key"},
     {"keys", "estimate", "--rate", "1"},

@@ -124,7 +124,7 @@ TEST_CASE("a halt tells the trace of its message, also where messages run beside
   CHECK(halted.code == 4);
   CHECK_THAT(halted.err, ContainsSubstring(", traceparent " + kParent + ": HALTED: "));
   // Nothing stands behind the command that is to be pasted.
-  CHECK_THAT(halted.err, ContainsSubstring("--partition 0 --offset 1\n"));
+  CHECK_THAT(halted.err, ContainsSubstring("--partition 0 --offset 1 --because TEXT\n"));
 }
 
 TEST_CASE("a dead letter keeps the trace: in the table, in the commands, and in its topic") {
