@@ -123,6 +123,11 @@ Ended run(const Program& program, Reload& reload) {
 void add_run(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand("run", "Consume until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
+  command
+      ->add_option("--default", config->defaults,
+                   "Value of an option that the configuration does not set; may be repeated")
+      ->one_value_each()
+      ->type_name("KEY=VALUE");
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain,
                     "End once every partition has reached the end it had at start");

@@ -178,11 +178,11 @@ bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
          });
 }
 
-/// Line by line, then what the file lacks, then what came with --set.
+/// Line by line, then what the file lacks, then what came with --default and --set.
 void in_order_of_the_file(std::vector<Problem>& problems) {
   std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
     const auto place = [](const Problem& problem) {
-      return std::tuple{problem.where.starts_with("--set"), problem.line == 0, problem.line};
+      return std::tuple{problem.where.starts_with("--"), problem.line == 0, problem.line};
     };
     return place(a) < place(b);
   });
@@ -217,12 +217,16 @@ class Loading {
     std::optional<Node> file = user_file(request_, files(), findings_.problems);
     readable_ = findings_.problems.empty();
     std::vector<Node> layers;
+    const auto add = [&](const std::vector<std::string>& texts, std::string_view flag) {
+      for (const std::string& text : texts) {
+        if (auto node = parse_override(text, findings_.problems, flag))
+          layers.push_back(*std::move(node));
+      }
+    };
+    add(request_.defaults, "--default");
     if (file)
       layers.push_back(*std::move(file));
-    for (const std::string& text : request_.overrides) {
-      if (auto node = parse_override(text, findings_.problems))
-        layers.push_back(*std::move(node));
-    }
+    add(request_.overrides, "--set");
     std::vector<std::string> warnings;
     for (Node& layer : layers) {
       rename_deprecated(layer, request_.table, warnings, findings_.problems);

@@ -28,6 +28,8 @@ struct LoadRequest {
   /// "kafka.group=other", as after --set; later ones win. The value is any TOML value, or a bare
   /// string.
   std::vector<std::string> overrides;
+  /// The same, as after --default: the file and `overrides` win.
+  std::vector<std::string> defaults = {};
   /// Whence ${NAME} comes.
   EnvironmentLookup environment = process_environment;
   /// Says what is wrong with a property of [kafka.librdkafka]; empty: nothing, or not asked. This

@@ -55,11 +55,12 @@ OverrideText split_override(std::string_view text) {
   return parts;
 }
 
-std::optional<Node> parse_override(const std::string& text, std::vector<Problem>& problems) {
+std::optional<Node> parse_override(const std::string& text, std::vector<Problem>& problems,
+                                   std::string_view flag) {
   const auto [option, value, has_value] = split_override(text);
   const auto source = std::make_shared<Source>();
   source->command_line = true;
-  source->name = fmt::format("--set {}{}", option, has_value ? "=..." : "");
+  source->name = fmt::format("{} {}{}", flag, option, has_value ? "=..." : "");
   const auto refuse = [&](std::string what, std::string fix) {
     Problem problem;
     problem.where = source->name;
@@ -69,13 +70,13 @@ std::optional<Node> parse_override(const std::string& text, std::vector<Problem>
     return std::nullopt;
   };
 
-  if (!has_value) {
-    return refuse("no value", "write --set section.option=value, such as --set kafka.group=other");
-  }
+  const auto form =
+      fmt::format("write {0} section.option=value, such as {0} kafka.group=other", flag);
+  if (!has_value)
+    return refuse("no value", form);
   const std::vector<std::string> path = path_of(option);
-  if (std::any_of(path.begin(), path.end(), [](const auto& name) { return name.empty(); })) {
-    return refuse("no option", "write --set section.option=value, such as --set kafka.group=other");
-  }
+  if (std::any_of(path.begin(), path.end(), [](const auto& name) { return name.empty(); }))
+    return refuse("no option", form);
   if (path.front() == "handler" && path.size() > 1) {
     return refuse("options of one handler cannot be set here",
                   "change them in the config file, or all handlers' with handler_defaults");

@@ -20,8 +20,9 @@ struct OverrideText {
 
 /// A --set as a layer of its own: the tables around the option, and its value. Behind
 /// kafka.librdkafka everything is the property's name, dots included. On an error adds a problem
-/// and returns nullopt.
+/// and returns nullopt. `flag` is what problems call it.
 [[nodiscard]] std::optional<Node> parse_override(const std::string& text,
-                                                 std::vector<Problem>& problems);
+                                                 std::vector<Problem>& problems,
+                                                 std::string_view flag = "--set");
 
 }  // namespace pawl::config

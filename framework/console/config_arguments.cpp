@@ -48,17 +48,18 @@ Options load_config(const std::filesystem::path& file, const std::vector<std::st
 namespace cli {
 
 Options ConfigArguments::load(config::Files* files) const {
-  auto request = request_for(file, overrides, {});
-  request.files = files;
-  auto options = loaded(request);
-  options.invocation.program = program;
-  return options;
+  return load(files, false);
 }
 
 Options ConfigArguments::load_to_relay(config::Files* files) const {
+  return load(files, true);
+}
+
+Options ConfigArguments::load(config::Files* files, bool may_only_relay) const {
   auto request = request_for(file, overrides, {});
+  request.defaults = defaults;
   request.files = files;
-  request.may_only_relay = true;
+  request.may_only_relay = may_only_relay;
   auto options = loaded(request);
   options.invocation.program = program;
   return options;

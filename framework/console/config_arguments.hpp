@@ -14,11 +14,12 @@ struct OptionInForce;
 
 namespace pawl::cli {
 
-/// --config and --set, which every command that needs a configuration has.
+/// --config and --set, which every command that needs a configuration has, and --default.
 struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides;
-  std::string program;  ///< whose command it is
+  std::vector<std::string> defaults;  ///< of a command that has the option
+  std::string program;                ///< whose command it is
 
   /// Throws ConfigErrors with everything that is wrong. `files`: those that were read before; null:
   /// none.
@@ -30,6 +31,9 @@ struct ConfigArguments {
 
   /// The same for a person to look at; without a file nothing is missing.
   [[nodiscard]] std::vector<config::OptionInForce> in_force() const;
+
+ private:
+  [[nodiscard]] Options load(config::Files* files, bool may_only_relay) const;
 };
 
 /// Adds the two options; the arguments are filled when the command line is parsed.
