@@ -17,9 +17,11 @@
 #include "config/values.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
+#include "message/entity_key.hpp"
 #include "message/json.hpp"
 #include "message/json_pointer.hpp"
 #include "message/placeholder.hpp"
+#include "message/template.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -239,9 +241,11 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
                           fmt::join(values, ", "))));
 }
 
-/// "[kafka]" with its lines: `first`, unless they were set to something else, and what was set.
+/// "[kafka]" with its lines: `first`, unless they were set to something else, and what was set;
+/// then `remark`.
 std::string section_text(const InitSettings& settings, const std::string& section,
-                         const std::vector<std::pair<std::string, std::string>>& first) {
+                         const std::vector<std::pair<std::string, std::string>>& first,
+                         const std::string& remark = {}) {
   const auto found = settings.sections.find(section);
   auto set =
       found == settings.sections.end() ? std::map<std::string, std::string>() : found->second;
@@ -252,7 +256,17 @@ std::string section_text(const InitSettings& settings, const std::string& sectio
   }
   for (const auto& [name, value] : set)
     text += fmt::format("{} = {}\n", config::toml_key(name), value);
-  return text + "\n";
+  return text + remark + "\n";
+}
+
+std::string static_membership_text(const InitFacts& facts) {
+  return fmt::format(
+      "# A name of this process. Under its name, a process that is killed and started again "
+      "continues "
+      "within seconds.\n# Each process of the group needs another one (pawl@.service passes "
+      "HOST-CONFIGURATION). The price: a process that\n# does not return keeps its partitions for "
+      "session_timeout.\n# group_instance_id = {}\n",
+      in_toml(facts.group + "-1"));
 }
 
 std::string servers_text(const InitFacts& facts) {
@@ -266,7 +280,8 @@ std::string servers_text(const InitFacts& facts) {
   }
   text += section_text(
       settings, "kafka",
-      {{"bootstrap_servers", in_toml(facts.bootstrap_servers)}, {"group", in_toml(facts.group)}});
+      {{"bootstrap_servers", in_toml(facts.bootstrap_servers)}, {"group", in_toml(facts.group)}},
+      static_membership_text(facts));
   if (settings.sections.contains("kafka.librdkafka"))
     text += section_text(settings, "kafka.librdkafka", {});
   text += section_text(settings, "postgres", {{"url", in_toml(facts.url)}});
@@ -292,11 +307,18 @@ std::string key_text(const std::optional<Message>& sample, const InitSettings& s
            "place of the one below:\n"
            "# key = \"\"\n# missing_key = \"process\"\nkey = \"{header:event-id}\"\n";
   }
-  if (candidates.size() > 1) {
-    text += fmt::format("# Also possible: {}\n",
-                        fmt::join(std::vector(candidates.begin() + 1, candidates.end()), ", "));
-  }
-  return text + fmt::format("key = {}\n", in_toml(candidates.front()));
+  std::vector<std::string> written;
+  for (const auto& candidate : candidates)
+    written.push_back(in_toml(candidate));
+  if (written.size() > 1)
+    text +=
+        fmt::format("# Also possible: {}\n", fmt::join(written.begin() + 1, written.end(), ", "));
+  text += fmt::format("key = {}\n", written.front());
+  if (message::entity_in_key(message::Template::parse_key(candidates.front())))
+    text +=
+        "# It looks like the id of a thing, so pawl warns about it. If no two events have the same "
+        "one, write:\n# key_checked = true\n";
+  return text;
 }
 
 }  // namespace

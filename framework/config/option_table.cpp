@@ -354,6 +354,14 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .own = &kOwn<&IdempotencyOptions::key, &HandlerOptions::key>},
 
     {.section = "idempotency",
+     .name = "key_checked",
+     .field = FlagField{field<&Options::idempotency, &IdempotencyOptions::key_checked>},
+     .meaning = "Set it to `true` once you have checked that no two events have the same `key`. "
+                "pawl then no longer warns about a key that looks like the id of a thing, such as "
+                "`{/order_id}`.",
+     .own = &kOwn<&IdempotencyOptions::key_checked, &HandlerOptions::key_checked>},
+
+    {.section = "idempotency",
      .name = "scope",
      .field = TextField{field<&Options::idempotency, &IdempotencyOptions::scope>},
      .values = "a name up to 255 bytes, without `/`",

@@ -142,6 +142,7 @@ Router::Router(const Options& options, const Registry& registry)
     const auto& key = from.key ? *from.key : options.idempotency.key;
     if (!key.empty())
       binding->key_template = message::Template::parse_key(key);
+    binding->key_checked = from.key_checked.value_or(options.idempotency.key_checked);
     binding->key_function = registry.find_key(from.name);
     binding->on_duplicate = registry.find_on_duplicate(from.name);
     binding->scope = from.scope.value_or(options.idempotency.scope);
@@ -222,7 +223,7 @@ const Binding* Router::route(const Message& message, message::JsonView& json) co
 std::vector<std::string> key_warnings(const Router& router) {
   std::vector<std::string> warnings;
   for (const auto& binding : router.bindings()) {
-    if (binding->key_function != nullptr || !binding->key_template)
+    if (binding->key_function != nullptr || !binding->key_template || binding->key_checked)
       continue;
     const auto entity = message::entity_in_key(*binding->key_template);
     if (!entity)
@@ -232,7 +233,7 @@ std::vector<std::string> key_warnings(const Router& router) {
         "{}: its key {} looks like the id of a thing, not of an event{}: if "
         "several events are about the same one, all but the first are taken for "
         "duplicates or conflicts. Use an id that the producer gives each event, or add "
-        "one to the key",
+        "one to the key. If no two events have the same key, set key_checked = true",
         handler_text(binding->label), key, *entity == key ? "" : fmt::format(" ({})", *entity)));
   }
   return warnings;

@@ -26,6 +26,7 @@ struct Binding {
   std::string label;
   std::optional<message::Condition> when;
   std::optional<message::Template> key_template;
+  bool key_checked = false;
   const KeyFunction* key_function = nullptr;  ///< replaces the template
   const DuplicateFunction* on_duplicate = nullptr;
   std::string scope;  ///< empty: consumer and topic

@@ -208,6 +208,23 @@ TEST_CASE("a key is proposed as a template has to write it") {
                                  R"({/uuid\|})"});
 }
 
+TEST_CASE("init asks for a key that looks like the id of a thing to be checked") {
+  CHECK_THAT(text_for(sample_of(R"({"orderId": 7})")),
+             ContainsSubstring("\nkey = \"{/orderId}\"\n# It looks like the id of a thing") &&
+                 ContainsSubstring("\n# key_checked = true\n"));
+  CHECK_THAT(text_for(sample_of(R"({"eventId": 7})")), !ContainsSubstring("key_checked"));
+}
+
+TEST_CASE("no name of a member ends the comment that proposes it as a key") {
+  const auto text = text_for(sample_of("{\"eventId\": 7, \"uu\\nid\": \"x\", \"tx\\u001bid\": 1}"));
+  CHECK_THAT(text, ContainsSubstring("# Also possible: ") && ContainsSubstring("uu\\nid") &&
+                       !ContainsSubstring("\x1b"));
+  pawl::config::LoadRequest request;
+  request.path = "a.toml";
+  request.text = text;
+  CHECK(pawl::config::load(request).idempotency.key == "{/eventId}");
+}
+
 TEST_CASE("what --set said stands in the file, and what may be secret as a variable") {
   InitFacts facts{"b:9092", "books", "postgresql://db/books", "orders", 3, {}};
   facts.settings = settings_of(
@@ -219,7 +236,8 @@ TEST_CASE("what --set said stands in the file, and what may be secret as a varia
   const auto text = init_text(facts, std::nullopt);
   INFO(text);
   CHECK_THAT(text, ContainsSubstring("[kafka]\nbootstrap_servers = \"b:9092\"\n"
-                                     "group = \"other\"\n\n[kafka.librdkafka]\n"
+                                     "group = \"other\"\n#"));
+  CHECK_THAT(text, ContainsSubstring("\n# group_instance_id = \"books-1\"\n\n[kafka.librdkafka]\n"
                                      "\"sasl.password\" = \"${KAFKA_SASL_PASSWORD}\"\n"
                                      "\"sasl.username\" = \"${KAFKA_SASL_USERNAME}\"\n"
                                      "\"security.protocol\" = \"SASL_SSL\"\n"

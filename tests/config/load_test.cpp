@@ -80,6 +80,7 @@ when = '{header:type} == "b"'
 sql = [{ text = "SELECT 1", expect_rows = 0 }, { text = "SELECT 2", name = "two" }]
 response = { statement = "two" }
 max_response = "2KiB"
+key_checked = true
 retention = "30d"
 missing_key = "process"
 [[handler]]
@@ -111,6 +112,7 @@ topics = ["v"]
   CHECK(second.sql[1].name == "two");
   CHECK(second.response.statement == "two");
   CHECK(second.max_response == 2048U);
+  CHECK(second.key_checked == true);
   CHECK(second.retention == 24h * 30);
   CHECK(first.response.empty());
   CHECK(first.retention == std::nullopt);
@@ -154,6 +156,7 @@ stalled_owner_after = "9s"
 poll_interval = "10s"
 [idempotency]
 key = "{key}"
+key_checked = true
 scope = "sc"
 missing_key = "process"
 conflict = "ignore"
@@ -218,6 +221,7 @@ sql = "SELECT 1"
   expected.postgres.stalled_owner_after = 9s;
   expected.postgres.poll_interval = 10s;
   expected.idempotency = {"{key}", "sc", MissingKey::kProcess, Conflict::kIgnore};
+  expected.idempotency.key_checked = true;
   expected.failures = {
       FailurePolicy::kPark, Unmatched::kSkip, 11min, 11, 17, 12ms, 13s, {1min, 2h}, 14s, 18};
   expected.dead_letters = {false, 19, "dead"};
@@ -383,6 +387,22 @@ TEST_CASE("a config may come from --set alone") {
   request.overrides = {"kafka.bootstrap_servers=h:1", "kafka.group=g", "idempotency.key={key}",
                        "handler=[{ topics = [\"t\"], sql = \"SELECT 1\" }]"};
   CHECK(load(request).handlers.at(0).topics == std::vector<std::string>{"t"});
+}
+
+TEST_CASE("the file and --set win over --default") {
+  auto asked = request(kRequired);
+  asked.defaults = {"kafka.group_instance_id=host-7", "kafka.group=other"};
+  auto options = load(asked);
+  CHECK(options.kafka.group_instance_id == "host-7");
+  CHECK(options.kafka.group == "payments");
+  asked.overrides = {"kafka.group_instance_id=\"\""};
+  CHECK(load(asked).kafka.group_instance_id.empty());
+  asked.overrides = {};
+  asked.defaults = {"kafka.group_instance_id=" + std::string(250, 'x'), "kafka.grup=g", "no"};
+  CHECK_THAT(messages_of(asked),
+             ContainsSubstring("--default kafka.group_instance_id=...: ") &&
+                 ContainsSubstring("--default kafka.grup=...: ") &&
+                 ContainsSubstring("--default no: no value; write --default section.option=value"));
 }
 
 TEST_CASE("environment variables and files stand in for parts of strings") {

@@ -66,6 +66,20 @@ TEST_CASE("the warning about a key that looks like the id of a thing quotes the 
              ContainsSubstring("c-{/customer_id}") && ContainsSubstring("({/customer_id})"));
 }
 
+TEST_CASE("key_checked ends the warning about a key, for all handlers or for one") {
+  auto options = two_handlers();
+  options.idempotency.key = "{/customer_id}";
+  const pawl::Registry registry;
+  CHECK_THAT(key_warnings(Router(options, registry)).front(),
+             ContainsSubstring("set key_checked = true"));
+  options.handlers[0].key_checked = true;
+  CHECK(key_warnings(Router(options, registry)).size() == 1);
+  options.idempotency.key_checked = true;
+  CHECK(key_warnings(Router(options, registry)).empty());
+  options.handlers[0].key_checked = false;
+  CHECK(key_warnings(Router(options, registry)).size() == 1);
+}
+
 TEST_CASE("a topic's handlers are those of its name, else of the pattern that means it") {
   auto options = two_handlers();
   options.handlers[0].topics = {"t", "^orders\\."};

@@ -134,6 +134,8 @@ struct IdempotencyOptions {
   Conflict conflict = Conflict::kFail;
   /// Bytes of a response that is stored with a key, 1 KiB..16 MiB; a larger one fails its message.
   std::size_t max_response = std::size_t{64} << 10U;
+  /// A person has checked that no two events have the same key, so nothing warns about it.
+  bool key_checked = false;
 
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
@@ -413,6 +415,7 @@ struct HandlerOptions {
   bool batch = false;
   // Set: instead of what Options::idempotency says for all handlers.
   std::optional<std::string> key;
+  std::optional<bool> key_checked;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
