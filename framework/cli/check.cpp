@@ -6,6 +6,8 @@
 
 #include "audit/store/checks.hpp"
 #include "cli/commands.hpp"
+#include "cli/connection_needs.hpp"
+#include "cli/key_estimate.hpp"
 #include "cli/programs.hpp"
 #include "cli/rights_text.hpp"
 #include "config/invocation.hpp"
@@ -29,9 +31,12 @@
 #include "handlers/topic_entries.hpp"
 #include "kafka/producer.hpp"
 #include "leases/store/redis_lease_scripts.hpp"
+#include "ledger/connection_limits.hpp"
 #include "ledger/consumers.hpp"
+#include "ledger/key_view.hpp"
 #include "ledger/other_consumers.hpp"
 #include "ledger/register_view.hpp"
+#include "ledger/rows.hpp"
 #include "ledger/topic_patterns.hpp"
 #include "outbox/lane.hpp"
 #include "outbox/task.hpp"
@@ -46,6 +51,8 @@ namespace {
 
 /// PostgreSQL 13 brought xid8, which the frame needs.
 constexpr int kOldestServer = 130000;
+/// Of the outbox, where the role may not count them.
+constexpr std::size_t kUsualLanes = 4;
 /// Of one topic; the rest is counted.
 constexpr std::size_t kMostPositions = 64;
 
@@ -107,6 +114,9 @@ class Check {
   void check_database();
   void check_server(postgres::Session& session);
   bool check_schema(postgres::Session& session);
+  void check_connections(postgres::Session& session);
+  void check_log_size(postgres::Session& session);
+  [[nodiscard]] std::size_t outbox_lanes(postgres::Session& session) const;
   void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
   void check_sequences(postgres::Session& session);
@@ -220,6 +230,8 @@ void Check::check_database() {
                                           options_.kafka.cluster, options_.kafka.group);
       }
       database_id_ = ledger::database_id(*session, options_.postgres.schema);
+      check_connections(*session);
+      check_log_size(*session);
       rows_.emplace();
       if (consumer_) {
         rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
@@ -299,6 +311,39 @@ bool Check::check_schema(postgres::Session& session) {
   findings_.good(
       fmt::format("schema {}, version {}", schema, ledger::schema_version(session, schema)));
   return true;
+}
+
+void Check::check_connections(postgres::Session& session) {
+  if (!router_ && !relays_only_)
+    return;
+  const auto needs =
+      connection_needs(options_, router_ ? &router_->plans() : nullptr, outbox_lanes(session));
+  // A pooler's clients are limited by the pooler, which says nothing of it.
+  const bool pooled = session.behind_pooler() || options_.postgres.pooled;
+  const auto limits = pooled ? std::nullopt : std::optional(ledger::connection_limits(session));
+  const auto [enough, text] = connection_finding(needs, limits ? &*limits : nullptr);
+  if (enough)
+    findings_.note(text);
+  else
+    findings_.wrong(text);
+}
+
+std::size_t Check::outbox_lanes(postgres::Session& session) const {
+  try {
+    const postgres::Statement count{
+        "", ledger::in_schema("SELECT count(*) FROM pawl.outbox_lanes", options_.postgres.schema)};
+    return static_cast<std::size_t>(ledger::integer(session.exec(count).get(), 0, 0));
+  } catch (const postgres::Error&) {
+    return kUsualLanes;
+  }
+}
+
+void Check::check_log_size(postgres::Session& session) {
+  static const postgres::Statement ask{"", "SELECT pg_size_bytes(current_setting('max_wal_size'))"};
+  const auto size = ledger::integer(session.exec(ask).get(), 0, 0);
+  const auto keys = ledger::key_table_size(session, options_.postgres.schema);
+  if (const auto advice = log_size_advice(keys, size))
+    findings_.note(*advice);
 }
 
 void Check::check_statements(postgres::Session& session) {

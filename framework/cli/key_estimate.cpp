@@ -103,6 +103,24 @@ KeyEstimate estimate_keys(const KeyLoad& load, const std::optional<ledger::KeyTa
   return result;
 }
 
+std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
+                                           std::int64_t max_wal_size) {
+  // A checkpoint begins at about half of max_wal_size, and random keys may have touched the whole
+  // index by then. Ten times the index was measured to be enough (docs/retention.md).
+  if (table.index_bytes <= max_wal_size / 2)
+    return std::nullopt;
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30U;
+  const auto enough = (10 * table.index_bytes + kGiB - 1) / kGiB;
+  return fmt::format(
+      "max_wal_size is {}, and the index of the idempotency keys has {}: if keys are random, most "
+      "of "
+      "the write-ahead log is whole pages, logged again after each checkpoint. More messages per "
+      "second: ALTER SYSTEM SET max_wal_size = '{}GB'; ALTER SYSTEM SET checkpoint_timeout = "
+      "'30min'; SELECT pg_reload_conf(); or keys in order (UUIDv7)",
+      human(static_cast<double>(max_wal_size)), human(static_cast<double>(table.index_bytes)),
+      enough);
+}
+
 std::string to_text(const KeyLoad& load, const KeyEstimate& estimate) {
   std::string text = fmt::format(
       "{} keys: {} a second, kept for {}, and {:.0f} % more that wait for "

@@ -35,6 +35,12 @@ struct KeyEstimate {
 [[nodiscard]] KeyEstimate estimate_keys(const KeyLoad& load,
                                         const std::optional<ledger::KeyTableSize>& table);
 
+/// What to set where PostgreSQL's max_wal_size (bytes) is small for the index of the keys: after
+/// each checkpoint the first change of a page of it is logged with the whole page. Nullopt: it is
+/// not small.
+[[nodiscard]] std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
+                                                         std::int64_t max_wal_size);
+
 /// The figures with where they come from.
 [[nodiscard]] std::string to_text(const KeyLoad& load, const KeyEstimate& estimate);
 [[nodiscard]] std::string to_json(const KeyLoad& load, const KeyEstimate& estimate);

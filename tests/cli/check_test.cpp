@@ -18,6 +18,24 @@ TEST_CASE("check finds everything in place and changes nothing") {
   CHECK(site.run({"check", "--set", "kafka.group_protocol=consumer"}).code == 0);
 }
 
+TEST_CASE("check holds the connections of a process against what PostgreSQL allows") {
+  Site site;
+  site.handler += "concurrency = 2\n";
+  const auto enough = site.run({"check"});
+  INFO(enough.out << enough.err);
+  CHECK(enough.code == 0);
+  CHECK_THAT(enough.out,
+             ContainsSubstring("note    each process has up to 33 connections to "
+                               "PostgreSQL: 8 for workers (consumer.workers), 16 for "));
+  site.sql(
+      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 20', "
+      "current_database()); END $$");
+  const auto few = site.run({"check"});
+  CHECK(few.code == 1);
+  CHECK_THAT(few.out, ContainsSubstring("The database (CONNECTION LIMIT) allows 20") &&
+                          ContainsSubstring("1 thing is wrong"));
+}
+
 TEST_CASE("check says everything that is wrong at once") {
   Site site;
   site.sql("DROP TABLE ledger");

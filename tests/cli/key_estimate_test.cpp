@@ -23,3 +23,14 @@ TEST_CASE("an estimate follows from the page layout, or from the rows that are t
   CHECK(measured.table_per_row == 200);
   CHECK(measured.index_per_row == 100);
 }
+
+TEST_CASE("a max_wal_size that is small for the index of the keys is reported") {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30U;
+  CHECK(log_size_advice({1e6, 0, kGiB / 2}, kGiB) == std::nullopt);
+  const auto advice = log_size_advice({3e7, 0, 2 * kGiB}, kGiB);
+  REQUIRE(advice);
+  CHECK_THAT(*advice, ContainsSubstring("max_wal_size is 1.0 GiB, and the index of the idempotency "
+                                        "keys has 2.0 GiB") &&
+                          ContainsSubstring("SET max_wal_size = '20GB'"));
+  CHECK(log_size_advice({3e7, 0, 2 * kGiB}, 20 * kGiB) == std::nullopt);
+}

@@ -1,0 +1,71 @@
+#include "cli/connection_needs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace pawl::cli {
+namespace {
+
+/// One that takes samples, and those that the dashboard keeps for its pages.
+constexpr std::size_t kDashboard = 3;
+
+}  // namespace
+
+std::vector<ConnectionNeed> connection_needs(const Options& options,
+                                             const handlers::TopicPlans* plans, std::size_t lanes) {
+  constexpr std::chrono::milliseconds kNever{0};
+  std::vector<ConnectionNeed> needs;
+  const auto add = [&](bool needed, std::size_t connections, const char* what) {
+    if (needed)
+      needs.push_back({connections, what});
+  };
+  if (plans != nullptr) {
+    const auto any = [plans](auto holds) {
+      return std::ranges::any_of(plans->by_entry,
+                                 [&](const auto& entry) { return holds(entry.second); });
+    };
+    const bool calls = any([](const handlers::TopicPlan& plan) { return plan.calls; });
+    const bool by_key = any([](const handlers::TopicPlan& plan) {
+      return plan.order == handlers::TopicPlan::Order::kKey;
+    });
+    add(true, options.consumer.workers, "workers (consumer.workers)");
+    add(calls || by_key, options.consumer.concurrency,
+        "handlers with concurrency or calls (consumer.concurrency)");
+    add(calls && options.leases.store == LeaseStore::kPostgres, 1, "leases");
+    add(true, 1, "delayed retries");
+    add(true, 1, "sessions that block a partition");
+    add(options.retention.interval != kNever, 1, "retention");
+    add(!options.dead_letters.topic.empty(), 1, "dead_letters.topic");
+    add(!options.monitoring.listen.empty(), kDashboard, "the dashboard");
+  }
+  add(plans == nullptr || options.outbox.relay != RelayOutbox::kOff, 1 + lanes,
+      "the outbox and its lanes");
+  add(options.outbox.alert_age != kNever, 1, "outbox.alert_age");
+  add(!options.alerts.notify_channel.empty(), 1, "alerts.notify_channel");
+  return needs;
+}
+
+ConnectionFinding connection_finding(const std::vector<ConnectionNeed>& needs,
+                                     const ledger::ConnectionLimits* limits) {
+  std::int64_t all = 0;
+  std::vector<std::string> parts;
+  for (const auto& need : needs) {
+    all += static_cast<std::int64_t>(need.connections);
+    parts.push_back(fmt::format("{} for {}", need.connections, need.what));
+  }
+  const auto text = fmt::format("each process has up to {} connections to PostgreSQL: {}", all,
+                                fmt::join(parts, ", "));
+  if (limits == nullptr)
+    return {true, text + ". A pooler has them, so its limits apply"};
+  const auto& [limit, whose] = limits->least();
+  if (all <= limit)
+    return {true, fmt::format("{}. {} allows {}", text, whose, limit)};
+  return {false, fmt::format("{}. {} allows {}: raise that limit, or lower consumer.workers or "
+                             "consumer.concurrency",
+                             text, whose, limit)};
+}
+
+}  // namespace pawl::cli
