@@ -35,7 +35,6 @@ struct PartitionLine {
   ledger::RegisterRow row;
   Samples::Course course;
 
-  [[nodiscard]] std::optional<std::int64_t> lag() const { return cli::lag_of(&row, course.end); }
   [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, course.end_before); }
 };
 
@@ -50,7 +49,7 @@ struct PartitionsPage {
   Samples::Course total;
   std::vector<std::string> problems;  ///< of what was last seen in PostgreSQL and Kafka
   ledger::UnresolvedLetters letters;
-  std::optional<std::int64_t> lag;  ///< of all; nullopt: unknown of one
+  std::optional<std::int64_t> lag;  ///< of all, at the last look; nullopt: unknown of one
 };
 
 struct PartitionPage {

@@ -56,7 +56,7 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.partitions = lines.size();
   page.lag = lines.empty() || !seen.whole ? std::nullopt : std::optional<std::int64_t>(0);
   for (const auto& line : lines) {
-    const auto lag = line.lag();
+    const auto& lag = line.course.lag;
     page.counts.add(&line.row, line.course.end_before);
     page.lag = page.lag && lag ? std::optional(*page.lag + *lag) : std::nullopt;
   }

@@ -16,6 +16,11 @@ using std::chrono::duration;
 /// How long an end waits for a look.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
+ledger::Instant by_the_clock(std::chrono::steady_clock::time_point time) {
+  const auto ago = std::chrono::steady_clock::now() - time;
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now() - ago);
+}
+
 /// Nullopt: the counters began anew in between.
 std::optional<double> rate_between(const Sample& before, const Sample& after,
                                    std::chrono::steady_clock::duration time) {
@@ -67,6 +72,7 @@ Samples::Course Samples::course(const TopicPartition& partition) const {
   return fresh() && looks_.back().partitions.contains(partition) ? course_of(partition) : Course{};
 }
 
+/// Of one that the last look saw.
 Samples::Course Samples::course_of(const TopicPartition& partition) const {
   Course course;
   const Sample* before = nullptr;
@@ -93,6 +99,8 @@ Samples::Course Samples::course_of(const TopicPartition& partition) const {
     course.period = std::chrono::round<std::chrono::seconds>(before_look->at - first_look->at);
   }
   const auto& last = looks_.back();
+  course.at = by_the_clock(last.at);
+  course.lag = course.lags.back();
   if (const auto end = last.ends.find(partition); end != last.ends.end())
     course.end = end->second;
   if (const auto end = last.ends_before.find(partition); end != last.ends_before.end())
@@ -122,6 +130,8 @@ Samples::Course Samples::total() const {
       total.rates.push_back(rate);
     before = &look;
   }
+  total.at = by_the_clock(looks_.back().at);
+  total.lag = total.lags.back();
   if (looks_.size() > 1) {
     total.period = std::chrono::round<std::chrono::seconds>(looks_.back().at - looks_.front().at);
     total.rate = total.rates.back();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kafka/client.hpp"
+#include "ledger/instant.hpp"
 #include "ledger/register_view.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
@@ -48,7 +49,11 @@ class Samples {
 
   /// What they say of a partition, or of all: nothing where the last one is too old.
   struct Course {
-    std::optional<std::int64_t> end;                ///< of the log, as last seen
+    std::optional<ledger::Instant> at;  ///< of the last look, by this machine's clock
+    std::optional<std::int64_t> end;    ///< of the log, at the last look
+    /// At the last look. Never computed with a row of another time: the row passes `end` as soon as
+    /// a message arrives.
+    std::optional<std::int64_t> lag;
     std::optional<std::int64_t> end_before;         ///< cli::stalled()
     std::optional<double> rate;                     ///< messages a second over all of `period`
     std::vector<std::optional<double>> rates;       ///< between each two looks

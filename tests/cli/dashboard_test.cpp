@@ -193,6 +193,24 @@ TEST_CASE("partitions that nothing is stored of stand on the page, and leave the
   CHECK_THAT(body.substr(body.find(">Lag<"), 200), ContainsSubstring("unknown"));
 }
 
+TEST_CASE("the lag stays known while messages arrive") {
+  Site site;
+  site.pay_many(0, "first", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const Page page(site, site.url);
+  const auto lag = [&] {
+    const auto body = ask(page.base + "/", "").body;
+    const auto begin = body.find("<span>Lag</span>");
+    return begin == std::string::npos ? "no lag"
+                                      : body.substr(begin, body.find("</b>", begin) - begin);
+  };
+  wait_until([&] { return lag() == "<span>Lag</span><b>0"; }, kDeadline, "the lag to be known");
+  // The stored offset passes the end of the log that the page has seen.
+  site.pay_many(0, "more", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK_THAT(lag(), !ContainsSubstring("unknown"));
+}
+
 TEST_CASE("a page that meets a kept session that was ended is read by a new one") {
   Site site;
   REQUIRE(site.run({"run", "--drain"}).code == 0);

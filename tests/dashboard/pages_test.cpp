@@ -345,8 +345,7 @@ TEST_CASE("what is not known is said to be unknown") {
 
 TEST_CASE("what is the matter with partitions is counted and named as pawl status does it") {
   auto one = line(PartitionState::kRunning);
-  one.course.end = 50;
-  CHECK(one.lag() == 8);
+  one.course.lag = 8;
   one.row.since_update_ms = 61000;
   CHECK(one.concern() == pawl::cli::Concern::kNone);
   one.course.end_before = 43;
@@ -362,6 +361,22 @@ TEST_CASE("what is the matter with partitions is counted and named as pawl statu
   one.row.ahead = {2, 49, 1, 6, ""};
   page.lines = {one};
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("retrying, 6 failed</span>"));
+}
+
+TEST_CASE("a lag is of one look, also when its row has passed the end of the log since") {
+  auto one = line(PartitionState::kRunning);
+  one.course.end = 40;
+  one.course.lag = 5;
+  one.course.at = pawl::ledger::Instant(std::chrono::milliseconds(1767225600000));
+  PartitionsPage all;
+  all.lines = {one};
+  CHECK_THAT(partitions_html(frame(false), all), ContainsSubstring("<td class=\"number\">5</td>"));
+  PartitionPage page;
+  page.line = one;
+  CHECK_THAT(partition_html(frame(false), page),
+             ContainsSubstring("Lag</dt><dd>5 at <time datetime=\"2026-01-01T00:00:00Z\">") &&
+                 ContainsSubstring("End of the log</dt><dd>40 at <time") &&
+                 ContainsSubstring("Next offset</dt><dd>42<"));
 }
 
 TEST_CASE("what is searched of dead letters") {

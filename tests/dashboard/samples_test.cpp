@@ -40,6 +40,18 @@ TEST_CASE("where a log ended before is of the last look, and of what that asked 
   CHECK_FALSE(samples.course(kOne).end_before);
 }
 
+TEST_CASE("a lag is of the last look") {
+  Samples samples;
+  samples.add(look(0, {{kOne, {5, 0, 3}}, {kOther, {5, 0, 1}}}));
+  samples.add(look(10, {{kOne, {9, 0, 4}}, {kOther, {9, 0, std::nullopt}}}));
+  CHECK(samples.course(kOne).lag == 4);
+  CHECK(samples.course(kOne).at);
+  CHECK_FALSE(samples.course(kOther).lag);
+  CHECK_FALSE(samples.view().total.lag);
+  samples.add(look(20, {{kOne, {9, 0, 4}}, {kOther, {9, 0, 2}}}));
+  CHECK(samples.view().total.lag == 6);
+}
+
 TEST_CASE("a rate is of the time that was looked at, and begins anew with the counters") {
   Samples samples;
   samples.add(look(0, {{kOne, {0, 0, 100}}, {kOther, {0, 0, 10}}}));

@@ -238,7 +238,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
     std::vector<std::string> cells{
         link("/partition", of_partition(row.partition), place_text(row.partition)),
         concern_html(line),
-        grouped_or_unknown(line.lag()),
+        grouped_or_unknown(line.course.lag),
         sparkline(as_numbers(line.course.lags)),
         rate_text(line.course.rate),
         sparkline(line.course.rates),
@@ -254,15 +254,17 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
     content += fmt::format("<p class=\"meta\">{} more are left out; the filter finds them.</p>",
                            grouped(static_cast<std::int64_t>(page.left_out)));
   }
-  content += page.total.period.count() > 0
-                 ? fmt::format(
-                       "<p class=\"meta\">Rates and lines are of the last {} s that this "
-                       "process has looked, every {} s. Lag is as Kafka said then.</p>",
-                       page.total.period.count(), Samples::kInterval.count())
-                 : fmt::format(
-                       "<p class=\"meta\">Rates and lines are not known yet: this process "
-                       "has just begun to look, every {} s.</p>",
-                       Samples::kInterval.count());
+  content +=
+      page.total.period.count() > 0
+          ? fmt::format(
+                "<p class=\"meta\">Rates and lines are of the last {} s that this "
+                "process has looked, every {} s. Each lag is of the last look, at "
+                "{}.</p>",
+                page.total.period.count(), Samples::kInterval.count(), instant_html(page.total.at))
+          : fmt::format(
+                "<p class=\"meta\">Rates and lines are not known yet: this process "
+                "has just begun to look, every {} s.</p>",
+                Samples::kInterval.count());
   return in_frame(frame, "Partitions", content + "</section>\n", true);
 }
 
@@ -283,14 +285,16 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
     facts.add("Halted at offset", row.halt_offset ? grouped(*row.halt_offset) : "–");
   }
   facts.add("Next offset", grouped(row.stored.next()));
-  facts.add("End of the log", grouped_or_unknown(page.line.course.end));
-  facts.add("Lag", grouped_or_unknown(page.line.lag()) + " " +
-                       sparkline(as_numbers(page.line.course.lags)));
-  facts.add("Rate", rate_text(page.line.course.rate) +
-                        (page.line.course.period.count() > 0
-                             ? fmt::format(" over {} s ", page.line.course.period.count())
-                             : " ") +
-                        sparkline(page.line.course.rates));
+  const auto& course = page.line.course;
+  const auto seen_at = course.at ? " at " + instant_html(course.at) : std::string();
+  facts.add("End of the log", grouped_or_unknown(course.end) + seen_at);
+  facts.add("Lag",
+            grouped_or_unknown(course.lag) + seen_at + " " + sparkline(as_numbers(course.lags)));
+  facts.add(
+      "Rate",
+      rate_text(course.rate) +
+          (course.period.count() > 0 ? fmt::format(" over {} s ", course.period.count()) : " ") +
+          sparkline(course.rates));
   facts.add("Owner", row.owned() ? escape(row.owner) : "none");
   facts.add("Applied", grouped(row.applied));
   facts.add("Duplicates", grouped(row.duplicates));
