@@ -131,6 +131,7 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
   frame.cluster = options_.kafka.cluster;
   frame.group = options_.kafka.group;
   frame.path = request.path;
+  frame.asked_by_get = request.method == "GET";
   frame.may_sign_in = access_.by_token();
   frame.may_act = access_.by_token();
   ops::HttpAnswer answer;

@@ -27,8 +27,9 @@ struct Frame {
   bool may_sign_in = false;  ///< by a token
   bool may_act = false;      ///< somebody may, in some way
   std::optional<Actor> actor;
-  std::string done;     ///< what an action has brought
-  std::string problem;  ///< why it was not done
+  std::string done;           ///< what an action has brought
+  std::string problem;        ///< why it was not done
+  bool asked_by_get = false;  ///< so the same page can be loaded again
 };
 
 struct PartitionLine {

@@ -1,5 +1,5 @@
-// All works without it: it keeps pages that change fresh and says when it cannot, sends a form once, and
-// knows "/".
+// Everything works without this script. It refreshes pages, shows how old they are, sends a form only once, and
+// moves the focus to the search at "/".
 "use strict";
 (() => {
   document.addEventListener("keydown", (event) => {
@@ -18,40 +18,110 @@
     for (const button of document.querySelectorAll("[data-once] button")) button.disabled = false;
   });
   const main = document.querySelector("main[data-refresh]");
-  if (!main) return;
-  let made = new Date();
+  const live = document.querySelector("[data-live]");
+  if (!main || !live) return;
+  const interval = Number(main.dataset.refresh) * 1000;
+  let made = performance.now();
+  let paused = ""; // why the page is not refreshed
+  let failed = false; // the last refresh did
+
+  const seconds = () => Math.round((performance.now() - made) / 1000);
+  const showAge = () => {
+    const state = failed ? "Not fresh" : paused ? "Paused" : "Live";
+    live.textContent = `${state} · ${seconds()} s ago${!failed && paused ? `: ${paused}` : ""}`;
+    live.className = `live ${failed ? "bad" : paused ? "warn" : ""}`;
+  };
   const notFresh = () => {
+    failed = true;
     if (main.querySelector("[data-not-fresh]")) return;
     const words = document.createElement("p");
     words.className = "message problem";
     words.dataset.notFresh = "";
     words.setAttribute("role", "alert");
-    words.textContent = `Not fresh: what stands here is of ${made.toLocaleTimeString()}, and could not be ` +
-      "brought up to date since. Load the page again to see why.";
+    words.textContent = "Not fresh: this page could not be refreshed. Its age is shown above. Load it again to see why.";
     main.prepend(words);
   };
-  const refresh = async () => {
-    // Whoever types, or goes through the page by keyboard, is not disturbed.
-    const busy = document.hidden || (main.contains(document.activeElement) && document.activeElement !== main) ||
-      String(window.getSelection()) !== "";
-    if (!busy) {
-      try {
-        const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store",
-          signal: AbortSignal.timeout(10000) });
-        if (answer.ok) {
-          const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
-          const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
-          main.replaceChildren(...fresh.childNodes);
-          main.querySelectorAll(".scroll").forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
-          made = new Date();
-        } else {
-          notFresh();
-        }
-      } catch {
-        notFresh();
-      }
-    }
-    setTimeout(refresh, Number(main.dataset.refresh) * 1000);
+
+  const isFilledIn = (form) => [...form.elements].some((one) =>
+    one.type === "checkbox" ? one.checked !== one.defaultChecked
+      : one.tagName === "SELECT" ? ![...one.options].every((option) => option.selected === option.defaultSelected)
+      : one.defaultValue !== undefined && one.value !== one.defaultValue);
+  const forms = (top) => [...top.querySelectorAll("form")];
+  const nameOf = (one) => [one.tagName, one.getAttribute("href"), one.getAttribute("aria-label")].join(" ");
+  const chain = (one, top) => (one === top ? [] : [...chain(one.parentNode, top), one]);
+  // Replaces the content of `shown` by that of `fresh`, except `kept`, which stays in the place of `twin`. False,
+  // and nothing changed: the two stand in different places.
+  const replaceAround = (shown, fresh, kept, twin) => {
+    const path = chain(kept, shown);
+    const freshPath = chain(twin, fresh);
+    if (path.map((one) => one.tagName).join() !== freshPath.map((one) => one.tagName).join()) return false;
+    path.forEach((one, i) => {
+      const nodes = [...freshPath[i].parentNode.childNodes];
+      const place = nodes.indexOf(freshPath[i]);
+      for (const other of [...one.parentNode.childNodes]) if (other !== one) other.remove();
+      one.before(...nodes.slice(0, place));
+      one.after(...nodes.slice(place + 1));
+    });
+    return true;
   };
-  setTimeout(refresh, Number(main.dataset.refresh) * 1000);
+  // False: the form that somebody fills in has no counterpart on the fresh page.
+  const replace = (fresh) => {
+    // A result is reported once; it stays until the reader goes on.
+    const done = main.querySelector(":scope > .message.done");
+    const heading = fresh.querySelector("h1");
+    if (done && heading && !fresh.querySelector(":scope > .message.done")) heading.after(done.cloneNode(true));
+    const scrolls = ".scroll, pre";
+    const scrolled = [...main.querySelectorAll(scrolls)].map((one) => [one.scrollLeft, one.scrollTop]);
+    const focus = document.activeElement;
+    const form = forms(main).find((one) => one.contains(focus)) || forms(main).find(isFilledIn);
+    if (form) {
+      const twin = forms(fresh)[forms(main).indexOf(form)];
+      if (!twin || twin.getAttribute("action") !== form.getAttribute("action")) return false;
+      if (!replaceAround(main, fresh, form, twin)) return false;
+    } else {
+      main.replaceChildren(...fresh.childNodes);
+    }
+    if (focus && !focus.isConnected) {
+      const again = [...main.querySelectorAll(focus.tagName)].find((one) => nameOf(one) === nameOf(focus));
+      if (again) again.focus({ preventScroll: true });
+    }
+    main.querySelectorAll(scrolls).forEach((one, i) => {
+      [one.scrollLeft, one.scrollTop] = scrolled[i] || [0, 0];
+    });
+    return true;
+  };
+  const refresh = async () => {
+    if (String(window.getSelection()) !== "") {
+      paused = "text is selected";
+      return;
+    }
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store",
+        signal: AbortSignal.timeout(10000) });
+      const text = answer.ok ? await answer.text() : "";
+      const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+      if (!answer.ok || !fresh) return notFresh();
+      paused = replace(fresh) ? "" : "the form on this page is open, and the page has changed";
+      if (paused) return;
+      failed = false;
+      made = performance.now();
+    } catch {
+      notFresh();
+    }
+  };
+  let refreshing = false;
+  const turn = async () => {
+    // Nobody sees a page in the background.
+    if (refreshing || document.hidden) return;
+    refreshing = true;
+    await refresh();
+    refreshing = false;
+    showAge();
+  };
+  setInterval(turn, interval);
+  setInterval(showAge, 1000);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && performance.now() - made > interval) turn();
+  });
+  showAge();
 })();

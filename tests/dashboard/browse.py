@@ -76,17 +76,33 @@ def picture(browser, name):
     browser.save_screenshot(f"{PICTURES}/{name}.png")
 
 
+def steady(action):
+    """A refresh may replace an element after it was found."""
+    for _ in range(5):
+        try:
+            return action()
+        except StaleElementReferenceException:
+            pass
+    return action()
+
+
+def click(browser, name):
+    steady(lambda: browser.find_element(By.LINK_TEXT, name).click())
+
+
 def by_keyboard(browser, name, most=200):
-    """Goes to what has this text by the Tab key alone."""
+    """Presses what has this text, by the Tab key and Enter alone."""
     seen = []
     for _ in range(most):
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-        at = browser.switch_to.active_element
-        seen.append(at.text or at.get_attribute("name"))
-        if at.text == name:
-            outline = at.value_of_css_property("outline-style")
+        steady(lambda: browser.switch_to.active_element.send_keys(Keys.TAB))
+        at, its_name, outline = steady(lambda: [
+            (at.text, at.get_attribute("name"), at.value_of_css_property("outline-style"))
+            for at in [browser.switch_to.active_element]][0])
+        seen.append(at or its_name)
+        if at == name:
             check(f"{name} has focus, which nobody sees", outline not in ("none", ""))
-            return at
+            steady(lambda: browser.switch_to.active_element.send_keys(Keys.ENTER))
+            return
     raise SystemExit(f"browse: Tab does not reach '{name}', only {seen}")
 
 
@@ -94,6 +110,11 @@ def sign_in(browser, token="a-token-for-the-test"):
     browser.get(BASE + "/sign-in")
     browser.find_element(By.NAME, "name").send_keys("anna")
     browser.find_element(By.NAME, "token").send_keys(token + Keys.ENTER)
+
+
+def row(browser, name, words):
+    WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
+        lambda b: any(name in r.text and words in r.text for r in b.find_elements(By.CSS_SELECTOR, "tbody tr")))
 
 
 def give_reason(browser, reason):
@@ -121,6 +142,7 @@ def read_only(browser):
     for page in ("/letters", "/keys", "/outbox", "/leases", "/history", "/partition?topic=orders&partition=0"):
         browser.get(BASE + page)
         check(f"{page} has no heading", browser.find_element(By.TAG_NAME, "h1").text)
+        check(f"{page} does not show how old it is", "Live · " in text(browser))
         is_complete(browser)
     browser.get(BASE + "/no-such-page")
     expect(browser, "There is no such page.")
@@ -134,7 +156,7 @@ def actions(browser):
     picture(browser, "partitions-acting")
 
     # By keyboard alone: to the halt's button, a reason, done.
-    by_keyboard(browser, "Resume…").send_keys(Keys.ENTER)
+    by_keyboard(browser, "Resume…")
     expect(browser, "Resume orders [0]?")
     picture(browser, "confirm")
     give_reason(browser, "the account is there")
@@ -144,7 +166,7 @@ def actions(browser):
           == "by anna (dashboard): the account is there")
     picture(browser, "partition")
 
-    browser.find_element(By.LINK_TEXT, "Pause…").click()
+    click(browser, "Pause…")
     expect(browser, "Pause orders [0]?")
     give_reason(browser, "maintenance")
     expect(browser, "orders [0] was running and is paused now")
@@ -163,10 +185,10 @@ def actions(browser):
     browser.get(BASE + "/letters?record_key=account-1")
     expect(browser, "account-1")
     check("one letter", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1)
-    browser.find_element(By.LINK_TEXT, "1").click()
+    click(browser, "1")
     expect(browser, "paid by card")
     picture(browser, "letter")
-    browser.find_element(By.LINK_TEXT, "Replay…").click()
+    click(browser, "Replay…")
     give_reason(browser, "the table is there now")
     expect(browser, "Dead letter 1 is replayed")
     check("its effect", sql("SELECT amount FROM ledger") == "1")
@@ -189,9 +211,9 @@ def actions(browser):
     picture(browser, "keys")
     browser.get(BASE + "/letters")
     check("a page of letters is bounded", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100)
-    first = browser.find_element(By.CSS_SELECTOR, "tbody td").text
+    first = steady(lambda: browser.find_element(By.CSS_SELECTOR, "tbody td").text)
     picture(browser, "letters")
-    browser.find_element(By.LINK_TEXT, "Next page").click()
+    click(browser, "Next page")
     check("the next page is another one", browser.find_element(By.CSS_SELECTOR, "tbody td").text != first)
     browser.get(BASE + "/history")
     expect(browser, "by anna (dashboard): nobody needs it")
@@ -200,9 +222,28 @@ def actions(browser):
     # The refresh brings what has changed without a click.
     browser.get(BASE + "/")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 2")
-    WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
-        lambda b: any("orders [2]" in r.text and "paused" in r.text
-                      for r in b.find_elements(By.CSS_SELECTOR, "tbody tr")))
+    row(browser, "orders [2]", "paused")
+
+    # Also while somebody types, which is kept, and on the other pages.
+    field = browser.find_element(By.NAME, "topic")
+    field.send_keys("ord")
+    sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 3")
+    row(browser, "orders [3]", "paused")
+    check("what was typed is there", field.get_attribute("value") == "ord")
+    check("the focus is there", field == browser.switch_to.active_element)
+    browser.execute_script("document.activeElement.blur()")
+    sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 4")
+    row(browser, "orders [4]", "paused")
+    check("what was typed is there without the focus", field.get_attribute("value") == "ord")
+    browser.get(BASE + "/history")
+    sql("INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)"
+        " VALUES (1, 'orders', 5, 'halt', 1, 1, 'a later halt')")
+    expect(browser, "a later halt")
+    browser.execute_script("getSelection().selectAllChildren(document.querySelector('h1'))")
+    expect(browser, "Paused · ")
+    expect(browser, "text is selected")
+    browser.execute_script("getSelection().removeAllRanges()")
+    expect(browser, "Live · ")
 
     # Another site's form, and one without its key.
     answers = browser.execute_script("""
@@ -214,7 +255,7 @@ def actions(browser):
     check("not discarded", sql("SELECT status FROM pawl.dead_letters WHERE dead_letter_id = 4") == "dead")
     check("no script sees the session", "pawl_session" not in browser.execute_script("return document.cookie"))
 
-    by_keyboard(browser, "Sign out").send_keys(Keys.ENTER)
+    by_keyboard(browser, "Sign out")
     expect(browser, "Sign in to act")
 
 
@@ -243,7 +284,7 @@ def not_fresh():
         check("fresh", "Not fresh" not in text(browser))
         os.kill(SERVER, signal.SIGSTOP)
         try:
-            expect(browser, "Not fresh: what stands here is of ")
+            expect(browser, "Not fresh: this page could not be refreshed")
         finally:
             os.kill(SERVER, signal.SIGCONT)
         picture(browser, "not-fresh")
@@ -251,7 +292,7 @@ def not_fresh():
             lambda b: "Not fresh" not in text(b))
         # What a later version may have written: a page with the cause, and a page that is not fresh.
         sql("UPDATE pawl.processed_kafka_offsets SET state = 'dreaming' WHERE partition = 0")
-        expect(browser, "Not fresh: what stands here is of ")
+        expect(browser, "Not fresh: this page could not be refreshed")
         browser.get(BASE + "/")
         expect(browser, "What stands in the database is not known here")
         sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 0")
@@ -313,6 +354,7 @@ def main():
         without.get(BASE + "/letter?id=6&do=discard")
         give_reason(without, "also without the script")
         expect(without, "Dead letter 6 is discarded")
+        expect(without, "It does not refresh itself.")
     finally:
         without.quit()
     other_screens()

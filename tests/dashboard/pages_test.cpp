@@ -379,6 +379,19 @@ TEST_CASE("a lag is of one look, also when its row has passed the end of the log
                  ContainsSubstring("Next offset</dt><dd>42<"));
 }
 
+TEST_CASE("a page shows how old it is, and is refreshed only if a GET asked for it") {
+  auto by_get = frame(true);
+  by_get.asked_by_get = true;
+  const auto got = history_html(by_get, {});
+  CHECK_THAT(got, ContainsSubstring("<main id=\"main\" tabindex=\"-1\" data-refresh=\"10\">") &&
+                      ContainsSubstring("data-live>This page is of <time") &&
+                      ContainsSubstring("It does not refresh itself."));
+  CHECK_THAT(history_html(frame(true), {}),
+             ContainsSubstring("data-live") && !ContainsSubstring("data-refresh"));
+  CHECK_THAT(sign_in_html(by_get, "anna"),
+             !ContainsSubstring("data-live") && !ContainsSubstring("data-refresh"));
+}
+
 TEST_CASE("what is searched of dead letters") {
   std::string problem;
   auto filter = letter_filter({{"topic", "t"},

@@ -60,7 +60,7 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
                 loss.returned ? "returned" : "did not return"});
   }
   content += "<section><h2>Lost</h2>" + losses.text("No call has lost its lease.");
-  return in_frame(frame, "Leases", content + "</section>\n", true);
+  return in_frame(frame, "Leases", content + "</section>\n");
 }
 
 }  // namespace pawl::dashboard

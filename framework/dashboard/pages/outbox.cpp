@@ -53,7 +53,7 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
   if (status.set_apart > static_cast<std::int64_t>(page.set_apart.size()))
     content += fmt::format("<p class=\"meta\">The first {} of {}.</p>", page.set_apart.size(),
                            status.set_apart);
-  return in_frame(frame, "Outbox", content + "</section>\n", true);
+  return in_frame(frame, "Outbox", content + "</section>\n");
 }
 
 }  // namespace pawl::dashboard

@@ -176,8 +176,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   if (!page.known) {
     return in_frame(frame, "Partitions",
                     "<p class=\"nothing\">This database knows no such consumer yet. It is made "
-                    "when the consumer first runs.</p>",
-                    true);
+                    "when the consumer first runs.</p>");
   }
   const auto bad_if = [](std::size_t number, const char* kind) {
     return number > 0 ? std::string(kind) : std::string();
@@ -265,7 +264,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
                 "<p class=\"meta\">Rates and lines are not known yet: this process "
                 "has just begun to look, every {} s.</p>",
                 Samples::kInterval.count());
-  return in_frame(frame, "Partitions", content + "</section>\n", true);
+  return in_frame(frame, "Partitions", content + "</section>\n");
 }
 
 std::string partition_html(const Frame& frame, const PartitionPage& page) {

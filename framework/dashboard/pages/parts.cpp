@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "ledger/rows.hpp"
@@ -77,11 +79,19 @@ std::string badge(const std::string& kind, const std::string& text) {
 }
 
 std::string in_frame(const Frame& frame, const std::string& title, const std::string& content,
-                     bool fresh) {
+                     bool changes) {
   std::string navigation;
   for (const auto& entry : kNavigation) {
     navigation += fmt::format("<a href=\"{}\"{}>{}</a>", entry.path,
                               frame.path == entry.path ? " aria-current=\"page\"" : "", entry.text);
+  }
+  std::string age;
+  if (changes) {
+    const auto now =
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+    age = fmt::format(
+        "<p class=\"live\" data-live>This page is of {}. It does not refresh itself.</p>\n",
+        instant_html(now));
   }
   std::string messages;
   if (!frame.done.empty())
@@ -98,9 +108,9 @@ std::string in_frame(const Frame& frame, const std::string& title, const std::st
       "<a class=\"skip\" href=\"#main\">To the content</a>"
       "<header><div class=\"brand\"><b>pawl</b> <span>{2}/{1}</span></div>"
       "<nav aria-label=\"Pages\">{3}</nav><div class=\"who\">{4}</div></header>\n"
-      "<main id=\"main\" tabindex=\"-1\"{5}><h1>{0}</h1>\n{6}{7}</main></body></html>\n",
+      "{8}<main id=\"main\" tabindex=\"-1\"{5}><h1>{0}</h1>\n{6}{7}</main></body></html>\n",
       escape(title), escape(frame.group), escape(frame.cluster), navigation, who(frame),
-      fresh ? " data-refresh=\"10\"" : "", messages, content);
+      changes && frame.asked_by_get ? " data-refresh=\"10\"" : "", messages, content, age);
 }
 
 std::string tile(const std::string& name, const std::string& value, const std::string& kind,

@@ -79,9 +79,9 @@ class Facts {
 [[nodiscard]] std::string dash_if_empty(const std::string& text);
 /// `kind`: good, warn, bad.
 [[nodiscard]] std::string badge(const std::string& kind, const std::string& text);
-/// The whole page. `fresh`: it comes anew by itself.
+/// The whole page. It shows how old it is, and is refreshed if `changes` and a GET asked for it.
 [[nodiscard]] std::string in_frame(const Frame& frame, const std::string& title,
-                                   const std::string& content, bool fresh = false);
+                                   const std::string& content, bool changes = true);
 /// A figure that stands out, with `more` below it.
 [[nodiscard]] std::string tile(const std::string& name, const std::string& value,
                                const std::string& kind = "", const std::string& more = "");

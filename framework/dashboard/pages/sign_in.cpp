@@ -10,7 +10,8 @@ std::string sign_in_html(const Frame& frame, const std::string& name) {
   if (!frame.may_sign_in) {
     return in_frame(frame, "Sign in",
                     "<p class=\"nothing\">Nobody may act by a token here: set "
-                    "monitoring.actions_token.</p>");
+                    "monitoring.actions_token.</p>",
+                    false);
   }
   return in_frame(
       frame, "Sign in",
@@ -23,11 +24,12 @@ std::string sign_in_html(const Frame& frame, const std::string& name) {
                   "autocomplete=\"current-password\"></label>"
                   "<p class=\"meta\">monitoring.actions_token of the configuration.</p>"
                   "<button class=\"primary\">Sign in</button></form>\n",
-                  escape(name)));
+                  escape(name)),
+      false);
 }
 
 std::string message_html(const Frame& frame, const std::string& title) {
-  return in_frame(frame, title, "<p><a href=\"/\">To the partitions</a></p>");
+  return in_frame(frame, title, "<p><a href=\"/\">To the partitions</a></p>", false);
 }
 
 }  // namespace pawl::dashboard
