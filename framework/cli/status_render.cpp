@@ -254,7 +254,7 @@ std::string letters_text(const Status& status, bool all) {
     text +=
         fmt::format("The next of those that are tried again by themselves is due at {}.\n", next);
   if (status.server.parked_keys > 0) {
-    text += fmt::format("Later messages of {} wait behind a dead letter.\n",
+    text += fmt::format("Later messages of {} wait behind a dead letter or a scheduled retry.\n",
                         counted(status.server.parked_keys, "record key", "record keys"));
   }
   return text +

@@ -205,14 +205,17 @@ class Difference {
     switch (event.kind) {
       case RecentEvent::Kind::kDeadLetter: {
         const bool parked = event.what == "parked";
-        line.text = parked ? fmt::format("offset {} is parked, as letter {}",
-                                         known_text(event.offset), event.id)
-                           : fmt::format("offset {} is dead letter {} ({}{}): {}",
-                                         known_text(event.offset), event.id, event.reason,
-                                         event.handler.empty() ? "" : ", " + event.handler,
-                                         first_line(event.error));
-        if (parked)
-          line.event = "parked";
+        const bool scheduled = event.what == "scheduled";
+        line.text =
+            parked ? fmt::format("offset {} is parked, as letter {}", known_text(event.offset),
+                                 event.id)
+                   : fmt::format("offset {} is {} {} ({}{}): {}", known_text(event.offset),
+                                 scheduled ? "scheduled for a retry, as letter" : "dead letter",
+                                 event.id, event.reason,
+                                 event.handler.empty() ? "" : ", " + event.handler,
+                                 first_line(event.error));
+        if (parked || scheduled)
+          line.event = event.what;
         line.details = {{"id", event.id},
                         {"offset", or_null(event.offset)},
                         {"status", event.what},

@@ -111,7 +111,7 @@ int list(const Options& options, const ListArguments& arguments) {
                {"DUE"},
                {"ERROR"}});
   for (const auto& letter : letters) {
-    table.add({std::to_string(letter.id), letter.status, letter.partition.topic,
+    table.add({std::to_string(letter.id), letter.shown_status(), letter.partition.topic,
                std::to_string(letter.partition.partition), std::to_string(letter.offset),
                key_text(letter.record_key, letter.record_key_hash), letter.reason, letter.died_at,
                letter.due_at.empty() ? "-" : letter.due_at, first_line(letter.error)});
@@ -147,7 +147,7 @@ std::string first_line(const std::string& text) {
 Json describe(const DeadLetter& letter) {
   Json entry;
   entry["id"] = letter.id;
-  entry["status"] = letter.status;
+  entry["status"] = letter.shown_status();
   entry["topic"] = letter.partition.topic;
   entry["partition"] = letter.partition.partition;
   entry["offset"] = letter.offset;
@@ -216,16 +216,17 @@ std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool cho
 void add_status_argument(Command& command, std::string& status) {
   command
       .add_option("--status", status,
-                  "unresolved (dead and parked), dead, parked, replayed, discarded or all")
-      ->one_of({"unresolved", "dead", "parked", "replayed", "discarded", "all"})
+                  "unresolved (scheduled, dead and parked), scheduled, dead, parked, replayed, "
+                  "discarded or all")
+      ->one_of({"unresolved", "scheduled", "dead", "parked", "replayed", "discarded", "all"})
       ->type_name("WORD");
 }
 
 std::vector<std::string> letter_statuses(const std::string& word) {
   if (word == "unresolved")
-    return {"dead", "parked"};
+    return {"scheduled", "dead", "parked"};
   if (word == "all")
-    return {"dead", "parked", "replayed", "discarded"};
+    return {"scheduled", "dead", "parked", "replayed", "discarded"};
   return {word};
 }
 

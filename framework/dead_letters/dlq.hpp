@@ -35,7 +35,7 @@ std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool cho
 
 /// `--status WORD` into `status`, whose value is the default.
 void add_status_argument(Command& command, std::string& status);
-/// The stored statuses that such a word means.
+/// The statuses, as they are shown, that such a word means.
 std::vector<std::string> letter_statuses(const std::string& word);
 
 /// Says on stderr why ids that the command line names are not among those that were `matched`.

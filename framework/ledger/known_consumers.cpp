@@ -31,7 +31,7 @@ constexpr const char* kConsumers = R"sql(
          (SELECT to_char(max(updated_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
             FROM pawl.processed_kafka_offsets r WHERE r.consumer_id = c.consumer_id),
          (SELECT count(*) FROM pawl.dead_letters d
-           WHERE d.consumer_id = c.consumer_id AND d.status IN ('dead', 'parked'))
+           WHERE d.consumer_id = c.consumer_id AND d.status = 'dead' AND d.due_at IS NULL)
     FROM pawl.consumers c
    ORDER BY c.cluster, c.group_id
 )sql";

@@ -18,8 +18,9 @@ constexpr const char* kLastChange = "SELECT coalesce(max(history_id), 0) FROM pa
 
 // At most so many of a look: the next one brings the others.
 constexpr const char* kLetters = R"sql(
-  SELECT dead_letter_id, topic, partition, kafka_offset, NULL::bigint, status, handler, reason,
-         error, NULL, to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+  SELECT dead_letter_id, topic, partition, kafka_offset, NULL::bigint,
+         CASE WHEN status = 'dead' AND due_at IS NOT NULL THEN 'scheduled' ELSE status END,
+         handler, reason, error, NULL, to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND dead_letter_id > $2::bigint
    ORDER BY dead_letter_id LIMIT 20000

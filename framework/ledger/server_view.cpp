@@ -45,13 +45,14 @@ constexpr const char* kServer = R"sql(
          current_setting('max_connections')::bigint
 )sql";
 
-// The row of a key stays until its next message comes, also when nothing waits any more.
+// A key has a row as soon as its first message is set aside, until its next one arrives: whether
+// messages are parked, only they show.
 constexpr const char* kParkedKeys = R"sql(
   SELECT count(*) FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer
      AND EXISTS (SELECT FROM pawl.dead_letters d
                   WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
                     AND d.record_key_hash = k.record_key_hash
-                    AND d.status IN ('dead', 'parked'))
+                    AND d.status = 'parked')
 )sql";
 
 std::vector<HorizonHolder> read_holders(postgres::Session& session) {

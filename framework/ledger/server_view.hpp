@@ -32,7 +32,7 @@ struct ServerView {
   std::int64_t pawl_connections = 0;      ///< of all programs of pawl, this one included
   std::int64_t connections = 0;           ///< of everybody
   std::int64_t max_connections = 0;
-  std::int64_t parked_keys = 0;  ///< record keys of this consumer whose later messages wait
+  std::int64_t parked_keys = 0;  ///< record keys of this consumer with parked messages
 };
 
 /// `consumer` nullopt: it has never run here. `group` names the sessions of its processes.

@@ -100,6 +100,42 @@ TEST_CASE("what is parked is listed by its record key, and counted while it wait
   CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out).size() == 1);
 }
 
+TEST_CASE("a retry that is scheduled is not a dead letter, and nothing waits behind it yet") {
+  Failing site("retry-later");
+  site.more += "retry_later = [\"1h\"]\n";
+  site.pay_strangers(1);
+  site.drain();
+  const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
+  CHECK(status["totals"]["dead_letters"] == 0);
+  CHECK(status["totals"]["retry_later"] == 1);
+  CHECK(status["parked_keys"] == 0);
+  CHECK(status["dead_letters"][0]["status"] == "scheduled");
+  CHECK_THAT(site.run({"dlq", "parked"}).out, ContainsSubstring("No record key is parked."));
+  CHECK_THAT(site.run({"dlq", "list"}).out, ContainsSubstring("scheduled"));
+  CHECK_THAT(site.run({"dlq", "list", "--status", "dead"}).out,
+             ContainsSubstring("No dead letters."));
+  const auto scheduled =
+      nlohmann::json::parse(site.run({"dlq", "list", "--status", "scheduled", "--json"}).out);
+  REQUIRE(scheduled.size() == 1);
+  CHECK(scheduled[0]["status"] == "scheduled");
+  CHECK(nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out)[0]["dead_letters"] ==
+        0);
+
+  // A later message of its key is parked behind it.
+  site.pay_strangers(1, "later");
+  site.drain();
+  CHECK(nlohmann::json::parse(site.run({"status", "--json"}).out)["parked_keys"] == 1);
+  const auto parked = nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out);
+  REQUIRE(parked.size() == 1);
+  CHECK(parked[0]["letters"] == 2);
+  CHECK(parked[0]["first"]["status"] == "scheduled");
+
+  // After its last retry it is one.
+  site.sql("UPDATE pawl.dead_letters SET due_at = NULL WHERE status = 'dead'");
+  CHECK(nlohmann::json::parse(site.run({"dlq", "list", "--status", "dead", "--json"}).out).size() ==
+        1);
+}
+
 TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {
   Failing site("park");
   site.pay_strangers(3);

@@ -161,6 +161,12 @@ TEST_CASE(
   auto set = event(Kind::kChange, "offsets set", 3);
   set.from = 9;
   const auto before = look({owned(0, 9)});
+  auto scheduled = letter;
+  scheduled.what = "scheduled";
+  CHECK(told(before, look({owned(0, 9)}, {scheduled})) ==
+        std::vector<std::string>{
+            "scheduled: offset 5 is scheduled for a retry, as letter 105 (error, pay): no such "
+            "account"});
   CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
                                           event(Kind::kSkipped, "skipped", 7), set,
                                           event(Kind::kChange, "halt", 9)})) ==

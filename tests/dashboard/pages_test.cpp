@@ -97,11 +97,13 @@ TEST_CASE("what waits for an operator, for its time, and behind those are three 
   page.letters = {3, 2, 1200, false};
   const auto text = partitions_html(frame(false), page);
   CHECK_THAT(text, ContainsSubstring("Dead letters") && ContainsSubstring(">3<") &&
-                       ContainsSubstring("Tried again later") && ContainsSubstring(">2<") &&
+                       ContainsSubstring("href=\"/letters?status=dead\"") &&
+                       ContainsSubstring("href=\"/letters?status=scheduled\"") &&
+                       ContainsSubstring("Scheduled retries") && ContainsSubstring(">2<") &&
                        ContainsSubstring("Parked messages") && ContainsSubstring(">1\u202f200<"));
   page.letters = {0, 0, 0, false};
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("Dead letters") &&
-                                                      !ContainsSubstring("Tried again later") &&
+                                                      !ContainsSubstring("Scheduled retries") &&
                                                       !ContainsSubstring("Parked messages"));
   page.letters = {100000, 0, 0, true};
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring(">at least 100\u202f000<"));
@@ -232,6 +234,23 @@ TEST_CASE("what comes from elsewhere is text on every page") {
     check_escaped(sign_in_html(frame(acts), kEvil));
     check_escaped(message_html(frame(acts), kEvil));
   }
+}
+
+TEST_CASE("a dead letter that is retried automatically is shown as scheduled, with its time") {
+  LettersPage letters;
+  letters.letters = {letter()};
+  letters.letters[0].due_at = "2026-01-02T00:00:00Z";
+  const auto list = letters_html(frame(false), letters);
+  CHECK_THAT(list, ContainsSubstring("scheduled</span>") && ContainsSubstring("2026-01-02T00:00") &&
+                       !ContainsSubstring("badge bad"));
+  LetterPage one;
+  one.letter = letters.letters[0];
+  CHECK_THAT(letter_html(frame(false), one), ContainsSubstring("scheduled</span>"));
+  one.letter.due_at = "turn";
+  CHECK_THAT(letter_html(frame(false), one), ContainsSubstring("Retried at</dt><dd>in its turn<"));
+  one.letter.due_at = "";
+  CHECK_THAT(letter_html(frame(false), one),
+             ContainsSubstring("dead</span>") && !ContainsSubstring("Retried at"));
 }
 
 TEST_CASE("of the replays of a letter those that failed are counted as such") {
@@ -403,12 +422,12 @@ TEST_CASE("what is searched of dead letters") {
   CHECK(problem == "");
   CHECK(filter.topic == "t");
   CHECK(filter.partition == 3);
-  CHECK(filter.statuses.size() == 4);
+  CHECK(filter.statuses.size() == 5);
   CHECK(filter.record_key_hash->size() == 32);
   CHECK(filter.sqlstate == "23");
   filter = letter_filter({{"partition", "x"}, {"status", "'; DROP"}}, false, problem);
   CHECK_FALSE(filter.partition);
-  CHECK(filter.statuses == std::vector<std::string>{"dead", "parked"});
+  CHECK(filter.statuses == std::vector<std::string>{"scheduled", "dead", "parked"});
   CHECK_THAT(problem, ContainsSubstring("\"x\" is no number"));
   CHECK_FALSE(place_after({{"after_offset", "1"}}));
   CHECK(place_after({{"after_topic", "t"},

@@ -11,11 +11,16 @@ namespace pawl::dashboard {
 namespace {
 
 std::string letter_status(const ledger::DeadLetter& letter) {
-  if (letter.status == "dead")
+  if (letter.shown_status() == "dead")
     return badge("bad", "dead");
-  if (letter.status == "parked")
-    return badge("warn", "parked");
+  if (letter.unresolved())
+    return badge("warn", letter.shown_status());
   return badge("good", escape(letter.status));
+}
+
+/// When it is retried automatically.
+std::string due_html(const ledger::DeadLetter& letter) {
+  return letter.due_at == "turn" ? "in its turn" : time_html(letter.due_at);
 }
 
 std::string part_html(const std::string& name, const std::optional<std::string>& bytes) {
@@ -64,14 +69,14 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
         fmt::format("<p class=\"message problem\" role=\"alert\">{}</p>", escape(page.problem));
   content += fmt::format(
       "<form class=\"filter\" method=\"get\" action=\"/letters\" role=\"search\">{}{}<label>Status "
-      "<select name=\"status\">{}{}{}{}{}{}</select></label>{}{}{}{}{}"
+      "<select name=\"status\">{}{}{}{}{}{}{}</select></label>{}{}{}{}{}"
       "<button>Search</button> <a class=\"button\" href=\"/letters\">Clear</a></form>\n",
       input_html("Topic", "topic", value("topic"), "data-slash"),
       input_html("Partition", "partition", value("partition"), "inputmode=\"numeric\" size=\"5\""),
-      option_html("", "unresolved", status), option_html("dead", "dead", status),
-      option_html("parked", "parked", status), option_html("replayed", "replayed", status),
-      option_html("discarded", "discarded", status), option_html("all", "all", status),
-      input_html("Reason", "reason", value("reason")),
+      option_html("", "unresolved", status), option_html("scheduled", "scheduled", status),
+      option_html("dead", "dead", status), option_html("parked", "parked", status),
+      option_html("replayed", "replayed", status), option_html("discarded", "discarded", status),
+      option_html("all", "all", status), input_html("Reason", "reason", value("reason")),
       input_html("Handler", "handler", value("handler")),
       input_html("SQLSTATE", "sqlstate", value("sqlstate"),
                  "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two: the "
@@ -91,6 +96,7 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
   table.column("SQLSTATE");
   table.column("Record key");
   table.column("Died");
+  table.column("Retried at");
   table.column("Error", "wide");
   for (const auto& letter : page.letters) {
     table.row({link("/letter", {{"id", std::to_string(letter.id)}}, std::to_string(letter.id)),
@@ -98,7 +104,7 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
                fmt::format("{} {}", place_text(letter.partition), letter.offset),
                escape(letter.reason), dash_if_empty(letter.handler), dash_if_empty(letter.sqlstate),
                letter.record_key ? key_html(frame, *letter.record_key) : "–",
-               time_html(letter.died_at), short_text(letter.error)});
+               time_html(letter.died_at), due_html(letter), short_text(letter.error)});
   }
   content += table.text("No dead letter is like that.");
   content += "<p class=\"pages\">";
@@ -141,8 +147,7 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   facts.add("Replays that failed", grouped(letter.replays - (letter.status == "replayed" ? 1 : 0)));
   facts.add("Died", time_html(letter.died_at));
   if (!letter.due_at.empty())
-    facts.add("Tried again by itself",
-              letter.due_at == "turn" ? "in its turn" : time_html(letter.due_at));
+    facts.add("Retried at", due_html(letter));
   if (!letter.resolved_at.empty()) {
     facts.add("Resolved",
               time_html(letter.resolved_at) +

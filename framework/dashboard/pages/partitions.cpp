@@ -203,9 +203,9 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
         name, link("/letters", which, (page.letters.more ? "at least " : "") + grouped(letters)),
         bad_if(static_cast<std::size_t>(letters), mark));
   };
-  letters_tile("Dead letters", page.letters.dead, {}, "bad");
+  letters_tile("Dead letters", page.letters.dead, {{"status", "dead"}}, "bad");
   if (page.letters.retry_later > 0)
-    letters_tile("Tried again later", page.letters.retry_later, {{"status", "dead"}}, "warn");
+    letters_tile("Scheduled retries", page.letters.retry_later, {{"status", "scheduled"}}, "warn");
   if (page.letters.parked > 0)
     letters_tile("Parked messages", page.letters.parked, {{"status", "parked"}}, "warn");
   content += "</div>\n";
@@ -298,7 +298,7 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   facts.add("Applied", grouped(row.applied));
   facts.add("Duplicates", grouped(row.duplicates));
   facts.add("Skipped", grouped(row.skipped));
-  facts.add("Dead", link("/letters", of_partition(row.partition), grouped(row.dead)));
+  facts.add("Set aside", link("/letters", of_partition(row.partition), grouped(row.dead)));
   facts.add("Parked", grouped(row.parked));
   facts.add("Last change", time_html(row.updated_at));
   content += facts.text();

@@ -17,7 +17,9 @@ constexpr const char* kChosen =
     " d.consumer_id = $1::integer"
     " AND ($2::bigint[] = '{}' OR d.dead_letter_id = ANY ($2::bigint[]))"
     " AND ($3 = '' OR d.topic = $3) AND ($4 = '' OR d.handler = $4) AND ($5 = '' OR d.reason = $5)"
-    " AND d.status = ANY ($6::text[])"
+    " AND d.status = ANY (array_replace($6::text[], 'scheduled', 'dead'))"
+    " AND (d.status <> 'dead'"
+    "      OR CASE WHEN d.due_at IS NULL THEN 'dead' ELSE 'scheduled' END = ANY ($6::text[]))"
     " AND ($7::bigint IS NULL OR d.died_at <= clock_timestamp() - make_interval(secs => "
     "$7::bigint))"
     " AND ($8::bigint IS NULL OR d.died_at >= clock_timestamp() - make_interval(secs => "
@@ -63,7 +65,9 @@ constexpr const char* kAfterId =
 constexpr const char* kById = "d.dead_letter_id";
 
 constexpr const char* kCounts = R"sql(
-  SELECT d.topic, d.handler, d.reason, d.status, count(*),
+  SELECT d.topic, d.handler, d.reason,
+         CASE WHEN d.status = 'dead' AND d.due_at IS NOT NULL THEN 'scheduled' ELSE d.status END,
+         count(*),
          to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          count(*) FILTER (WHERE d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')),
          coalesce(to_char(min(d.due_at) FILTER (WHERE d.due_at < 'infinity'
@@ -84,20 +88,24 @@ constexpr const char* kCountUnresolved = R"sql(
            WHERE consumer_id = $1::integer AND status IN ('dead', 'parked') LIMIT $2::bigint) found
 )sql";
 
-// The row of a key stays until its next message comes, also when nothing waits any more.
+// A key has a row as soon as its first message is set aside, until its next one arrives: whether
+// messages are parked, only they show.
 constexpr const char* kParkedKeys = R"sql(
   SELECT k.topic, f.record_key, k.record_key_hash, n.letters,
          to_char(n.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-         f.dead_letter_id, f.partition, f.kafka_offset, f.status, f.reason, f.error
+         f.dead_letter_id, f.partition, f.kafka_offset,
+         CASE WHEN f.status = 'dead' AND f.due_at IS NOT NULL THEN 'scheduled' ELSE f.status END,
+         f.reason, f.error
     FROM pawl.parked_keys k
-   CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest
+   CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest,
+                              bool_or(d.status = 'parked') AS parked
                         FROM pawl.dead_letters d
                        WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
                          AND d.record_key_hash = k.record_key_hash
                          AND d.status IN ('dead', 'parked')) n
     JOIN pawl.dead_letters f
       ON f.dead_letter_id = pawl.first_dead_letter(k.consumer_id, k.topic, k.record_key_hash)
-   WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2)
+   WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2) AND n.parked
    ORDER BY n.letters DESC, k.topic, k.record_key_hash
    LIMIT $3::bigint
 )sql";

@@ -23,7 +23,7 @@ struct DeadLetter {
   std::string topic_id;
   std::optional<std::int32_t> leader_epoch;
   std::optional<Timestamp> timestamp;
-  std::string status;  ///< dead, parked, replayed, discarded
+  std::string status;  ///< as stored: dead, parked, replayed, discarded
   std::string reason;  ///< dead_reason
   std::string handler;
   std::optional<std::string> idempotency_key;
@@ -51,6 +51,10 @@ struct DeadLetter {
   std::vector<StoredHeader> headers;
 
   [[nodiscard]] bool unresolved() const { return status == "dead" || status == "parked"; }
+  /// As people are shown it: "scheduled" if it is dead and retried automatically.
+  [[nodiscard]] std::string shown_status() const {
+    return status == "dead" && !due_at.empty() ? "scheduled" : status;
+  }
 };
 
 /// From the column `headers` where it is not NULL.
@@ -62,7 +66,7 @@ struct DeadLetterFilter {
   std::string topic;
   std::string handler;
   std::string reason;
-  std::vector<std::string> statuses = {"dead", "parked"};
+  std::vector<std::string> statuses = {"scheduled", "dead", "parked"};  ///< as they are shown
   std::optional<std::chrono::seconds> older_than;
   std::optional<std::chrono::seconds> younger_than;
   std::optional<std::int32_t> partition;
@@ -86,7 +90,7 @@ struct DeadLetterCount {
   std::string topic;
   std::string handler;
   std::string reason;
-  std::string status;
+  std::string status;  ///< as shown
   std::int64_t letters = 0;
   std::string oldest;
   std::int64_t retried = 0;  ///< of them, are tried again by themselves
@@ -101,14 +105,14 @@ struct UnresolvedLetters {
   bool more = false;             ///< there may be more than were counted
 };
 
-/// A record key behind whose first letter later ones wait, or will. At least one is unresolved.
+/// A record key with messages that are parked.
 struct ParkedKey {
   std::string topic;
   std::optional<std::string> record_key;  ///< nullopt: not stored
   std::string record_key_hash;
   std::int64_t letters = 0;  ///< unresolved: the first one and those that wait behind it
   std::string oldest;
-  DeadLetter first;  ///< its id, partition, offset, status, reason and error
+  DeadLetter first;  ///< its id, partition, offset, status (as shown), reason and error
 };
 
 /// Reads pawl.dead_letters of one consumer.
@@ -144,7 +148,7 @@ class DeadLetterView {
                                                    const std::string& topic,
                                                    std::int64_t limit) const;
 
-  /// By topic, handler, reason and status, most letters first.
+  /// By topic, handler, reason and status as it is shown, most letters first.
   [[nodiscard]] std::vector<DeadLetterCount> counts(postgres::Session& session,
                                                     const DeadLetterFilter& filter) const;
 
