@@ -21,6 +21,11 @@ bool Reachability::is_away() const {
   return away_;
 }
 
+std::string Reachability::problem() const {
+  const std::scoped_lock lock(mutex_);
+  return why_;
+}
+
 void Reachability::refused(const TopicPartition& partition, const std::string& why) {
   const std::scoped_lock lock(mutex_);
   refused_.insert(partition);
@@ -35,8 +40,12 @@ void Reachability::accepted(const TopicPartition& partition) {
 
 void Reachability::update(const std::string& why) {
   const bool away = silent_ || !refused_.empty();
-  if (std::exchange(away_, away) != away)
-    tell(away ? lost_ : back_, why);
+  // An answer to one says nothing new of what another was refused.
+  const bool other_reason = away && !why.empty() && why != why_;
+  if (std::exchange(away_, away) == away && !other_reason)
+    return;
+  why_ = why;
+  tell(away ? lost_ : back_, why);
 }
 
 void Reachability::tell(Step step, const std::string& detail) const {

@@ -10,9 +10,9 @@
 namespace pawl::engine {
 
 /// Whether a server that the consumer needs answers anybody in this process. Those who use it say
-/// how that went; a change is told to the observers. With several users, one success outweighs the
-/// others' failures: who has no connection while others work is told as Step::kDisconnected. Any
-/// thread.
+/// how that went; a change is told to the observers, and that it fails for another reason now. With
+/// several users, one success outweighs the others' failures: who has no connection while others
+/// work is told as Step::kDisconnected. Any thread.
 class Reachability {
  public:
   /// The steps that tell the two changes.
@@ -25,6 +25,8 @@ class Reachability {
 
   /// As told last.
   [[nodiscard]] bool is_away() const;
+  /// Why it is away: the latest reason. Empty: it is not.
+  [[nodiscard]] std::string problem() const;
 
   /// It answers, but has no room for what a partition has to store, until accepted(). No answer to
   /// anybody else says anything about that.
@@ -42,6 +44,7 @@ class Reachability {
   bool silent_ = false;
   std::set<TopicPartition> refused_;
   bool away_ = false;  ///< as told last
+  std::string why_;    ///< likewise
 };
 
 }  // namespace pawl::engine

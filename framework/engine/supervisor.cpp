@@ -91,9 +91,8 @@ std::string Supervisor::unready() const {
   }
   if (!assigned_once_)
     return "Kafka has not said yet which partitions are this process's";
-  if (database_reachable_.is_away())
-    return "PostgreSQL cannot be used now";
-  return {};
+  const auto problem = database_reachable_.problem();
+  return problem.empty() ? "" : fmt::format("PostgreSQL cannot be used now: {}", problem);
 }
 
 std::optional<std::size_t> Supervisor::leases_held() const {

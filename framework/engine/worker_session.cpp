@@ -11,6 +11,12 @@ namespace pawl::engine {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+constexpr const char* kOtherDatabase = "another database responds at postgres.url";
+
+}  // namespace
+
 postgres::SessionSettings session_settings(const Options& options) {
   auto settings = postgres::settings_of(options.postgres);
   settings.application_name = "pawl " + options.kafka.group;
@@ -115,7 +121,7 @@ WorkerSession::State WorkerSession::ensure() {
 
 void WorkerSession::refuse_database() {
   connect_not_before_ = Clock::now() + backoff_.next();
-  context_.database_reachable.failed("another database answers in its place");
+  context_.database_reachable.failed(kOtherDatabase);
   if (std::exchange(database_refused_, true))
     return;
   was_lost_ = true;
@@ -127,7 +133,7 @@ void WorkerSession::refuse_database() {
       context_.options.kafka.group);
   if (whose_ == Whose::kWorker)
     context_.observers.emit(warning_event(Warning::kWrongDatabase, text));
-  tell(Step::kDisconnected, "another database responds at postgres.url");
+  tell(Step::kDisconnected, kOtherDatabase);
 }
 
 /// A server that lets workers in is not away: a hand without a session says so once.

@@ -107,9 +107,9 @@ void AlertLimit::add_end(Alert alert, std::string_view began, Clock::time_point 
 
 void AlertLimit::lost(Server server, std::string why, Clock::time_point now) {
   auto& outage = outages_[server];
-  if (outage.since)
-    return;
-  outage = {now, std::move(why), false};
+  outage.why = std::move(why);
+  if (!outage.since)
+    outage.since = now;
 }
 
 void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now) {

@@ -12,6 +12,7 @@
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
 #include "ops/step_lines.hpp"
+#include "postgres/connect_advice.hpp"
 
 namespace pawl::ops {
 namespace {
@@ -76,6 +77,14 @@ std::string guarantee_of(const Options& options, const handlers::Router& router)
           : "");
 }
 
+/// `begins`: the first line of an outage.
+std::string outage_text(bool begins, std::string_view why) {
+  return fmt::format(
+      "PostgreSQL is {}: {}. Nothing is fetched meanwhile. {}", begins ? "away" : "still away", why,
+      postgres::needs_correction(why) ? "pawl tries again, and fails until you correct that"
+                                      : "pawl tries again until it is back");
+}
+
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -106,6 +115,7 @@ LogObserver::LogObserver(const Options& options)
       log_(make_logger(options.log)),
       repeats_(kRepeatInterval),
       outage_(kConnectionQuiet),
+      kafka_outage_(std::chrono::milliseconds{0}),
       started_(Clock::now()),
       last_progress_at_(started_) {}
 
@@ -202,6 +212,10 @@ void LogObserver::on_event(const Event& event) noexcept {
 
 void LogObserver::handle(const Event& event) {
   note(event);
+  // Kafka fails for several reasons in turn; each is written once in an outage.
+  if (event.step == Step::kKafkaLost &&
+      !kafka_outage_.lost(Clock::now(), std::string(event.detail)))
+    return;
   auto said = line_of(event);
   if (!said)
     return;
@@ -229,12 +243,14 @@ void LogObserver::note(const Event& event) {
       return connection_made(event);
     case Step::kDisconnected:
       return connection_lost(event);
-    case Step::kKafkaLost:
-      kafka_away_ = true;
+    case Step::kDatabaseLost:
+      return other_reason(event);
+    case Step::kKafkaBack: {
+      const auto now = Clock::now();
+      kafka_outage_.found(now);
+      static_cast<void>(kafka_outage_.take_ended(now));
       return;
-    case Step::kKafkaBack:
-      kafka_away_ = false;
-      return;
+    }
     case Step::kDrained: {
       const std::scoped_lock lock(drained_mutex_);
       left_behind_ = event.detail;
@@ -275,11 +291,18 @@ void LogObserver::limited(level_enum level, const Event& event, const std::strin
 }
 
 void LogObserver::connection_lost(const Event& event) {
-  if (!outage_.lost(Clock::now()))
+  const bool begins = !outage_.standing(Clock::now());
+  if (outage_.lost(Clock::now(), std::string(event.detail)))
+    line(spdlog::level::warn, event, outage_text(begins, event.detail));
+}
+
+/// The connection was lost before, so each attempt to make a new one fails without another event.
+void LogObserver::other_reason(const Event& event) {
+  if (!outage_.fails(std::string(event.detail)))
     return;
-  line(spdlog::level::warn, event,
-       fmt::format("PostgreSQL is away: {}. Nothing is fetched meanwhile; goes on by itself",
-                   event.detail));
+  auto lost = event;
+  lost.step = Step::kDisconnected;
+  line(spdlog::level::warn, lost, outage_text(false, event.detail));
 }
 
 void LogObserver::connection_made(const Event& event) {
@@ -342,9 +365,19 @@ void LogObserver::report_progress(Clock::time_point now) {
   progress.assigned_once = last_progress_.assigned_once || progress.at.partitions > 0;
   // Who waits for something is not silent; who has nothing to do is.
   const auto& at = progress.at;
-  const bool waits = !progress.assigned_once || kafka_away_ || at.halted > 0 || at.paused > 0;
+  std::vector<Unreachable> unreachable;
+  const auto add = [&](std::string_view server, const Outage& outage) {
+    if (auto standing = outage.standing(now))
+      unreachable.push_back({server,
+                             std::chrono::duration_cast<std::chrono::seconds>(standing->lasts),
+                             std::move(standing->why)});
+  };
+  add("PostgreSQL", outage_);
+  add("Kafka", kafka_outage_);
+  const bool waits =
+      !progress.assigned_once || !unreachable.empty() || at.halted > 0 || at.paused > 0;
   if (waits || progress != last_progress_)
-    write(*log_, format_, group_, progress_line(last_progress_, progress, passed));
+    write(*log_, format_, group_, progress_line(last_progress_, progress, passed, unreachable));
   last_progress_ = progress;
   last_progress_at_ = now;
 }

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -58,6 +57,7 @@ class LogObserver final : public Observer {
   void line(spdlog::level::level_enum level, const Event& event, std::string text);
   void limited(spdlog::level::level_enum level, const Event& event, const std::string& text);
   void connection_lost(const Event& event);
+  void other_reason(const Event& event);
   void connection_made(const Event& event);
   void say(spdlog::level::level_enum level, std::string_view event, std::string text);
 
@@ -77,7 +77,8 @@ class LogObserver final : public Observer {
   Counters counters_;
   RelayCounters relay_counters_;
   RepeatLimiter repeats_;
-  Outage outage_;
+  Outage outage_;  ///< of PostgreSQL
+  Outage kafka_outage_;
 
   std::mutex drained_mutex_;
   std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrained
@@ -87,8 +88,6 @@ class LogObserver final : public Observer {
   Clock::time_point last_progress_at_;  // ticker thread
   Progress last_progress_;              // ticker thread
   Relayed last_relayed_;                // ticker thread
-  std::atomic<bool> kafka_away_{false};
-
   Ticker ticker_;  // the last one: it is stopped before anything that it uses goes
 };
 

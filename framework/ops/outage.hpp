@@ -3,6 +3,8 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace pawl::ops {
 
@@ -15,18 +17,36 @@ class Outage {
   /// `quiet`: so long after the last worker is back nobody must have lost it again.
   explicit Outage(Clock::duration quiet) : quiet_(quiet) {}
 
-  /// Somebody has lost the server. True: that is news.
-  bool lost(Clock::time_point now);
+  /// Where an outage stands.
+  struct Standing {
+    Clock::duration lasts;
+    std::string why;  ///< the latest reason
+  };
+
+  /// Somebody has lost the server. True: that is news, since it is the first, or for another reason
+  /// than those before.
+  bool lost(Clock::time_point now, const std::string& why);
+  /// It fails for this reason now, if an outage stands. True: that is news.
+  bool fails(const std::string& why);
   /// Somebody has it (again).
   void found(Clock::time_point now);
+  /// Nullopt: there is none.
+  [[nodiscard]] std::optional<Standing> standing(Clock::time_point now) const;
   /// How long an outage took that has ended; once.
   std::optional<Clock::duration> take_ended(Clock::time_point now);
 
  private:
+  /// Reasons of an outage that are told; more than a few are one reason in many words.
+  static constexpr std::size_t kMostReasons = 8;
+
+  bool is_news(const std::string& why);
+
   const Clock::duration quiet_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::optional<Clock::time_point> away_since_;  // guarded by mutex_
   std::optional<Clock::time_point> back_since_;  // guarded by mutex_
+  std::string why_;                              // guarded by mutex_
+  std::set<std::string> told_;                   // guarded by mutex_
 };
 
 }  // namespace pawl::ops

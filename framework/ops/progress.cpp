@@ -125,8 +125,8 @@ LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::mil
   return line;
 }
 
-LogLine progress_line(const Progress& before, const Progress& now,
-                      std::chrono::milliseconds passed) {
+LogLine progress_line(const Progress& before, const Progress& now, std::chrono::milliseconds passed,
+                      const std::vector<Unreachable>& unreachable) {
   const auto& [total, at, assigned_once] = now;
   const auto rate = static_cast<double>(total.processed - before.counts.processed) * 1000 /
                     static_cast<double>(passed.count());
@@ -139,6 +139,9 @@ LogLine progress_line(const Progress& before, const Progress& now,
       total.processed, rate, total.duplicates, total.skipped, set_aside_text(total), total.failed,
       partitions_text(now), at.lag ? std::to_string(*at.lag) : "not known",
       eta.value_or(0) > 0 ? fmt::format(", caught up in {}", span_text(*eta)) : "");
+  for (const auto& [server, lasts, why] : unreachable)
+    line.text +=
+        fmt::format("; {} has been unreachable for {}: {}", server, span_text(lasts.count()), why);
   const auto figure = [&line](std::string_view name, auto number) {
     line.figures.emplace_back(name, static_cast<std::int64_t>(number));
   };

@@ -59,9 +59,17 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
+/// A server that cannot be used now.
+struct Unreachable {
+  std::string_view server;
+  std::chrono::seconds lasts{0};
+  std::string why;  ///< the latest reason
+};
+
 /// The line of the log that says what has been done since `before`, in `passed`, at least 1 ms.
 [[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
-                                    std::chrono::milliseconds passed);
+                                    std::chrono::milliseconds passed,
+                                    const std::vector<Unreachable>& unreachable = {});
 
 /// What a process that publishes the outbox has done since it began.
 struct Relayed {

@@ -22,11 +22,11 @@ std::string text_of(const Event& event) {
     case Step::kFailed:
       return fmt::format("one try failed: {}", event.detail);
     case Step::kKafkaLost:
-      return fmt::format("Kafka does not answer: {}; goes on by itself", event.detail);
+      return fmt::format("Kafka does not answer: {}; pawl asks again", event.detail);
     case Step::kKafkaBack:
       return "Kafka answers again";
     case Step::kRedisLost:
-      return fmt::format("no lease can be had: {}; calls wait for that, and go on by themselves",
+      return fmt::format("no lease can be had: {}; calls wait for that, and pawl asks again",
                          event.detail);
     case Step::kRedisBack:
       return "Redis gives leases again";

@@ -79,6 +79,22 @@ std::string connect_advice(std::string_view report, bool by_command, const std::
   return found == kAdvice.end() ? "" : std::string(found->look);
 }
 
+bool needs_correction(std::string_view report) {
+  // In other words than those with advice. "role" and "database" are PostgreSQL's and PgBouncer's,
+  // "postgres." begins an option of ours.
+  constexpr std::array kOther{std::string_view{"FATAL: role \""},
+                              std::string_view{"is not permitted to log in"},
+                              std::string_view{"no such database"},
+                              std::string_view{"no such user"},
+                              std::string_view{"statement pooling mode"},
+                              std::string_view{"postgres.password_command failed"},
+                              std::string_view{"postgres.url: "},
+                              std::string_view{"another database responds"}};
+  return !connect_advice(report, false, "").empty() ||
+         std::any_of(kOther.begin(), kOther.end(),
+                     [report](std::string_view words) { return has(report, words); });
+}
+
 bool is_answer(std::string_view report) {
   return has(report, "FATAL:") || has(report, "certificate verify failed") ||
          std::any_of(kAdvice.begin(), kAdvice.end(),

@@ -311,7 +311,7 @@ TEST_CASE("it lives and is not ready while PostgreSQL is away, also before it wa
 
   server.stop(StopMode::kImmediate);
   watched.wait_for("/ready", 503);
-  CHECK_THAT(watched.ask("/ready").body, ContainsSubstring("PostgreSQL cannot be used now"));
+  CHECK_THAT(watched.ask("/ready").body, ContainsSubstring("PostgreSQL cannot be used now: "));
   CHECK(watched.ask("/live").status == 200);
   CHECK(watched.metric("pawl_database_up") == 0.0);
   CHECK(watched.metric("pawl_ready") == 0.0);

@@ -196,6 +196,31 @@ TEST_CASE("a password in a file may change while the program runs") {
   site.end(*child);
 }
 
+TEST_CASE("a password that is rotated under a running process is named as the reason") {
+  PostgresSite site;
+  site.postgres = site.by_password();
+  site.more = "[log]\nprogress_interval = \"500ms\"\n";
+  site.pay_many(0, "e", 3);
+  const auto child = site.start_secured();
+  site.wait_for_stored(0, 2);
+  administer(site.url, "ALTER ROLE payments PASSWORD 'second-secret'");
+  site.sql(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+      " WHERE datname = current_database() AND usename = 'payments'");
+  child->wait_for_output("PostgreSQL is still away: cannot use PostgreSQL", kDeadline);
+  child->wait_for_output("tries again, and fails until you correct that", kDeadline);
+  child->wait_for_output("PostgreSQL has been unreachable for", kDeadline);
+  const auto log = child->output();
+  INFO(log);
+  CHECK_THAT(log.substr(log.rfind("PostgreSQL has been unreachable for")),
+             ContainsSubstring("password authentication failed"));
+  administer(site.url, "ALTER ROLE payments PASSWORD 'first-secret'");
+  site.pay_many(0, "later", 3);
+  site.wait_for_stored(0, 5);
+  child->wait_for_output("PostgreSQL is back", kDeadline);
+  site.end(*child);
+}
+
 TEST_CASE("a password from a command may change while the program runs") {
   PostgresSite site;
   const auto runs = site.servers().file("runs").string();

@@ -138,7 +138,7 @@ TEST_CASE("an outage is an alert when it lasts, and its end another; a short one
   const auto away = limit.take(0, kStart + 70s);
   REQUIRE(away);
   CHECK(away->kind == alert_kind::kDatabaseUnreachable);
-  CHECK(away->detail == "refused");
+  CHECK(away->detail == "still refused");
   CHECK(away->seconds == 30);
   CHECK_FALSE(limit.take(0, kStart + 500s));
 

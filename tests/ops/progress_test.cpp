@@ -84,6 +84,19 @@ TEST_CASE("the progress line names what stands, what was set aside, and what is 
   CHECK(progress_line({}, now, 1s).text.find("no partition is assigned, ") != std::string::npos);
 }
 
+TEST_CASE("the progress line names what cannot be reached, for how long, and the latest reason") {
+  Progress now;
+  now.assigned_once = true;
+  now.at = {3, 0, 0, 1};
+  CHECK(progress_line(
+            {}, now, 1s,
+            {{"PostgreSQL", 90s, "password authentication failed"}, {"Kafka", 5s, "timed out"}})
+            .text ==
+        "0 messages processed (0/s), 0 duplicates, 0 skipped, 0 failed tries; 3 partitions, lag 1; "
+        "PostgreSQL has been unreachable for 90 s: password authentication failed; Kafka has been "
+        "unreachable for 5 s: timed out");
+}
+
 TEST_CASE("what is told of the outbox counts messages, refused ones, and the lanes that are held") {
   RelayCounters counters;
   const auto tell = [&](Step step, std::int64_t messages = -1) {

@@ -3,6 +3,7 @@
 
 using pawl::postgres::connect_advice;
 using pawl::postgres::is_answer;
+using pawl::postgres::needs_correction;
 
 TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
   struct Row {
@@ -37,6 +38,29 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
 TEST_CASE("a password that a command printed is not looked for in postgres.url") {
   CHECK(connect_advice("FATAL: password authentication failed for user \"app\"", true, "db:5432") ==
         "; the server does not take what postgres.password_command printed for this user");
+}
+
+TEST_CASE("what fails until somebody corrects it is told from what may end by itself") {
+  for (const auto* report :
+       {"cannot use PostgreSQL: connection to server at \"db\" failed: FATAL: password "
+        "authentication failed for user \"app\"; look at user and password in postgres.url",
+        "FATAL: role \"app\" does not exist", "FATAL: role \"app\" is not permitted to log in",
+        "FATAL: database \"shop\" does not exist", "SSL error: certificate verify failed",
+        "ERROR: transaction blocks not allowed in statement pooling mode",
+        "postgres.password_command failed: it ended with exit code 3 (get)",
+        "postgres.url: the file /etc/pawl/pw cannot be read",
+        "another database responds at postgres.url"}) {
+    CAPTURE(report);
+    CHECK(needs_correction(report));
+  }
+  for (const auto* report :
+       {"terminating connection due to administrator command",
+        "connection to server at \"db\" failed: Connection refused",
+        "FATAL: the database system is starting up", "FATAL: sorry, too many clients already",
+        "FATAL: too many connections for role \"app\"", "db port 5432 did not answer within 5 s"}) {
+    CAPTURE(report);
+    CHECK_FALSE(needs_correction(report));
+  }
 }
 
 TEST_CASE("a refusal is an answer, whoever refuses, and silence is none") {

@@ -41,9 +41,10 @@ enum class Step {
   kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
   kDisconnected,  ///< a worker lost it; detail says why
   kBreakerOpen,   ///< too many messages of a handler failed in a row: its partitions halt
-  kDatabaseLost,  ///< a worker could not use PostgreSQL; detail says why (topic empty)
+  kDatabaseLost,  ///< a worker could not use PostgreSQL; detail says why (topic empty), and each
+                  ///< other reason during the outage comes as another event
   kDatabaseBack,  ///< after that, one could
-  kKafkaLost,     ///< a question to Kafka got no answer; detail says why (topic empty)
+  kKafkaLost,     ///< a question to Kafka got no answer; detail and repetition as of kDatabaseLost
   kKafkaBack,     ///< after that, one did
   kRedisLost,     ///< no lease can be had from Redis; detail says why (topic empty)
   kRedisBack,     ///< after that, one was
