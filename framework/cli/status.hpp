@@ -54,6 +54,7 @@ struct Status {
   std::vector<StatusPartition> partitions;  ///< by topic and number
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::vector<ledger::DeadLetterCount> letters;
+  std::vector<std::string> processes;  ///< that have told lately that they run; as owners are named
   std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
   ledger::ServerView server;
   std::optional<ledger::OutboxStatus> outbox;  ///< nullopt: PostgreSQL could not be asked

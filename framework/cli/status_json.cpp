@@ -113,6 +113,7 @@ std::string status_json(const Status& status, bool indented) {
       differing.push_back(
           {{"topic", topic.topic}, {"differs", topic.difference}, {"processes", topic.owners}});
     }
+    root["processes"] = status.processes;
     root["parked_keys"] = status.server.parked_keys;
     root["server"] = server_json(status.server);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "cli/status.hpp"
@@ -315,17 +316,43 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
       topic.topic, topic.difference, fmt::join(groups, " | "));
 }
 
-/// Of those that somebody has had.
+/// Of those that somebody has had. A process whose session is gone may have been killed, or connect
+/// again: only what it told lately speaks for it, and that is not enough to count on.
 std::string unowned_text(const Status& status) {
-  const auto unowned = std::ranges::count_if(
-      status.partitions,
-      [](const StatusPartition& partition) { return partition.row && !partition.row->owned(); });
+  std::int64_t unowned = 0;
+  std::set<std::string> gone;
+  for (const auto& partition : status.partitions) {
+    if (!partition.row || partition.row->owned())
+      continue;
+    ++unowned;
+    if (partition.row->session_gone)
+      gone.insert(partition.row->owner);
+  }
   if (unowned == 0)
     return "";
-  return fmt::format(
-      "\n{} without owner: nothing is processed there until a process takes {}: {}\n",
-      counted(unowned, "partition", "partitions"), unowned == 1 ? "it" : "them",
-      command_text(status.invocation, "run"));
+  std::vector<std::string> running;
+  std::vector<std::string> silent;
+  for (const auto& process : status.processes)
+    (gone.contains(process) ? silent : running).push_back(process);
+  auto text =
+      fmt::format("\n{} without owner: nothing is processed there until a process takes {}",
+                  counted(unowned, "partition", "partitions"), unowned == 1 ? "it" : "them");
+  if (!running.empty()) {
+    return text +
+           fmt::format(
+               ".\n  Running: {}. No action needed: Kafka assigns them. A process that ended "
+               "without leaving the group keeps its\n  partitions for the group's session "
+               "timeout.\n",
+               fmt::join(running, ", "));
+  }
+  if (!silent.empty()) {
+    return text + fmt::format(
+                      ".\n  {} ran within the last {} s, and has no session now: it was killed, or "
+                      "connects again.\n  If it does not run any more: {}\n",
+                      fmt::join(silent, ", "), ledger::kLiveProcess.count(),
+                      command_text(status.invocation, "run"));
+  }
+  return text + fmt::format(": {}\n", command_text(status.invocation, "run"));
 }
 
 std::string unstored_texts(const Status& status) {

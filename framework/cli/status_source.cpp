@@ -132,8 +132,12 @@ void StatusSource::ask_postgres(Status& status) {
     if (options_.leases.store == LeaseStore::kPostgres)
       status.leases = ledger::LeaseView(schema, consumer->id).count(*session_);
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
-    status.differing =
-        ledger::differing_topics(ledger::live_processes(*session_, schema, consumer->id));
+    const auto live = ledger::live_processes(*session_, schema, consumer->id);
+    status.differing = ledger::differing_topics(live);
+    std::set<std::string> owners;
+    for (const auto& process : live)
+      owners.insert(process.owner);
+    status.processes.assign(owners.begin(), owners.end());
     for (auto& row : ledger::read_register(*session_, schema, consumer->id, "")) {
       StatusPartition partition;
       partition.partition = row.partition;
@@ -158,6 +162,7 @@ void StatusSource::ask_postgres(Status& status) {
     status.letters.clear();
     status.outbox.reset();
     status.leases.reset();
+    status.processes.clear();
     status.differing.clear();
   }
 }

@@ -96,6 +96,8 @@ std::string state_text(const ledger::RegisterRow& row) {
     return "retrying";
   if (row.on_probation())
     return "probation";
+  if (row.state == ledger::PartitionState::kRunning && !row.owned())
+    return "unowned";
   return ledger::to_string(row.state);
 }
 

@@ -59,7 +59,7 @@ struct ConcernCounts {
 [[nodiscard]] std::string name_of(const TopicPartition& partition);
 [[nodiscard]] std::string stored_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string known_text(std::optional<std::int64_t> number);
-/// "retrying" and "probation" are running, too.
+/// "retrying", "probation" and "unowned" are running in the register, too.
 [[nodiscard]] std::string state_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string owner_text(const ledger::RegisterRow& row);
 

@@ -15,7 +15,8 @@
 
 namespace pawl::engine {
 
-/// Tells the other processes of the consumer what this one does with each topic, and says once of
+/// Tells that this process runs, tells the other processes of the consumer what it does with each
+/// topic, and says once of
 /// each that does something else: whoever has a partition decides what happens to its messages.
 /// Part of a deployment, so a warning only; it is over when one of the two ends. Owned by the
 /// context; any worker calls it, over its own session.

@@ -307,7 +307,7 @@ void Supervisor::start_workers() {
   hands_ = std::make_unique<Hands>(*context_);
   context_->hands = hands_.get();
   for (std::uint32_t i = 0; i < options_.consumer.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*context_));
+    workers_.push_back(std::make_unique<Worker>(*context_, workers_.empty()));
     load_[workers_.back().get()] = 0;
   }
   monitor_ =
@@ -347,10 +347,11 @@ void Supervisor::loop() {
 }
 
 std::function<void()> Supervisor::readable_callback(const TopicPartition& partition) {
-  const auto idlest = std::min_element(
-      load_.begin(), load_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  ++idlest->second;
-  auto* worker = idlest->first;
+  // Of several the first, which has a session anyway.
+  auto* const worker = std::ranges::min_element(workers_, {}, [this](const auto& one) {
+                         return load_.at(one.get());
+                       })->get();
+  ++load_.at(worker);
   owners_[partition] = worker;
   return [worker] { worker->wake(); };
 }

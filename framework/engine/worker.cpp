@@ -30,8 +30,9 @@ std::string lost_by_register(const Partition& partition, const ledger::Watched& 
 
 }  // namespace
 
-Worker::Worker(Context& context)
+Worker::Worker(Context& context, bool announces)
     : context_(context),
+      announces_(announces),
       session_(context),
       positions_(context),
       processor_(context.frame),
@@ -125,7 +126,8 @@ void Worker::run() {
       break;
     // A lost connection is made again even when nothing needs it any more: else nobody in this
     // process might find out that PostgreSQL is back.
-    const bool needs_session = !partitions_.empty() || session_.was_lost() || processor_.has_call();
+    const bool needs_session =
+        announces_ || !partitions_.empty() || session_.was_lost() || processor_.has_call();
     if (!needs_session || !ensure_session()) {
       mailbox_.wait(needs_session ? session_.next_try() : Clock::now() + std::chrono::hours(1));
       continue;

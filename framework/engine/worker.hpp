@@ -31,7 +31,9 @@ class Worker {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Worker(Context& context);
+  /// `announces`: it keeps a session also without a partition, so that the process is known to run
+  /// while it waits for Kafka, or has nothing to do (Presence).
+  Worker(Context& context, bool announces);
   /// Waits for the thread; one that nobody has stopped is stopped without finishing its message.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -89,6 +91,7 @@ class Worker {
   };
 
   Context& context_;
+  const bool announces_;
   WorkerSession session_;
   Positions positions_;
   MessageProcessor processor_;

@@ -45,9 +45,9 @@ struct DifferingTopic {
 /// A process that has told nothing for so long is gone.
 inline constexpr std::chrono::seconds kLiveProcess{20};
 
-/// pawl.processes: which processes of a consumer work on partitions now, and what they do with each
-/// topic. Each tells its own rows again and again, well within kLiveProcess. Only for warnings:
-/// nothing else depends on it. One instance serves all threads.
+/// pawl.processes: which processes of a consumer run now, also those without a partition, and what
+/// they do with each topic. Each tells its own rows again and again, well within kLiveProcess. Only
+/// for warnings: nothing else depends on it. One instance serves all threads.
 class Processes {
  public:
   Processes(const std::string& schema, ConsumerId consumer, std::string owner);

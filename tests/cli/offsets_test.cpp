@@ -28,7 +28,7 @@ TEST_CASE("offsets show prints stored, end, lag and state, as a table and as JSO
   INFO(table.out << table.err);
   CHECK(table.code == 0);
   CHECK_THAT(table.out, ContainsSubstring("TOPIC") && ContainsSubstring("LAG") &&
-                            ContainsSubstring(site.topic) && ContainsSubstring("running"));
+                            ContainsSubstring(site.topic) && ContainsSubstring("unowned"));
 
   const auto json = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
   REQUIRE(json.at("partitions").size() == 2);

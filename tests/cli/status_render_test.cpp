@@ -186,6 +186,26 @@ TEST_CASE("status tells nobody for what has no owner, and who was the last") {
       ContainsSubstring("nobody\n") && ContainsSubstring("nobody (host:1:ab has no session)\n"));
 }
 
+TEST_CASE("status advises to start a process only if none is known to run") {
+  auto gone = running(0, 1);
+  gone.row->session_gone = true;
+  auto status = with({gone, running(1, 1)});
+  status.invocation = {"payments", "F", {}};
+  const std::string run = "payments run --config F";
+  CHECK_THAT(status_text(status, false), ContainsSubstring("a process takes it: " + run));
+  // Killed, or connecting again.
+  status.processes = {"host:1:ab"};
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("host:1:ab ran within the last 20 s, and has no session now") &&
+                 ContainsSubstring("If it does not run any more: " + run));
+  status.processes = {"host:1:ab", "host:2:cd"};
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("Running: host:2:cd. No action needed: Kafka assigns them.") &&
+                 !ContainsSubstring(run));
+  CHECK(nlohmann::json::parse(status_json(status, false)).at("processes") ==
+        nlohmann::json(status.processes));
+}
+
 TEST_CASE(
     "partitions that nobody has met stand beside the others, and a topic without any is named") {
   const auto unmet = [](const std::string& topic, int number) {

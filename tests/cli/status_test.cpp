@@ -270,6 +270,21 @@ TEST_CASE("status tells that the owner of a partition is gone when it was killed
   CHECK(json.at("partitions")[0].at("last_owner").is_string());
 }
 
+TEST_CASE("a process without a partition is known to run") {
+  Site site;
+  site.pay_many(0, "e", 1);
+  const auto one = site.start();
+  site.wait_for_stored(0, 0);
+  const auto other = site.start();
+  wait_until([&] { return status_of(site).at("processes").size() == 2; }, kDeadline,
+             "both processes to be known");
+  for (const auto& child : {one.get(), other.get()}) {
+    child->kill(SIGTERM);
+    CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  }
+  CHECK(status_of(site).at("processes").empty());
+}
+
 TEST_CASE("status counts parked messages and the record keys that wait") {
   Site site;
   site.pay(0, "dead", "a", "\"no number\"");

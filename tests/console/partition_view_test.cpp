@@ -96,6 +96,10 @@ TEST_CASE("the state of a partition is retrying whichever of its messages is tri
   row.ahead.trying = 0;
   row.attempts = 1;
   CHECK(state_text(row) == "retrying");
+  row.released = true;
+  CHECK(state_text(row) == "unowned");
+  row.state = ledger::PartitionState::kPaused;
+  CHECK(state_text(row) == "paused");
 }
 
 TEST_CASE(
