@@ -82,6 +82,9 @@ void MetricsObserver::note(const Event& event) {
     case Step::kWarning:
       ++warnings_.at(to_string(*event.warning), -1, new_counter);
       leases_lost_ += event.warning == Warning::kLeaseLost ? 1 : 0;
+      // Until it is back: nothing else is told of another one.
+      if (event.warning == Warning::kWrongDatabase)
+        wrong_database_ = true;
       return;
     case Step::kDisconnected:
       ++connections_lost_;
@@ -94,6 +97,7 @@ void MetricsObserver::note(const Event& event) {
     }
     case Step::kDatabaseBack:
       database_ = Reached::kYes;
+      wrong_database_ = false;
       return;
     case Step::kDatabaseLost:
       database_ = Reached::kNo;

@@ -82,6 +82,8 @@ class MetricsObserver final : public Observer {
   [[nodiscard]] std::uint64_t connections_lost() const { return connections_lost_; }
   [[nodiscard]] std::uint64_t leases_lost() const { return leases_lost_; }
   [[nodiscard]] Reached database() const { return database_; }
+  /// Another database answers in the place of this process's.
+  [[nodiscard]] bool wrong_database() const { return wrong_database_; }
   [[nodiscard]] Reached kafka() const { return kafka_; }
   [[nodiscard]] Reached redis() const { return redis_; }
   /// Some lane of the outbox was this process's.
@@ -112,6 +114,7 @@ class MetricsObserver final : public Observer {
   Counter connections_lost_{0};
   Counter leases_lost_{0};
   std::atomic<Reached> database_{Reached::kUnknown};
+  std::atomic<bool> wrong_database_{false};
   std::atomic<Reached> kafka_{Reached::kUnknown};
   std::atomic<Reached> redis_{Reached::kUnknown};
   RelayCounters outbox_;

@@ -137,6 +137,9 @@ void add_process(Families& families, const MetricsObserver& metrics, const Proce
                  static_cast<double>(look.silent_for.count()) / 1000);
   families.reached({"pawl_database_up", "1: PostgreSQL answers this process; 0: it does not."},
                    metrics.database());
+  families.gauge({"pawl_wrong_database",
+                  "1: another database answers at postgres.url, and nothing is processed in it."},
+                 metrics.wrong_database() ? 1 : 0);
   families.reached({"pawl_kafka_up", "1: Kafka answers this process; 0: it does not."},
                    metrics.kafka());
   families.reached({"pawl_redis_up", "1: leases are had from Redis again; 0: none can be had."},

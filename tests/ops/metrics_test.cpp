@@ -145,6 +145,19 @@ TEST_CASE("whether a server answers is known once somebody has asked it") {
   CHECK(metrics.redis() == Reached::kYes);
 }
 
+TEST_CASE("another database in the place of the right one is a state, which ends with its return") {
+  MetricsObserver metrics;
+  CHECK_FALSE(metrics.wrong_database());
+  metrics.on_event(Event{Step::kDatabaseLost});
+  CHECK_FALSE(metrics.wrong_database());
+  Event warning{Step::kWarning};
+  warning.warning = pawl::Warning::kWrongDatabase;
+  metrics.on_event(warning);
+  CHECK(metrics.wrong_database());
+  metrics.on_event(Event{Step::kDatabaseBack});
+  CHECK_FALSE(metrics.wrong_database());
+}
+
 TEST_CASE("how long the outbox waits is known while this process looks") {
   MetricsObserver metrics;
   const auto now = std::chrono::steady_clock::now();
