@@ -13,6 +13,7 @@
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "dead_letters/dlq.hpp"
@@ -41,6 +42,7 @@ struct Found {
   std::vector<ledger::SearchedScope> scopes;
   std::vector<ledger::KeyRow> keys;
   std::vector<ledger::KeyRow> elsewhere;  ///< in other scopes; only where `keys` is empty
+  std::vector<ledger::HaltedAt> halts;
   std::vector<ledger::DeadLetter> letters;
   std::vector<ledger::LeaseRow> leases;
 };
@@ -75,6 +77,7 @@ Found find(const Options& options, const ShowArguments& arguments) {
   open_calls.scope = arguments.scope;
   found.leases = ledger::LeaseView(schema, consumer.id).list(*session, open_calls, kMostEntries);
   ledger::DeadLetterFilter filter;
+  found.halts = ledger::halts_with_key(*session, schema, consumer.id, found.key);
   filter.ids = ledger::letters_with_key(*session, schema, consumer.id, found.key);
   filter.statuses = letter_statuses("all");
   if (!filter.ids.empty()) {
@@ -124,6 +127,12 @@ void print_json(const Found& found, std::size_t max_bytes) {
          {"owner", or_null(lease.owner)},
          {"until", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
          {"attempts", lease.attempts}});
+  }
+  auto& halts = json["halts"] = Json::array();
+  for (const auto& halt : found.halts) {
+    halts.push_back({{"topic", halt.partition.topic},
+                     {"partition", halt.partition.partition},
+                     {"offset", halt.offset}});
   }
   auto& letters = json["dead_letters"] = Json::array();
   for (const auto& letter : found.letters) {
@@ -196,6 +205,11 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
                                  : fmt::format(", by {} until {}", printable(lease.owner),
                                                ledger::to_string(*lease.until)),
                              lease.attempts);
+  }
+  for (const auto& halt : found.halts) {
+    std::cout << fmt::format(
+        "\n{} halts at offset {}, a message with this key. `status` tells why.\n",
+        printable(name_of(halt.partition)), halt.offset);
   }
   if (found.letters.empty())
     return;

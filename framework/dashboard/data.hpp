@@ -81,6 +81,7 @@ struct KeysPage {
   std::vector<ledger::SearchedScope> scopes;
   std::vector<ledger::KeyRow> keys;
   std::vector<ledger::KeyRow> elsewhere;
+  std::vector<ledger::HaltedAt> halts;
   std::vector<std::int64_t> letters;
   std::vector<ledger::LeaseRow> leases;
 };

@@ -187,6 +187,7 @@ KeysPage read_keys(postgres::Session& session, const Options& options, const std
   if (page.keys.empty())
     page.elsewhere =
         ledger::find_key_elsewhere(session, schema, page.scopes, *stored, kResponseBytes);
+  page.halts = ledger::halts_with_key(session, schema, consumer.id, *stored);
   page.letters = ledger::letters_with_key(session, schema, consumer.id, *stored);
   if (static_cast<std::int64_t>(page.letters.size()) > kMostRows)
     page.letters.resize(kMostRows);

@@ -62,6 +62,15 @@ void add_keys(std::vector<KeyRow>& keys, const PGresult* rows) {
   }
 }
 
+// As halt_at_message_text() names it; few partitions are halted.
+constexpr const char* kHalts = R"sql(
+  SELECT topic, partition, halt_offset
+    FROM pawl.processed_kafka_offsets
+   WHERE consumer_id = $1::integer AND state = 'halted' AND halt_offset IS NOT NULL
+     AND strpos(state_reason, ' key "' || $2::text || '": ') > 0
+   ORDER BY topic, partition
+)sql";
+
 }  // namespace
 
 std::vector<SearchedScope> searched_scopes(postgres::Session& session, const std::string& schema,
@@ -116,6 +125,21 @@ std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std
   for (int row = 0; row < PQntuples(found.get()); ++row)
     letters.push_back(integer(found.get(), row, 0));
   return letters;
+}
+
+std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::string& schema,
+                                     ConsumerId consumer, const std::string& key) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(key);
+  const auto found = session.exec({"", in_schema(kHalts, schema)}, parameters);
+  std::vector<HaltedAt> halts;
+  for (int row = 0; row < PQntuples(found.get()); ++row) {
+    halts.push_back(
+        {{text(found.get(), row, 0), static_cast<std::int32_t>(integer(found.get(), row, 1))},
+         integer(found.get(), row, 2)});
+  }
+  return halts;
 }
 
 KeyTableSize key_table_size(postgres::Session& session, const std::string& schema) {

@@ -55,6 +55,15 @@ std::vector<KeyRow> find_key_elsewhere(postgres::Session& session, const std::st
 std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std::string& schema,
                                            ConsumerId consumer, const std::string& key);
 
+/// A partition that halts at a message.
+struct HaltedAt {
+  TopicPartition partition;
+  std::int64_t offset = -1;
+};
+/// Where the consumer halts at a message with this idempotency key, by the reason of the halt.
+std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::string& schema,
+                                     ConsumerId consumer, const std::string& key);
+
 KeyTableSize key_table_size(postgres::Session& session, const std::string& schema);
 
 }  // namespace pawl::ledger

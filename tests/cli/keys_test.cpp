@@ -30,6 +30,25 @@ TEST_CASE("keys show tells where a key was first seen, and of a conflict both po
   CHECK(site.run({"keys", "show", "first", "--scope", "other"}).code == 2);
 }
 
+TEST_CASE("keys show tells of a key at which a partition halts") {
+  Site site;
+  site.pay(0, "good", "a", "1");
+  site.pay(0, "bad", "a", "\"much\"");
+  REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
+  const auto shown = site.run({"keys", "show", "bad"});
+  INFO(shown.out << shown.err);
+  CHECK(shown.code == 1);
+  CHECK_THAT(shown.out, ContainsSubstring(site.topic + " [0] halts at offset 1"));
+  const auto json = nlohmann::json::parse(site.run({"keys", "show", "bad", "--json"}).out);
+  REQUIRE(json.at("halts").size() == 1);
+  CHECK(json.at("halts")[0].at("offset") == 1);
+  // Not those that begin, or end, like it.
+  for (const auto* key : {"ba", "ad", "good"}) {
+    CAPTURE(key);
+    CHECK(nlohmann::json::parse(site.run({"keys", "show", key, "--json"}).out).at("halts").empty());
+  }
+}
+
 TEST_CASE("keys show prints the response, bounded, and never as what steers a terminal") {
   Site site;
   site.handler =

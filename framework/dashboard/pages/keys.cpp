@@ -42,7 +42,16 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
   };
   content += rows(page->keys, "Where the key was claimed",
                   "The key is not in the scopes of this consumer: no message with it was "
-                  "processed, or its retention is over.");
+                  "applied, or its retention is over.");
+  if (!page->halts.empty()) {
+    content += "<h2>Halted at a message with it</h2><ul>";
+    for (const auto& halt : page->halts)
+      content +=
+          fmt::format("<li>{} offset {}</li>",
+                      link("/partition", of_partition(halt.partition), place_text(halt.partition)),
+                      halt.offset);
+    content += "</ul>";
+  }
   if (!page->elsewhere.empty())
     content += rows(page->elsewhere, "In other scopes of the database", "");
   if (!page->letters.empty()) {
