@@ -130,10 +130,7 @@ void Consequences::count_and_decide(Partition& partition, const Attempt& attempt
   counted.counted = true;
   const auto action = verdict_on(partition, counted);
   auto said = attempt.failure;
-  if (action.what == Action::What::kRetry) {
-    said.text += fmt::format(" (attempt {} of {})", partition.head().attempts,
-                             attempts_allowed(options_of(attempt)));
-  }
+  said.text += attempt_text(action.what, partition.head().attempts, options_of(attempt));
   tell_failed(partition, attempt.offset, said);
   apply(partition, counted, action);
 }

@@ -340,8 +340,7 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(counted, head, policy_of(options, counted, context_.breaker));
   auto said = attempt.failure;
-  if (action.what == Action::What::kRetry)
-    said.text += fmt::format(" (attempt {} of {})", head.attempts, attempts_allowed(options));
+  said.text += attempt_text(action.what, head.attempts, options);
   tell_failed(errand, said);
   return act(errand, counted, action);
 }

@@ -426,6 +426,13 @@ void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
   emit(event, offset);
 }
 
+void Partition::tell_fenced(bool by_operator) const {
+  Event event{Step::kFenced};
+  event.detail = "the register has another epoch";
+  event.by_operator = by_operator;
+  emit(event, held_.stored.last());
+}
+
 void Partition::tell_failed(std::int64_t offset, std::string_view detail,
                             std::string_view failure_class) const {
   Event event{Step::kFailed};

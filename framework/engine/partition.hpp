@@ -153,6 +153,8 @@ class Partition {
   /// Of the message at this offset, if it is the first that is not behind; empty: it has none, or
   /// is another.
   [[nodiscard]] std::string traceparent_of(std::optional<std::int64_t> offset) const;
+  /// The register has another epoch.
+  void tell_fenced(bool by_operator) const;
   /// One try of the message at `offset`.
   void tell_failed(std::int64_t offset, std::string_view detail,
                    std::string_view failure_class) const;

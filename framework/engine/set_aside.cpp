@@ -1,5 +1,7 @@
 #include "engine/set_aside.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "engine/retries.hpp"
@@ -14,6 +16,14 @@ std::string handler_of(const Attempt& attempt) {
 const FailureOptions& failure_options(const Options& options, const Attempt& attempt) {
   const auto* binding = attempt.subject.binding;
   return binding == nullptr ? options.failures : binding->failures;
+}
+
+std::string attempt_text(Action::What what, std::uint32_t attempts, const FailureOptions& options) {
+  if (what == Action::What::kRetry)
+    return fmt::format(" (attempt {} of {})", attempts, attempts_allowed(options));
+  if (what == Action::What::kSetAside || what == Action::What::kHaltAtMessage)
+    return fmt::format(" (attempt {}, the last one)", attempts);
+  return {};
 }
 
 Policy policy_of(const FailureOptions& options, const Attempt& attempt, Breaker& breaker) {

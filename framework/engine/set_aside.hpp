@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/breaker.hpp"
@@ -20,6 +21,10 @@ namespace pawl::engine {
 /// What decide() must know of it.
 [[nodiscard]] Policy policy_of(const FailureOptions& options, const Attempt& attempt,
                                Breaker& breaker);
+
+/// " (attempt 3 of 7)", " (attempt 7, the last one)"; empty: it does not end, or repeat, a message.
+[[nodiscard]] std::string attempt_text(Action::What what, std::uint32_t attempts,
+                                       const FailureOptions& options);
 
 /// What follows from an attempt could not be recorded.
 [[nodiscard]] Attempt note_failed(const Attempt& attempt, Failure failure);

@@ -268,8 +268,8 @@ void Worker::go_on_with_renewed() {
 }
 
 /// The register has another epoch.
-void Worker::fenced(Partition& partition) {
-  partition.tell(Step::kFenced, partition.held().stored.last(), "the register has another epoch");
+void Worker::fenced(Partition& partition, bool by_operator) {
+  partition.tell_fenced(by_operator);
   processor_.forget();
   partition.acquire_again(true);
 }
@@ -310,8 +310,11 @@ void Worker::poll_register() {
 /// again.
 void Worker::compare(Partition& partition, const std::map<TopicPartition, ledger::Watched>& rows) {
   const auto row = rows.find(partition.name());
-  if (row == rows.end() || row->second.epoch != *partition.held().epoch)
-    return fenced(partition);
+  if (row == rows.end())
+    return fenced(partition, false);
+  // Only a command raises the epoch and leaves the owner's name.
+  if (row->second.epoch != *partition.held().epoch)
+    return fenced(partition, true);
   const auto lost = lost_by_register(partition, row->second);
   if (lost.empty())
     return;
@@ -355,7 +358,7 @@ void Worker::leave_presence() {
 
 void Worker::make_checkpoint() {
   if (auto* const lost = checkpoint_.make(partitions_))
-    fenced(*lost);
+    fenced(*lost, false);
 }
 
 Worker::Clock::time_point Worker::next_deadline() const {

@@ -74,7 +74,7 @@ class Worker {
   void poll_register();
   void compare(Partition& partition, const std::map<TopicPartition, ledger::Watched>& rows);
   [[nodiscard]] std::set<TopicPartition> name_session();
-  void fenced(Partition& partition);
+  void fenced(Partition& partition, bool by_operator);
   void tell_presence();
   void leave_presence();
   void make_checkpoint();

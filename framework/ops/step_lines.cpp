@@ -41,6 +41,8 @@ std::string text_of(const Event& event) {
     case Step::kHalted:
       return fmt::format("HALTED: {}", event.detail);
     case Step::kFenced:
+      if (event.by_operator)
+        return "an operator's command changed the partition; asking for it again";
       return fmt::format(
           "another owner or an operator has taken the partition ({}); asking for it again",
           event.detail);
@@ -83,10 +85,11 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kKafkaLost:
     case Step::kRedisLost:
     case Step::kWarning:
-    case Step::kFenced:
     case Step::kInDoubt:
     case Step::kOutboxRefused:
       return said(level_enum::warn, true);
+    case Step::kFenced:
+      return event.by_operator ? said(level_enum::info) : said(level_enum::warn, true);
     case Step::kAcquired:
     case Step::kRevoked:
     case Step::kPaused:

@@ -1,5 +1,6 @@
 #include "engine/retries.hpp"
 
+#include "engine/set_aside.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::engine;
@@ -54,4 +55,13 @@ TEST_CASE("retry_for and max_attempts each bound the attempts of a message") {
   CHECK(attempts_allowed(options(900ms, 0)) == 5);
   CHECK(attempts_allowed(options(1h, 0, 1s, 1s)) == 5761);
   CHECK(attempts_allowed(options(24h * 7, 0, 1ms, 1ms)) > 900'000'000U);
+}
+
+TEST_CASE("the text of a failed attempt counts it, also the last one") {
+  const auto policy = options(5min, 7);
+  CHECK(attempt_text(Action::What::kRetry, 3, policy) == " (attempt 3 of 7)");
+  CHECK(attempt_text(Action::What::kSetAside, 7, policy) == " (attempt 7, the last one)");
+  CHECK(attempt_text(Action::What::kHaltAtMessage, 1, policy) == " (attempt 1, the last one)");
+  // It is tried again, whatever the count.
+  CHECK(attempt_text(Action::What::kHaltProgram, 7, policy).empty());
 }

@@ -29,7 +29,9 @@ struct Row {
 }  // namespace
 
 TEST_CASE("each step is said in its way") {
-  const std::vector<Row> rows{
+  std::vector<Row> rows{
+      {event(Step::kFenced, 7, "why"), level_enum::warn, true,
+       "another owner or an operator has taken the partition (why); asking for it again"},
       {event(Step::kAcquired, -1, ""), level_enum::info, false,
        "assigned, nothing is processed yet: begins at offset 0"},
       {event(Step::kAcquired, 7, ""), level_enum::info, false, "assigned, resuming at offset 8"},
@@ -53,6 +55,10 @@ TEST_CASE("each step is said in its way") {
       {event(Step::kOutboxCaughtUp, -1, "why"), level_enum::info, false, "why"},
       {event(Step::kClaimed, 7, ""), level_enum::debug, false, "claimed 7 "},
   };
+  auto by_operator = event(Step::kFenced, 7, "why");
+  by_operator.by_operator = true;
+  rows.push_back({by_operator, level_enum::info, false,
+                  "an operator's command changed the partition; asking for it again"});
   for (const auto& row : rows) {
     CAPTURE(pawl::to_string(row.event.step));
     const auto line = line_of(row.event);

@@ -161,6 +161,8 @@ struct Event {
   /// Of kFailed: whose fault it is, in one of few words: "contention", "program", "conflict".
   std::string_view failure_class = {};
   bool unchecked = false;  ///< of kCommitted: without an idempotency key
+  bool by_operator =
+      false;  ///< of kFenced: no other process has the partition, a command changed it
   /// The record's W3C trace context at the steps that end a message or a try; empty: it has none.
   std::string_view traceparent = {};
   const Timing* timing = nullptr;  ///< of a message that ended, when an observer wants it
