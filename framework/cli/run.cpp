@@ -96,6 +96,7 @@ Ended run(const Program& program, Reload& reload) {
       look.unready = consumer->unready();
       look.partitions = consumer->partitions();
       look.leases_held = consumer->leases_held();
+      look.conditions = consumer->conditions();
     });
     const auto result = consumer->run();
     log->ended(result);

@@ -9,6 +9,7 @@
 #include "console/partition_view.hpp"
 #include "dead_letters/store/view.hpp"
 #include "leases/store/view.hpp"
+#include "ledger/process_conditions.hpp"
 #include "ledger/processes.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/server_view.hpp"
@@ -55,7 +56,8 @@ struct Status {
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::vector<ledger::DeadLetterCount> letters;
   std::vector<std::string> processes;  ///< that have told lately that they run; as owners are named
-  std::vector<ledger::DifferingTopic> differing;  ///< topics that processes handle differently
+  std::vector<ledger::DifferingTopic> differing;     ///< topics that processes handle differently
+  std::vector<ledger::ProcessCondition> conditions;  ///< what messages of live processes wait for
   ledger::ServerView server;
   std::optional<ledger::OutboxStatus> outbox;  ///< nullopt: PostgreSQL could not be asked
   std::optional<ledger::LeaseCounts> leases;   ///< as the outbox, or the consumer is not known
@@ -85,8 +87,8 @@ struct StatusTotals {
 /// The status as one JSON object, for machines.
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
 /// Whether somebody should look, whatever else is asked for: a partition is halted, nothing is
-/// stored of this consumer or of one of its topics, a named topic does not exist, or the outbox is
-/// late.
+/// stored of this consumer or of one of its topics, a named topic does not exist, the outbox is
+/// late, a remote service is unreachable, or a partition waits for a lock for long.
 [[nodiscard]] bool needs_somebody(const Status& status);
 /// "2 of 8 partitions HALTED, lag 12,345, 3 dead letters"
 [[nodiscard]] std::string verdict_of(const Status& status);

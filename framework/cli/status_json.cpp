@@ -2,6 +2,7 @@
 #include "cli/status.hpp"
 #include "console/json.hpp"
 #include "console/partition_view.hpp"
+#include "ledger/instant.hpp"
 #include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
@@ -114,6 +115,15 @@ std::string status_json(const Status& status, bool indented) {
           {{"topic", topic.topic}, {"differs", topic.difference}, {"processes", topic.owners}});
     }
     root["processes"] = status.processes;
+    auto& conditions = root["conditions"] = Json::array();
+    for (const auto& [owner, condition] : status.conditions) {
+      conditions.push_back({{"kind", to_string(condition.kind)},
+                            {"what", condition.what},
+                            {"since", ledger::to_string(condition.since)},
+                            {"messages", condition.messages},
+                            {"cause", condition.cause},
+                            {"process", owner}});
+    }
     root["parked_keys"] = status.server.parked_keys;
     root["server"] = server_json(status.server);
   }

@@ -15,6 +15,7 @@
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "console/topics_seen.hpp"
+#include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
@@ -316,6 +317,15 @@ std::string differing_text(const ledger::DifferingTopic& topic) {
       topic.topic, topic.difference, fmt::join(groups, " | "));
 }
 
+std::string conditions_text(const Status& status) {
+  std::string text;
+  for (const auto& [condition, owners] : ledger::shared_conditions(status.conditions)) {
+    text += fmt::format("\n{} {}.\n  Reported by: {}\n", condition.what, engine::text_of(condition),
+                        fmt::join(owners, ", "));
+  }
+  return text;
+}
+
 /// Of those that somebody has had. A process whose session is gone may have been killed, or connect
 /// again: only what it told lately speaks for it, and that is not enough to count on.
 std::string unowned_text(const Status& status) {
@@ -399,6 +409,13 @@ std::string verdict_of(const Status& status) {
   part(counts.stalled, "stalled");
   part(counts.retrying, "retrying");
   part(counts.on_probation, "on probation");
+  std::size_t unreachable = 0;
+  std::size_t blocked = 0;
+  for (const auto& [condition, owners] : ledger::shared_conditions(status.conditions))
+    ++(condition.kind == Condition::Kind::kPartitionBlocked ? blocked : unreachable);
+  part(blocked, "BLOCKED by a lock");
+  part(unreachable,
+       unreachable == 1 ? "remote service UNREACHABLE" : "remote services UNREACHABLE");
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
@@ -440,6 +457,7 @@ std::string status_text(const Status& status, bool all) {
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";
   text += partitions_text(status, all);
+  text += conditions_text(status);
   text += unowned_text(status);
   if (status.postgres_problem.empty())
     text += unstored_texts(status);

@@ -83,7 +83,7 @@ bool needs_somebody(const Status& status) {
   const bool nothing = status.partitions.empty() && !(status.known && status.awaits_topics);
   return totals_of(status).counts.value_or(StatusCounts{}).halted > 0 || nothing ||
          !unstored_topics(status).empty() || !status.missing_topics.empty() ||
-         (status.outbox && status.outbox->late());
+         !status.conditions.empty() || (status.outbox && status.outbox->late());
 }
 
 Status StatusSource::look(AwayKafka away) {
@@ -138,6 +138,7 @@ void StatusSource::ask_postgres(Status& status) {
     for (const auto& process : live)
       owners.insert(process.owner);
     status.processes.assign(owners.begin(), owners.end());
+    status.conditions = ledger::live_conditions(*session_, schema, consumer->id);
     for (auto& row : ledger::read_register(*session_, schema, consumer->id, "")) {
       StatusPartition partition;
       partition.partition = row.partition;
@@ -164,6 +165,7 @@ void StatusSource::ask_postgres(Status& status) {
     status.leases.reset();
     status.processes.clear();
     status.differing.clear();
+    status.conditions.clear();
   }
 }
 

@@ -78,6 +78,10 @@ std::optional<std::size_t> Consumer::leases_held() const {
   return impl_->supervisor.leases_held();
 }
 
+std::vector<Condition> Consumer::conditions() const {
+  return impl_->supervisor.conditions();
+}
+
 std::chrono::milliseconds Consumer::silent_for() const {
   return impl_->supervisor.silent_for();
 }

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "pawl/condition.hpp"
 #include "pawl/observer.hpp"
 
 namespace pawl {
@@ -62,6 +63,10 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kKafkaBack, "kafka_back"},
     {Step::kRedisLost, "redis_lost"},
     {Step::kRedisBack, "redis_back"},
+    {Step::kRemoteServiceUnreachable, "remote_service_unreachable"},
+    {Step::kRemoteServiceReachable, "remote_service_reachable"},
+    {Step::kPartitionBlocked, "partition_blocked"},
+    {Step::kPartitionUnblocked, "partition_unblocked"},
     {Step::kGroupAwaited, "group_awaited"},
     {Step::kTopicRefused, "topic_refused"},
     {Step::kTopicServed, "topic_served"},
@@ -131,6 +136,11 @@ std::string_view to_string(Step step) {
 
 std::string_view to_string(Warning warning) {
   return name_of(kWarnings, warning);
+}
+
+std::string_view to_string(Condition::Kind kind) {
+  return to_string(kind == Condition::Kind::kPartitionBlocked ? Step::kPartitionBlocked
+                                                              : Step::kRemoteServiceUnreachable);
 }
 
 bool is_of_message(Step step) {

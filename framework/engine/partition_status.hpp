@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/condition.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -123,7 +124,7 @@ struct PartitionStatus {
   std::optional<std::int64_t> looked_at_;  // guarded by mutex_
 };
 
-/// All partitions of this process. Thread-safe.
+/// All partitions of this process, and what their messages wait for. Thread-safe.
 class StatusBoard {
  public:
   std::shared_ptr<PartitionStatus> add(const TopicPartition& partition) {
@@ -147,10 +148,27 @@ class StatusBoard {
       result.push_back(status);
     return result;
   }
+  /// Messages of the partition from the stored offset to the end of Kafka's log; 0: unknown.
+  [[nodiscard]] std::int64_t lag(const TopicPartition& partition) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = partitions_.find(partition);
+    return found == partitions_.end() ? 0 : found->second->snapshot().lag().value_or(0);
+  }
+
+  /// As the monitor has found them last.
+  void note_conditions(std::vector<Condition> conditions) {
+    const std::scoped_lock lock(mutex_);
+    conditions_ = std::move(conditions);
+  }
+  [[nodiscard]] std::vector<Condition> conditions() const {
+    const std::scoped_lock lock(mutex_);
+    return conditions_;
+  }
 
  private:
   mutable std::mutex mutex_;
   std::map<TopicPartition, std::shared_ptr<PartitionStatus>> partitions_;  // guarded by mutex_
+  std::vector<Condition> conditions_;                                      // guarded by mutex_
 };
 
 }  // namespace pawl::engine

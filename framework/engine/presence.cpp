@@ -12,13 +12,15 @@ constexpr std::chrono::milliseconds kInterval = std::chrono::milliseconds(ledger
 }  // namespace
 
 Presence::Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,
-                   const std::string& owner, const Observers& observers)
+                   const std::string& owner, const Observers& observers, const StatusBoard& board)
     : schema_(options.postgres.schema),
       consumer_(consumer),
       owner_(owner),
       fingerprints_(fingerprints(options, registry)),
       processes_(schema_, consumer, owner),
-      observers_(observers) {}
+      conditions_(schema_, consumer, owner),
+      observers_(observers),
+      board_(board) {}
 
 bool Presence::tell(postgres::Session& session) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -27,8 +29,19 @@ bool Presence::tell(postgres::Session& session) {
   // Also when it fails: it is no reason to ask at every turn.
   due_ = Clock::now() + kInterval;
   processes_.tell(session, fingerprints_);
+  tell_conditions(session);
   look(session);
   return true;
+}
+
+/// Nothing is written while there is nothing, as there mostly is.
+void Presence::tell_conditions(postgres::Session& session) {
+  const auto conditions = board_.conditions();
+  if (conditions.empty() && !has_conditions_)
+    return;
+  has_conditions_ = true;
+  conditions_.tell(session, conditions);
+  has_conditions_ = !conditions.empty();
 }
 
 void Presence::look(postgres::Session& session) {
@@ -58,6 +71,8 @@ void Presence::leave(postgres::Session& session) {
   if (std::exchange(left_, true))
     return;
   processes_.leave(session);
+  if (has_conditions_)
+    conditions_.leave(session);
 }
 
 }  // namespace pawl::engine

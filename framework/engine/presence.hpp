@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "engine/observers.hpp"
+#include "engine/partition_status.hpp"
+#include "ledger/process_conditions.hpp"
 #include "ledger/processes.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/options.hpp"
@@ -18,12 +20,13 @@ namespace pawl::engine {
 /// Tells that this process runs, tells the other processes of the consumer what it does with each
 /// topic, and says once of
 /// each that does something else: whoever has a partition decides what happens to its messages.
-/// Part of a deployment, so a warning only; it is over when one of the two ends. Owned by the
-/// context; any worker calls it, over its own session.
+/// Part of a deployment, so a warning only; it is over when one of the two ends. Also stores what
+/// messages wait for here, for `pawl status`. Owned by the context; any worker calls it, over its
+/// own session.
 class Presence {
  public:
   Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,
-           const std::string& owner, const Observers& observers);
+           const std::string& owner, const Observers& observers, const StatusBoard& board);
 
   /// When it is due, and no other worker is at it; false: it is not. Throws postgres::Error,
   /// postgres::InDoubt.
@@ -35,17 +38,21 @@ class Presence {
   using Clock = std::chrono::steady_clock;
 
   void look(postgres::Session& session);
+  void tell_conditions(postgres::Session& session);
 
   const std::string schema_;
   const ledger::ConsumerId consumer_;
   const std::string owner_;
   const std::map<std::string, ledger::Fingerprint> fingerprints_;
   const ledger::Processes processes_;
+  const ledger::ProcessConditions conditions_;
   const Observers& observers_;
+  const StatusBoard& board_;
 
   std::mutex mutex_;
   Clock::time_point due_;                                // guarded by mutex_
   bool left_ = false;                                    // guarded by mutex_
+  bool has_conditions_ = false;                          // stored, perhaps; guarded by mutex_
   std::set<std::pair<std::string, std::string>> known_;  // topic, owner; guarded by mutex_
 };
 

@@ -108,6 +108,10 @@ std::optional<std::size_t> Supervisor::leases_held() const {
   return keeper ? keeper->held() : 0;
 }
 
+std::vector<Condition> Supervisor::conditions() const {
+  return board_.conditions();
+}
+
 void Supervisor::stop() {
   stop_ = true;
   const std::scoped_lock lock(stop_mutex_);
@@ -300,7 +304,7 @@ void Supervisor::start_workers() {
           std::min(context_->longest_batch, binding->frame.statement_timeout / 2);
   }
   context_->presence = std::make_unique<Presence>(
-      options_, registry_, context_->registration.consumer, context_->owner, observers_);
+      options_, registry_, context_->registration.consumer, context_->owner, observers_, board_);
   kafka::MembershipListener& listener = *this;
   membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();

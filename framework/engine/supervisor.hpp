@@ -43,6 +43,7 @@ class Supervisor final : private kafka::MembershipListener {
   [[nodiscard]] std::chrono::milliseconds silent_for() const;       ///< from any thread
   [[nodiscard]] std::string unready() const;                        ///< from any thread
   [[nodiscard]] std::optional<std::size_t> leases_held() const;     ///< from any thread
+  [[nodiscard]] std::vector<Condition> conditions() const;          ///< from any thread
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -75,6 +75,8 @@ constexpr const char* kMissingRights = R"sql(
             ('suspects', 'DELETE'),
             ('processes', 'SELECT'), ('processes', 'INSERT'), ('processes', 'UPDATE'),
             ('processes', 'DELETE'),
+            ('process_conditions', 'SELECT'), ('process_conditions', 'INSERT'),
+            ('process_conditions', 'UPDATE'), ('process_conditions', 'DELETE'),
             ('idempotency_scopes', 'SELECT'), ('idempotency_scopes', 'INSERT'),
             ('scope_sources', 'SELECT'), ('scope_sources', 'INSERT'),
             ('retention_state', 'SELECT'), ('retention_state', 'INSERT'),

@@ -53,6 +53,10 @@ bool concerns_alerts(const Event& event) {
     case Step::kKafkaBack:
     case Step::kRedisLost:
     case Step::kRedisBack:
+    case Step::kRemoteServiceUnreachable:
+    case Step::kRemoteServiceReachable:
+    case Step::kPartitionBlocked:
+    case Step::kPartitionUnblocked:
       return true;
     default:
       return false;
@@ -148,6 +152,19 @@ void AlertObserver::note(const Event& event) {
       break;
     case Step::kRedisBack:
       limit_.back(Server::kRedis, wall_clock_ms(), now);
+      break;
+    case Step::kRemoteServiceUnreachable:
+      limit_.lost(Server::kRemoteService, std::string(event.detail), now,
+                  std::string(event.remote));
+      break;
+    case Step::kRemoteServiceReachable:
+      limit_.back(Server::kRemoteService, wall_clock_ms(), now, std::string(event.remote));
+      break;
+    case Step::kPartitionBlocked:
+      limit_.add_blocked(alert_of(alert_kind::kPartitionBlocked, event), now);
+      break;
+    case Step::kPartitionUnblocked:
+      limit_.add_unblocked(alert_of(alert_kind::kPartitionUnblocked, event), now);
       break;
     default:
       break;

@@ -19,9 +19,11 @@ std::string_view away_kind(AlertLimit::Server server) {
     case AlertLimit::Server::kKafka:
       return alert_kind::kKafkaUnreachable;
     case AlertLimit::Server::kRedis:
+      return alert_kind::kRedisUnreachable;
+    case AlertLimit::Server::kRemoteService:
       break;
   }
-  return alert_kind::kRedisUnreachable;
+  return alert_kind::kRemoteServiceUnreachable;
 }
 
 std::string_view back_kind(AlertLimit::Server server) {
@@ -31,9 +33,11 @@ std::string_view back_kind(AlertLimit::Server server) {
     case AlertLimit::Server::kKafka:
       return alert_kind::kKafkaBack;
     case AlertLimit::Server::kRedis:
+      return alert_kind::kRedisBack;
+    case AlertLimit::Server::kRemoteService:
       break;
   }
-  return alert_kind::kRedisBack;
+  return alert_kind::kRemoteServiceReachable;
 }
 
 std::int64_t seconds(AlertLimit::Clock::duration duration) {
@@ -47,6 +51,8 @@ AlertLimit::Place AlertLimit::place_of(const Alert& alert) {
   // that halts is resumed by itself.
   if (!alert.handler.empty() && alert.kind != alert_kind::kHalt)
     return {alert.kind, alert.handler, -1};
+  if (!alert.remote.empty())
+    return {alert.kind, alert.remote, -1};
   return {alert.kind, alert.topic, alert.partition};
 }
 
@@ -105,18 +111,31 @@ void AlertLimit::add_end(Alert alert, std::string_view began, Clock::time_point 
   add(std::move(alert), now);
 }
 
-void AlertLimit::lost(Server server, std::string why, Clock::time_point now) {
-  auto& outage = outages_[server];
+void AlertLimit::add_blocked(Alert alert, Clock::time_point now) {
+  if (blocked_.insert({alert.topic, alert.partition}).second)
+    add(std::move(alert), now);
+}
+
+void AlertLimit::add_unblocked(Alert alert, Clock::time_point now) {
+  if (blocked_.erase({alert.topic, alert.partition}) > 0)
+    add_end(std::move(alert), alert_kind::kPartitionBlocked, now);
+}
+
+void AlertLimit::lost(Server server, std::string why, Clock::time_point now, std::string remote) {
+  auto& outage = outages_[{server, std::move(remote)}];
   outage.why = std::move(why);
   if (!outage.since)
     outage.since = now;
 }
 
-void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now) {
-  const auto outage = std::exchange(outages_[server], {});
+void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now,
+                      std::string remote) {
+  const auto ended = outages_.extract({server, remote});
+  const auto outage = ended.empty() ? Outage{} : ended.mapped();
   if (!outage.since || !outage.told)
     return;
   Alert alert;
+  alert.remote = std::move(remote);
   alert.kind = back_kind(server);
   alert.happened_ms = now_ms;
   alert.seconds = seconds(now - *outage.since);
@@ -125,12 +144,13 @@ void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now)
 }
 
 void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
-  for (auto& [server, outage] : outages_) {
+  for (auto& [place, outage] : outages_) {
     if (!outage.since || outage.told || now - *outage.since < unreachable_after_)
       continue;
     outage.told = true;
     Alert alert;
-    alert.kind = away_kind(server);
+    alert.remote = place.second;
+    alert.kind = away_kind(place.first);
     alert.happened_ms = now_ms;
     alert.seconds = seconds(now - *outage.since);
     alert.detail = outage.why;
@@ -189,7 +209,7 @@ AlertLimit::Clock::time_point AlertLimit::next_due() const {
     if (entry.waiting)
       next = std::min(next, due(entry));
   }
-  for (const auto& [server, outage] : outages_) {
+  for (const auto& [place, outage] : outages_) {
     if (outage.since && !outage.told)
       next = std::min(next, *outage.since + unreachable_after_);
   }

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "ops/alerts_message.hpp"
 #include "pawl/topic_partition.hpp"
@@ -34,10 +36,16 @@ class AlertLimit {
   /// was.
   void add_end(Alert alert, std::string_view began, Clock::time_point now);
 
-  /// Servers that may be away. An outage of which nobody was told ends without a word.
-  enum class Server { kDatabase, kKafka, kRedis };
-  void lost(Server server, std::string why, Clock::time_point now);
-  void back(Server server, std::int64_t now_ms, Clock::time_point now);
+  /// Servers that may be away. An outage of which nobody was told ends without a word; the alert has
+  /// the `why` that was heard last. `remote`: which remote service.
+  enum class Server { kDatabase, kKafka, kRedis, kRemoteService };
+  void lost(Server server, std::string why, Clock::time_point now, std::string remote = {});
+  void back(Server server, std::int64_t now_ms, Clock::time_point now, std::string remote = {});
+
+  /// A partition waits for a lock; nothing while it is known to.
+  void add_blocked(Alert alert, Clock::time_point now);
+  /// It waits no more.
+  void add_unblocked(Alert alert, Clock::time_point now);
 
   /// The alert to send now; it counts as sent. More than ten that wait to say the same kind of
   /// thing are told as one, which counts the others.
@@ -50,7 +58,7 @@ class AlertLimit {
   [[nodiscard]] Clock::time_point next_due() const;
 
  private:
-  /// Kind, handler or topic, partition.
+  /// Kind; handler, remote service, or topic; partition.
   using Place = std::tuple<std::string_view, std::string, std::int32_t>;
 
   struct Entry {
@@ -78,7 +86,8 @@ class AlertLimit {
   std::map<Place, Entry> entries_;
   std::map<std::string_view, std::uint64_t> overflow_;  ///< by kind, when there are too many places
   std::map<TopicPartition, std::string> halts_;         ///< those that stand, by reason
-  std::map<Server, Outage> outages_;
+  std::set<TopicPartition> blocked_;
+  std::map<std::pair<Server, std::string>, Outage> outages_;  ///< by server and remote service
   std::uint64_t order_ = 0;
 };
 

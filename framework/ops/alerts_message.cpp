@@ -40,6 +40,8 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_deta
   }
   if (!alert.handler.empty())
     json["handler"] = alert.handler;
+  if (!alert.remote.empty())
+    json["remote_service"] = alert.remote;
   if (alert.seconds >= 0)
     json["seconds"] = alert.seconds;
   json["suppressed"] = alert.suppressed;

@@ -30,6 +30,10 @@ inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
 inline constexpr std::string_view kKafkaBack = "kafka-back";
 inline constexpr std::string_view kRedisUnreachable = "redis-unreachable";
 inline constexpr std::string_view kRedisBack = "redis-back";
+inline constexpr std::string_view kRemoteServiceUnreachable = "remote-service-unreachable";
+inline constexpr std::string_view kRemoteServiceReachable = "remote-service-reachable";
+inline constexpr std::string_view kPartitionBlocked = "partition-blocked";
+inline constexpr std::string_view kPartitionUnblocked = "partition-unblocked";
 }  // namespace alert_kind
 
 /// One matter that somebody is told about. What is empty or negative is left out.
@@ -39,6 +43,7 @@ struct Alert {
   std::int32_t partition = -1;
   std::optional<std::int64_t> message_offset = {};  ///< of the message that it is about
   std::string handler = {};
+  std::string remote = {};       ///< the endpoint of a remote service
   std::string detail = {};       ///< as the log has it: no payloads
   std::int64_t happened_ms = 0;  ///< since 1970
   std::int64_t seconds = -1;     ///< of an outage: how long it has lasted

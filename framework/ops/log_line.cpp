@@ -60,6 +60,8 @@ std::string as_json(const std::string& group, const LogLine& line) {
     object["offset"] = line.offset;
   if (line.message_offset)
     object["message_offset"] = *line.message_offset;
+  if (!line.remote.empty())
+    object["remote_service"] = line.remote;
   if (line.lag >= 0)
     object["lag"] = line.lag;
   if (!line.key.empty())

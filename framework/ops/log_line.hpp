@@ -27,7 +27,8 @@ struct LogLine {
   std::int64_t lag = -1;
   std::string_view key = {};  ///< only for lines of debug level
   std::string_view traceparent = {};
-  std::string text = {};  ///< for people
+  std::string_view remote = {};  ///< the endpoint of a remote service
+  std::string text = {};         ///< for people
   /// What the text says in figures, for machines.
   std::vector<std::pair<std::string_view, std::int64_t>> figures = {};
 };

@@ -272,6 +272,7 @@ void LogObserver::line(level_enum level, const Event& event, std::string text) {
   line.message_offset = message_offset(event);
   line.lag = event.lag;
   line.traceparent = event.traceparent;
+  line.remote = event.remote;
   if (event.warning)
     line.code = to_string(*event.warning);
   if (level <= spdlog::level::debug)

@@ -220,6 +220,32 @@ void add_positions(Families& families, const ProcessLook& look) {
          [&](const Snapshot& partition) { return flag(partition.paused); });
 }
 
+void add_conditions(Families& families, const ProcessLook& look) {
+  using Kind = Condition::Kind;
+  const auto gauges = [&](const Name& name, Kind kind, const auto& labels_and_value) {
+    auto& family = families.family(name, MetricType::Gauge);
+    for (const auto& condition : look.conditions) {
+      if (condition.kind == kind)
+        labels_and_value(family, condition);
+    }
+  };
+  const auto remote = [](const Condition& condition) {
+    return Labels{{"remote_service", condition.what}};
+  };
+  gauges({"pawl_remote_service_unreachable", "1: an endpoint of http handlers cannot be used."},
+         Kind::kRemoteServiceUnreachable, [&](MetricFamily& family, const Condition& condition) {
+           Families::add(family, remote(condition), 1);
+         });
+  gauges({"pawl_remote_service_waiting_messages", "Messages that wait for such an endpoint."},
+         Kind::kRemoteServiceUnreachable, [&](MetricFamily& family, const Condition& condition) {
+           Families::add(family, remote(condition), static_cast<double>(condition.messages));
+         });
+  gauges({"pawl_partition_blocked", "1: a message of the partition waits for a lock for long."},
+         Kind::kPartitionBlocked, [&](MetricFamily& family, const Condition& condition) {
+           Families::add(family, labels_of(condition.topic, condition.partition), 1);
+         });
+}
+
 void add_tallies(Families& families, const MetricsObserver& metrics) {
   for (const auto& entry : kTallyNames) {
     auto& family = families.family(entry.name, MetricType::Counter);
@@ -260,6 +286,7 @@ std::string metrics_text(const MetricsObserver& metrics, const ProcessLook& look
   Families families;
   add_process(families, metrics, look);
   add_positions(families, look);
+  add_conditions(families, look);
   add_tallies(families, metrics);
   add_times(families, metrics);
   add_outbox(families, metrics);

@@ -1,5 +1,6 @@
 #include "ops/monitoring.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,6 +48,11 @@ Json reached(MetricsObserver::Reached reached) {
   return reached == MetricsObserver::Reached::kYes;
 }
 
+std::string rfc3339(Timestamp time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
 /// As this process has it: running also while it tries once more where the register is halted.
 Json state_of(const PartitionSnapshot& partition) {
   if (partition.halted)
@@ -72,6 +78,14 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
           {"oldest_age_ms", age ? Json(age->count()) : Json(nullptr)}};
 }
 
+Json condition_json(const Condition& condition) {
+  return {{"kind", to_string(condition.kind)},
+          {"what", condition.what},
+          {"since", rfc3339(condition.since)},
+          {"messages", condition.messages},
+          {"cause", condition.cause}};
+}
+
 HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   Json root;
   root["version"] = look.version;
@@ -86,6 +100,9 @@ HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   root["kafka_reached"] = reached(metrics.kafka());
   root["redis_reached"] = reached(metrics.redis());
   root["leases_held"] = or_null(look.leases_held);
+  auto& conditions = root["conditions"] = Json::array();
+  for (const auto& condition : look.conditions)
+    conditions.push_back(condition_json(condition));
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : look.partitions)
     partitions.push_back(partition_json(partition, look.now));

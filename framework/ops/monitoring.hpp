@@ -10,6 +10,7 @@
 #include "ops/host_names.hpp"
 #include "ops/http_message.hpp"
 #include "ops/metrics.hpp"
+#include "pawl/condition.hpp"
 #include "pawl/consumer.hpp"
 
 namespace pawl::ops {
@@ -25,6 +26,7 @@ struct ProcessLook {
   std::vector<PartitionSnapshot> partitions;
   std::optional<std::size_t> leases_held;
   Timestamp now{};
+  std::vector<Condition> conditions;  ///< Consumer::conditions()
 };
 
 /// For so long its threads may go without a round before a process counts as dead: no wait of

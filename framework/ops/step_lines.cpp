@@ -77,6 +77,8 @@ std::optional<StepLine> line_of(const Event& event) {
       return said(level_enum::err);
     case Step::kHandlersDiffer:
     case Step::kOutboxLate:
+    case Step::kRemoteServiceUnreachable:
+    case Step::kPartitionBlocked:
       return said(level_enum::warn);
     case Step::kDeadLettered:
     case Step::kRetryLater:
@@ -95,6 +97,8 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kPaused:
     case Step::kKafkaBack:
     case Step::kRedisBack:
+    case Step::kRemoteServiceReachable:
+    case Step::kPartitionUnblocked:
     case Step::kTopicServed:
     case Step::kPruned:
     case Step::kGroupAwaited:

@@ -49,6 +49,32 @@ std::size_t lines(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("status shows what messages wait for, once for all processes") {
+  auto status = with({running(0, 0)});
+  CHECK(!needs_somebody(status));
+  CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").empty());
+  pawl::Condition condition;
+  condition.kind = pawl::Condition::Kind::kRemoteServiceUnreachable;
+  condition.what = "https://api.example";
+  condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
+  condition.messages = 3;
+  condition.cause = "refused";
+  status.conditions = {{"one", condition}, {"two", condition}};
+  CHECK(needs_somebody(status));
+  CHECK_THAT(verdict_of(status), ContainsSubstring("1 remote service UNREACHABLE"));
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("https://api.example is unreachable since 2027-01-15T08:00:00Z: "
+                               "refused. 6 messages wait;") &&
+                 ContainsSubstring("Reported by: one, two\n"));
+  CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").at(1) ==
+        nlohmann::json({{"kind", "remote_service_unreachable"},
+                        {"what", "https://api.example"},
+                        {"since", "2027-01-15T08:00:00Z"},
+                        {"messages", 3},
+                        {"cause", "refused"},
+                        {"process", "two"}}));
+}
+
 TEST_CASE("status says what of the outbox waits, for how long, and where nobody publishes it") {
   auto status = with({running(0, 0)});
   const auto has = [&](const std::string& text) {

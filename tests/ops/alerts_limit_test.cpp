@@ -158,6 +158,44 @@ TEST_CASE("an outage of one server says nothing about the other") {
   CHECK(away->kind == alert_kind::kKafkaUnreachable);
 }
 
+TEST_CASE("each remote service has an outage of its own, with the text that was heard last") {
+  AlertLimit limit(60s, 30s);
+  limit.lost(Server::kRemoteService, "1 waits", kStart, "https://a");
+  limit.lost(Server::kRemoteService, "2 wait", kStart + 20s, "https://a");
+  limit.lost(Server::kRemoteService, "9 wait", kStart + 25s, "https://b");
+  const auto away = limit.take(0, kStart + 30s);
+  REQUIRE(away);
+  CHECK(away->kind == alert_kind::kRemoteServiceUnreachable);
+  CHECK(away->remote == "https://a");
+  CHECK(away->detail == "2 wait");
+  limit.back(Server::kRemoteService, 0, kStart + 40s, "https://b");
+  CHECK_FALSE(limit.take(0, kStart + 500s));
+  limit.back(Server::kRemoteService, 0, kStart + 540s, "https://a");
+  const auto back = limit.take(0, kStart + 540s);
+  REQUIRE(back);
+  CHECK(back->kind == alert_kind::kRemoteServiceReachable);
+  CHECK(back->remote == "https://a");
+  CHECK(back->seconds == 540);
+}
+
+TEST_CASE("a partition that waits for a lock is told once, and when it waits no more") {
+  AlertLimit limit(60s, 30s);
+  const auto blocked = [](std::string_view kind) {
+    auto alert = halt(3, "session 42");
+    alert.kind = kind;
+    return alert;
+  };
+  limit.add_unblocked(blocked(alert_kind::kPartitionUnblocked), kStart);
+  limit.add_blocked(blocked(alert_kind::kPartitionBlocked), kStart);
+  limit.add_blocked(blocked(alert_kind::kPartitionBlocked), kStart + 60s);
+  CHECK(limit.take(0, kStart + 60s)->kind == alert_kind::kPartitionBlocked);
+  CHECK_FALSE(limit.take(0, kStart + 600s));
+  limit.add_blocked(blocked(alert_kind::kPartitionBlocked), kStart + 600s);
+  limit.add_unblocked(blocked(alert_kind::kPartitionUnblocked), kStart + 601s);
+  CHECK(limit.take(0, kStart + 601s)->kind == alert_kind::kPartitionUnblocked);
+  CHECK_FALSE(limit.take(0, kStart + 1200s));
+}
+
 TEST_CASE("an outage soon after another that is over before the interval is only counted") {
   AlertLimit limit(300s, 10s);
   limit.lost(Server::kKafka, "a", kStart);

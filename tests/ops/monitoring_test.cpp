@@ -231,6 +231,38 @@ TEST_CASE("the outbox is late by the last look of the one who looks, for as long
   CHECK(metrics.outbox_late(now) == false);
 }
 
+TEST_CASE("what messages wait for stands in the status and in metrics while it lasts") {
+  const MetricsObserver metrics;
+  ProcessLook look;
+  const auto body = [&](const char* path) { return answer("GET", path, metrics, look).body; };
+  CHECK(nlohmann::json::parse(body("/status")).at("conditions").empty());
+  CHECK_THAT(body("/metrics"), !ContainsSubstring("pawl_remote_service") &&
+                                   !ContainsSubstring("pawl_partition_blocked"));
+  auto& remote = look.conditions.emplace_back();
+  remote.kind = pawl::Condition::Kind::kRemoteServiceUnreachable;
+  remote.what = "https://api.example";
+  remote.since = pawl::Timestamp(std::chrono::milliseconds(1'800'000'000'000));
+  remote.messages = 12;
+  remote.cause = "refused";
+  auto& blocked = look.conditions.emplace_back();
+  blocked.kind = pawl::Condition::Kind::kPartitionBlocked;
+  blocked.what = "t[3]";
+  blocked.topic = "t";
+  blocked.partition = 3;
+  CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(0) ==
+        nlohmann::json({{"kind", "remote_service_unreachable"},
+                        {"what", "https://api.example"},
+                        {"since", "2027-01-15T08:00:00Z"},
+                        {"messages", 12},
+                        {"cause", "refused"}}));
+  CHECK_THAT(body("/metrics"),
+             ContainsSubstring(
+                 "pawl_remote_service_unreachable{remote_service=\"https://api.example\"} 1\n") &&
+                 ContainsSubstring("pawl_remote_service_waiting_messages{remote_service=\"https://"
+                                   "api.example\"} 12\n") &&
+                 ContainsSubstring("pawl_partition_blocked{topic=\"t\",partition=\"3\"} 1\n"));
+}
+
 TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {
   MetricsObserver metrics(std::chrono::seconds(3));
   ProcessLook look;

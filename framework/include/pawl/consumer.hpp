@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pawl/condition.hpp"
 #include "pawl/handler.hpp"
 #include "pawl/message.hpp"
 #include "pawl/observer.hpp"
@@ -90,6 +91,10 @@ class Consumer {
   /// Calls of leased handlers under way, or whose outcome is not stored yet: each holds the lease
   /// of its key. Nullopt: no handler is leased. From any thread, at any time.
   [[nodiscard]] std::optional<std::size_t> leases_held() const;
+
+  /// What messages of this process wait for now that is neither its database nor its Kafka. From
+  /// any thread, at any time.
+  [[nodiscard]] std::vector<Condition> conditions() const;
 
   struct Impl;
 

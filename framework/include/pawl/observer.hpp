@@ -48,10 +48,18 @@ enum class Step {
   kKafkaBack,     ///< after that, one did
   kRedisLost,     ///< no lease can be had from Redis; detail says why (topic empty)
   kRedisBack,     ///< after that, one was
-  kGroupAwaited,  ///< Kafka has assigned nothing for seconds; detail says what may hold it up
-  kTopicRefused,  ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
-  kTopicServed,   ///< after that, it serves it
-  kPruned,        ///< retention removed something; detail says what (topic empty)
+  /// An endpoint of http handlers cannot be used: its messages wait, and no attempt of theirs
+  /// counts. Event::remote, detail says why; reported again each minute (topic empty)
+  kRemoteServiceUnreachable,
+  kRemoteServiceReachable,  ///< after that, it responded
+  /// A message of the partition waits for a lock for long; detail names the session that holds it;
+  /// reported again each minute
+  kPartitionBlocked,
+  kPartitionUnblocked,  ///< after that, it does not
+  kGroupAwaited,        ///< Kafka has assigned nothing for seconds; detail says what may hold it up
+  kTopicRefused,    ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
+  kTopicServed,     ///< after that, it serves it
+  kPruned,          ///< retention removed something; detail says what (topic empty)
   kHandlersDiffer,  ///< another live process handles the topic in another way; detail says which
   kRelayed,         ///< Kafka has confirmed letters in dead_letters.topic, which are marked next
   // Of the outbox; partition = lane, offset = number of the batch, topic empty:
@@ -156,6 +164,8 @@ struct Event {
   std::string_view handler = {};  ///< its label; of kDeadLettered, kBreakerOpen, kHalted if known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
   std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
+  /// Of kRemoteServiceUnreachable and kRemoteServiceReachable: "https://api.example:8443".
+  std::string_view remote = {};
   /// Of kOutboxSeen: for how long the outbox's oldest message waits; 0: none does.
   std::chrono::milliseconds waits{0};
   /// Of kFailed: whose fault it is, in one of few words: "contention", "program", "conflict".

@@ -2,6 +2,7 @@
 
 /// Everything a program that consumes with pawl needs.
 #include "pawl/app.hpp"
+#include "pawl/condition.hpp"
 #include "pawl/config.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/defer.hpp"

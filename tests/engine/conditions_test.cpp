@@ -1,0 +1,61 @@
+#include "engine/conditions.hpp"
+
+#include <fmt/format.h>
+
+#include "prelude.hpp"
+
+using pawl::Condition;
+using pawl::engine::ConditionWatch;
+
+namespace {
+
+const ConditionWatch::Clock::time_point kStart = ConditionWatch::Clock::time_point() + 1000h;
+
+Condition unreachable(const std::string& what, std::int64_t messages = 1) {
+  Condition condition;
+  condition.kind = Condition::Kind::kRemoteServiceUnreachable;
+  condition.what = what;
+  condition.since = pawl::Timestamp(std::chrono::milliseconds(1'800'000'000'000));
+  condition.messages = messages;
+  condition.cause = "Connection refused";
+  return condition;
+}
+
+/// "began a 1, ended b 2"
+std::string told(const std::vector<ConditionWatch::News>& news) {
+  std::string text;
+  for (const auto& [condition, ended] : news) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", ended ? "ended" : "began",
+                        condition.what, condition.messages);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a condition is news when it begins, each minute, and when it ends") {
+  ConditionWatch watch;
+  CHECK(told(watch.look({}, kStart)).empty());
+  CHECK(told(watch.look({unreachable("a")}, kStart)) == "began a 1");
+  CHECK(told(watch.look({unreachable("a", 2)}, kStart + 59s)).empty());
+  CHECK(told(watch.look({unreachable("a", 3), unreachable("b")}, kStart + 60s)) ==
+        "began a 3, began b 1");
+  CHECK(told(watch.look({unreachable("b", 7)}, kStart + 61s)) == "ended a 3");
+  CHECK(told(watch.look({unreachable("a"), unreachable("b", 8)}, kStart + 62s)) == "began a 1");
+  // Of the same name, and another kind.
+  auto blocked = unreachable("b");
+  blocked.kind = Condition::Kind::kPartitionBlocked;
+  CHECK(told(watch.look({blocked}, kStart + 63s)) == "began b 1, ended a 1, ended b 8");
+}
+
+TEST_CASE("the text of a condition has its cause, since when, and how many messages wait") {
+  CHECK(pawl::engine::text_of(unreachable("https://api.example", 37)) ==
+        "is unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; pawl "
+        "probes the endpoint, counts no attempt, and continues automatically when it responds");
+  auto blocked = unreachable("payments[7]");
+  blocked.kind = Condition::Kind::kPartitionBlocked;
+  blocked.cause = "session 42 holds it";
+  CHECK(pawl::engine::text_of(blocked) ==
+        "waits for a lock since 2027-01-15T08:00:00Z: session 42 holds it. 1 message waits; pawl "
+        "counts no attempt and continues automatically when the lock is released");
+}
