@@ -306,10 +306,10 @@ void read_path(const Reader& reader, const std::string& key, std::string& out) {
     out = (std::filesystem::path(node->source->folder) / out).string();
 }
 
-constexpr std::array<std::string_view, 16> kHttpKeys{
-    "method",     "url",     "headers",     "json",       "body",    "key_header",
-    "success",    "retry",   "permanent",   "not_done",   "timeout", "max_calls",
-    "keep_alive", "ca_file", "certificate", "private_key"};
+constexpr std::array<std::string_view, 17> kHttpKeys{
+    "method",    "url",        "headers",   "json",        "body",       "key_header",
+    "success",   "retry",      "permanent", "not_done",    "outage",     "timeout",
+    "max_calls", "keep_alive", "ca_file",   "certificate", "private_key"};
 
 }  // namespace
 
@@ -353,6 +353,7 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("retry", out.retry);
   reader.text("permanent", out.permanent);
   reader.text("not_done", out.not_done);
+  reader.text("outage", out.outage);
   if (const Node* const timeout = reader.node("timeout");
       timeout != nullptr && handler.node("timeout") != nullptr) {
     findings.report(*timeout, reader.option("timeout"), "stands beside the handler's timeout",
@@ -390,6 +391,7 @@ Node http_value(Settings& settings) {
   add("retry", http.retry);
   add("permanent", http.permanent);
   add("not_done", http.not_done);
+  add("outage", http.outage);
   if (http.max_calls > 0)
     table.members.emplace("max_calls", integer_value(http.max_calls));
   if (!http.keep_alive)

@@ -76,10 +76,10 @@ RetryTask::~RetryTask() {
 
 FrameContext RetryTask::quiet_frame() const {
   const auto& frame = context_.frame;
-  return {frame.options,        frame.router,       nobody_,          frame.keys,
-          frame.skips,          frame.dead_letters, frame.batch_keys, frame.letter_stored,
-          frame.outbox_written, frame.owner,        frame.leases,     frame.lease_keeper,
-          frame.schema};
+  return {frame.options,        frame.router,         nobody_,          frame.keys,
+          frame.skips,          frame.dead_letters,   frame.batch_keys, frame.letter_stored,
+          frame.outbox_written, frame.owner,          frame.leases,     frame.lease_keeper,
+          frame.schema,         frame.remote_services};
 }
 
 void RetryTask::emit(Step step, const ledger::DueLetter& due, const std::string& text) const {

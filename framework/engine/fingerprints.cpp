@@ -46,7 +46,7 @@ void add_request(Fields& fields, const HttpOptions& http) {
     fields.add(value.written);
   }
   for (const auto& text : {http.body.written, http.json.written, http.key_header, http.success,
-                           http.not_done, http.retry, http.permanent})
+                           http.not_done, http.retry, http.permanent, http.outage})
     fields.add(text);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/make_leases.hpp"
 #include "engine/observers.hpp"
 #include "engine/owner.hpp"
+#include "engine/remote_services.hpp"
 #include "handlers/router.hpp"
 #include "leases/store/key_leases.hpp"
 #include "ledger/batch_keys.hpp"
@@ -40,6 +41,8 @@ struct FrameContext {
       std::make_shared<LeaseKeeper>(options, observers, leases, owner);
   /// Of all sessions that run handlers.
   std::shared_ptr<postgres::SchemaVersion> schema = std::make_shared<postgres::SchemaVersion>();
+  /// Null: messages do not wait for a remote service, as where an operator is at it.
+  std::shared_ptr<RemoteServices> remote_services = {};
 };
 
 /// Of a consumer's messages. What it refers to must outlive it.

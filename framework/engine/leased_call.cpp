@@ -8,6 +8,7 @@
 #include "config/shell_word.hpp"
 #include "config/units.hpp"
 #include "handlers/handler_statement.hpp"
+#include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -37,7 +38,8 @@ Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::millisec
 LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
                        std::string remote_key, TopicPartition partition,
                        const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
-                       std::shared_ptr<HeldLease> held, const InvocationOptions& invocation)
+                       std::shared_ptr<HeldLease> held, const InvocationOptions& invocation,
+                       RemoteServices::Turn turn)
     : keeper_(keeper),
       binding_(binding),
       remote_key_(std::move(remote_key)),
@@ -47,7 +49,8 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
       unknown_for_(answer.unknown_for),
       last_ago_(answer.last_ago),
       held_(std::move(held)),
-      invocation_(invocation) {
+      invocation_(invocation),
+      turn_(std::move(turn)) {
   if (answer.how != ledger::LeaseAnswer::How::kDone)
     return;
   outcome_ = Outcome::kDone;
@@ -70,15 +73,24 @@ void LeasedCall::run(const Message& message) noexcept {
   const auto begun = std::chrono::steady_clock::now();
   try {
     call(message);
+  } catch (const handlers::RemoteOutage& outage) {
+    not_done(after(outage));
+  } catch (const handlers::NotDoneThere&) {
+    turn_.responded(false);
+    not_done(std::current_exception());
   } catch (const NotDone&) {
     not_done(std::current_exception());
+  } catch (const message::MessageError&) {
+    not_done(std::current_exception());
   } catch (const PermanentError&) {
+    turn_.responded(false);
     not_done(std::current_exception());
   } catch (const UnknownOutcome&) {
     error_ = std::current_exception();
   } catch (const LeasePending&) {
     error_ = std::current_exception();
   } catch (const handlers::UnknownAnswer&) {
+    turn_.responded(false);
     error_ = std::current_exception();
   } catch (const std::exception& error) {
     // Whatever it says, it is not of our servers.
@@ -86,6 +98,7 @@ void LeasedCall::run(const Message& message) noexcept {
   } catch (...) {  // code's may be anything
     error_ = std::current_exception();
   }
+  turn_ = {};
   took_ = std::chrono::steady_clock::now() - begun;
   // That is no fault of the message, nor of the other side.
   if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
@@ -99,6 +112,16 @@ void LeasedCall::not_done(std::exception_ptr error) {
   if (outcome_ == Outcome::kUnknown)
     outcome_ = Outcome::kNotDone;
   error_ = std::move(error);
+}
+
+/// What its message meets in the outage, in the current exception.
+std::exception_ptr LeasedCall::after(const handlers::RemoteOutage& outage) {
+  FailedCall failed;
+  failed.by_status = outage.by_status();
+  failed.retry_for = binding_.failures.retry_for;
+  const auto wait = turn_.failed(failed, outage.what(), outage.retry_after());
+  return wait ? std::make_exception_ptr(LeasePending(outage.what(), *wait))
+              : std::current_exception();
 }
 
 void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
@@ -142,6 +165,7 @@ void LeasedCall::call(const Message& message) {
   auto lease = lease_for(deadline);
   outcome_ = Outcome::kUnknown;
   response_ = binding_.leased->call(lease, message);
+  turn_.responded(true);
   outcome_ = Outcome::kDone;
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "engine/lease_keeper.hpp"
+#include "engine/remote_services.hpp"
+#include "handlers/leased_handler.hpp"
 #include "handlers/router.hpp"
 #include "leases/store/key_leases.hpp"
 #include "pawl/message.hpp"
@@ -63,7 +65,7 @@ class LeasedCall {
   LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding, std::string remote_key,
              TopicPartition partition, const ledger::LeaseSubject& subject,
              const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held,
-             const InvocationOptions& invocation);
+             const InvocationOptions& invocation, RemoteServices::Turn turn);
 
   /// Calls, unless the outcome is known. Throws nothing.
   void run(const Message& message) noexcept;
@@ -98,6 +100,7 @@ class LeasedCall {
  private:
   void call(const Message& message);
   void not_done(std::exception_ptr error);
+  [[nodiscard]] std::exception_ptr after(const handlers::RemoteOutage& outage);
   void require_lease(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] Lease lease_for(std::chrono::steady_clock::time_point deadline) const;
 
@@ -111,6 +114,7 @@ class LeasedCall {
   const std::optional<std::chrono::milliseconds> last_ago_;
   const std::shared_ptr<HeldLease> held_;
   const InvocationOptions& invocation_;
+  RemoteServices::Turn turn_;
   Outcome outcome_ = Outcome::kNone;
   std::chrono::steady_clock::duration took_{0};
   Response response_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "config/invocation.hpp"
 #include "config/shell_word.hpp"
@@ -50,6 +51,19 @@ ledger::KeyLease propose(LeaseKeeper& keeper, const ledger::Scope& scope, const 
     throw LeasePending(fmt::format("no thread can be had to keep its lease: {}", error.what()),
                        kLongestPending);
   }
+}
+
+/// Throws LeasePending while its remote service is away, and another message probes it.
+RemoteServices::Turn turn_of(const FrameContext& context, const handlers::Binding& binding,
+                             const Message& message) {
+  const auto& remote = binding.leased->remote();
+  if (!context.remote_services || remote.empty())
+    return {};
+  auto asked = context.remote_services->ask(
+      remote, {{std::string(message.topic()), message.partition()}, message.offset()});
+  if (const auto* wait = std::get_if<std::chrono::milliseconds>(&asked))
+    throw LeasePending(fmt::format("{} is unreachable", remote), *wait);
+  return std::get<RemoteServices::Turn>(std::move(asked));
 }
 
 /// Another step in a message's place, as long as this lives.
@@ -125,6 +139,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   const auto& message = hand.message;
   auto& keeper = *context_.lease_keeper;
   const auto& key = *hand.key_text();
+  auto turn = turn_of(context_, binding, message);
   const auto& scope = scopes_.find(session, binding, message.topic(), hand.step->source);
   ledger::LeaseRequest request;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
@@ -178,7 +193,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   return std::make_unique<LeasedCall>(
       keeper, binding, message::remote_key(scope.name, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
-      keeper.hold(request.lease, asked_at), context_.options.invocation);
+      keeper.hold(request.lease, asked_at), context_.options.invocation, std::move(turn));
 }
 
 Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "ledger/stalled_sessions.hpp"
 #include "pawl/consumer.hpp"
+#include "text/bounded.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -93,7 +96,55 @@ void Monitor::run() {
     }
     pulse_.beat();
     check_calls();
+    tell_conditions();
   }
+}
+
+/// What messages wait for now.
+std::vector<Condition> Monitor::conditions() const {
+  std::vector<Condition> found;
+  for (auto& away : context_.frame.remote_services->away()) {
+    auto& condition = found.emplace_back();
+    condition.kind = Condition::Kind::kRemoteServiceUnreachable;
+    condition.what = std::move(away.remote);
+    condition.since = away.since;
+    condition.cause = texts::bounded(away.why, texts::kLongestCause);
+    for (const auto& [partition, messages] : away.waiting)
+      condition.messages += waiting_in(partition, messages);
+  }
+  return found;
+}
+
+/// Of a partition of which so many messages wait: in the log's order all behind them wait as well.
+std::int64_t Monitor::waiting_in(const TopicPartition& partition, std::int64_t messages) const {
+  if (context_.router.plan_of(partition.topic).order == handlers::TopicPlan::Order::kKey)
+    return messages;
+  return std::max(messages, context_.board.lag(partition));
+}
+
+void Monitor::tell_conditions() {
+  using Kind = Condition::Kind;
+  auto now = conditions();
+  for (const auto& [condition, ended] : conditions_.look(now, Clock::now())) {
+    const bool blocked = condition.kind == Kind::kPartitionBlocked;
+    Event event;
+    event.topic = condition.topic;
+    event.partition = condition.partition;
+    std::string detail;
+    if (blocked) {
+      event.step = ended ? Step::kPartitionUnblocked : Step::kPartitionBlocked;
+      detail = ended ? "no message waits for a lock any more" : text_of(condition);
+    } else {
+      event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
+      event.remote = condition.what;
+      detail =
+          fmt::format("{} {}", condition.what,
+                      ended ? "responds again, or no message waits for it" : text_of(condition));
+    }
+    event.detail = detail;
+    context_.observers.emit(event);
+  }
+  context_.board.note_conditions(std::move(now));
 }
 
 /// Compares with the topics under which the partitions were acquired: a first look of our own may

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/call_watch.hpp"
+#include "engine/conditions.hpp"
 #include "engine/context.hpp"
 #include "engine/coverage.hpp"
 #include "engine/hands.hpp"
@@ -44,6 +45,10 @@ class Monitor {
   void tell_ambiguous();
   void ask_log_ends();
   void look_at_coverage();
+  [[nodiscard]] std::vector<Condition> conditions() const;
+  [[nodiscard]] std::int64_t waiting_in(const TopicPartition& partition,
+                                        std::int64_t messages) const;
+  void tell_conditions();
   void check_calls();
   void check_call(const void* whose, const WorkerCall& call,
                   const std::function<void()>& interrupt);
@@ -63,6 +68,7 @@ class Monitor {
   std::set<std::string> ambiguous_;  ///< topics, as told
   std::unique_ptr<postgres::Session> session_;
   CallWatch calls_;
+  ConditionWatch conditions_;
 
   std::atomic<bool> stopping_{false};
   std::thread thread_;

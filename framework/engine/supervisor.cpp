@@ -290,6 +290,7 @@ void Supervisor::make_context(ledger::Registration registration, ledger::FirstTo
       frame_context(options_, router_, observers_, consumer, owner),
       TopicDirectory(*client_, router_.entries()), board_, std::move(owner)});
   context_->first_topics = std::move(first_topics);
+  context_->frame.remote_services = std::make_shared<RemoteServices>();
   const std::scoped_lock lock(stop_mutex_);
   lease_keeper_ = context_->frame.lease_keeper;
 }

@@ -23,6 +23,24 @@ class UnknownAnswer : public std::runtime_error {
   std::chrono::milliseconds retry_after_;
 };
 
+/// The remote service has responded that it did nothing.
+class NotDoneThere : public NotDone {
+ public:
+  using NotDone::NotDone;
+};
+
+/// A call did nothing because its remote service cannot be used now.
+class RemoteOutage : public NotDone {
+ public:
+  /// `by_status`: it has responded so; else no connection could be made.
+  RemoteOutage(const std::string& what, bool by_status, std::chrono::milliseconds retry_after = {})
+      : NotDone(what, retry_after), by_status_(by_status) {}
+  [[nodiscard]] bool by_status() const { return by_status_; }
+
+ private:
+  bool by_status_;
+};
+
 /// A handler whose effect is outside of the database: a call under a lease of the message's
 /// idempotency key. Immutable after construction; called by all threads.
 class LeasedHandler : public Handler {

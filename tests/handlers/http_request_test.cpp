@@ -274,6 +274,35 @@ TEST_CASE("what a status says of the call") {
           (kept ? CallMeaning::kNoAnswer : meaning));
     CHECK(meaning_of({.sent = false, .whole = false, .status = status}, sets) ==
           CallMeaning::kNotSent);
+    CHECK(meaning_of({.sent = false, .connected = false, .status = status}, sets) ==
+          CallMeaning::kUnreachable);
+  }
+}
+
+TEST_CASE("a status is an outage only if outage lists it, and only of those that did nothing") {
+  auto sets = pawl::handlers::StatusSets{*StatusSet::parse("2xx"), *StatusSet::parse("429,503"),
+                                         *StatusSet::parse("5xx"), *StatusSet::parse("")};
+  CHECK(meaning_of({.status = 503}, sets) == CallMeaning::kNotDone);
+  sets.outage = *StatusSet::parse("5xx");
+  CHECK(meaning_of({.status = 503}, sets) == CallMeaning::kOutage);
+  CHECK(meaning_of({.status = 429}, sets) == CallMeaning::kNotDone);
+  CHECK(meaning_of({.status = 500}, sets) == CallMeaning::kUnknown);
+
+  struct Row {
+    std::string not_done;
+    std::string outage;
+    bool right;
+  };
+  const std::vector<Row> rows{
+      {"425,429", "", true},        {"425,429", "429", true}, {"425,429", "503", false},
+      {"425,429,503", "503", true}, {"503", "5xx", false},    {"503", "nonsense", false},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.not_done, row.outage);
+    auto http = options("https://api.example/a");
+    http.not_done = row.not_done;
+    http.outage = row.outage;
+    CHECK(problems_of(http).empty() == row.right);
   }
 }
 

@@ -1,4 +1,5 @@
 // Leased handlers of the configuration: one HTTP request for each message.
+#include <atomic>
 #include <fstream>
 
 #include "charging_world.hpp"
@@ -98,24 +99,90 @@ TEST_CASE("what becomes of a message whose request fails") {
   CHECK(charging.counts() == "6 0 2");
 }
 
-TEST_CASE("what cannot be connected is not done, and so waits for on_unknown = \"halt\" as well") {
-  int port = 0;
+TEST_CASE("messages wait for an endpoint that cannot be connected, and no attempt counts") {
+  std::uint16_t port = 0;
   {
     const PaymentApi gone(false);
-    port = gone.port();
+    port = static_cast<std::uint16_t>(gone.port());
   }
-  PaymentApi api(false);
-  ChargingWorld charging(1, api);
+  PaymentApi unused(false);
+  ChargingWorld charging(1, unused);
   auto& world = charging.world();
+  // One failed attempt would be the last, and an unknown one would halt.
   world.use_handler(
-      fmt::format("http = {{ url = \"http://127.0.0.1:{}/\" }}\non_unknown = \"halt\"\non_failure "
-                  "= \"dead-letter\"",
+      fmt::format("http = {{ url = \"http://127.0.0.1:{}/secret\" }}\non_unknown = "
+                  "\"halt\"\non_failure = \"dead-letter\"\nmax_attempts = 1",
                   port));
-  world.produce_one("event", 1, 0);
-  charging.drain();
-  CHECK_THAT(letter_of(world, "event"), ContainsSubstring("nothing was sent"));
-  CHECK(world.value("SELECT concat_ws(' ', owner IS NULL, unknown_since IS NULL, attempt > 1) FROM "
-                    "pawl.leases") == "t t t");
+  for (int i = 0; i < 3; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("EVENT remote_service_unreachable", 60s);
+  CHECK_THAT(process->output(), !ContainsSubstring("/secret"));
+  // As `pawl status` shows it: all behind the first wait as well.
+  const auto waiting = [&](const std::string& condition) {
+    return world.number(
+        "SELECT count(*) FROM pawl.process_conditions p, jsonb_to_recordset(p.conditions)"
+        " AS c (kind text, what text, messages bigint, cause text) WHERE " +
+        condition);
+  };
+  testing::wait_until(
+      [&] {
+        return waiting(fmt::format("c.kind = 'remote_service_unreachable' AND c.what = "
+                                   "'http://127.0.0.1:{}' AND c.messages = 3 AND c.cause LIKE "
+                                   "'%nothing was sent%'",
+                                   port)) == 1;
+      },
+      60s, "the condition to be stored");
+  CHECK(world.number("SELECT sum(attempts) FROM pawl.processed_kafka_offsets") == 0);
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{}; }, port);
+  process->wait_for_output("EVENT remote_service_reachable", 60s);
+  world.wait_for_stored(0, 2);
+  CHECK(charging.counts() == "3 0 0");
+  CHECK(api.call_count() == 3);
+  testing::wait_until([&] { return waiting("true") == 0; }, 60s, "the condition to be removed");
+}
+
+TEST_CASE("a status of outage makes all messages wait, and no attempt counts") {
+  std::atomic<bool> serves{false};
+  PaymentApi api(false, [&](const ApiCall&) {
+    return serves ? ApiAnswer{} : ApiAnswer{.charge = false, .status = 503};
+  });
+  ChargingWorld charging(1, api);
+  use_http(charging, api, R"(not_done = "425,429,503", outage = "503")", "max_attempts = 1");
+  auto& world = charging.world();
+  for (int i = 0; i < 10; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("EVENT remote_service_unreachable", 60s);
+  CHECK_THAT(process->output(), ContainsSubstring("the answer is 503"));
+  // Those that began together, and one call after the other.
+  const auto calls = api.call_count();
+  wait_for_calls(api, calls + 2);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
+  serves = true;
+  process->wait_for_output("EVENT remote_service_reachable", 60s);
+  world.wait_for_stored(0, 9);
+  CHECK(charging.counts() == "10 0 0");
+}
+
+TEST_CASE("a message that alone meets a status of outage is at fault once retry_for is over") {
+  PaymentApi api(false, [](const ApiCall& call) {
+    return call.event() == "poison" ? ApiAnswer{.charge = false, .status = 503} : ApiAnswer{};
+  });
+  ChargingWorld charging(1, api);
+  use_http(charging, api, R"(not_done = "425,429,503", outage = "503")");
+  auto& world = charging.world();
+  world.produce_one("poison", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 2);
+  for (int i = 0; i < 4; ++i)
+    world.produce_one(fmt::format("event-{}", i), 1, 0);
+  world.wait_for_stored(0, 4);
+  CHECK(charging.counts() == "4 0 1");
+  CHECK_THAT(letter_of(world, "poison"), ContainsSubstring("the answer is 503"));
 }
 
 TEST_CASE("a request that was sent and is unknown halts where only an operator may say") {

@@ -21,6 +21,27 @@ void start_curl() {
     throw FatalError(fmt::format("libcurl cannot start: {}", curl_easy_strerror(started)));
 }
 
+/// Of a request of which nothing was sent: no connection could be made, TLS included.
+bool is_without_connection(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::size_t max_response)
@@ -29,7 +50,8 @@ HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::siz
       remote_(request_.origin()),
       statuses_{StatusSet::parse(options.success).value(),
                 StatusSet::parse(options.not_done).value(), StatusSet::parse(options.retry).value(),
-                StatusSet::parse(options.permanent).value()},
+                StatusSet::parse(options.permanent).value(),
+                StatusSet::parse(options.outage).value()},
       key_header_(options.key_header),
       client_{.max_response = max_response,
               .ca_file = options.ca_file,
@@ -85,18 +107,23 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   auto answer = run(request, lease);
   const auto name = handler_text(label_);
   const bool whole = answer.code == CURLE_OK || answer.full;
-  const auto meaning = meaning_of({answer.sent, whole, answer.status}, statuses_);
+  const auto meaning = meaning_of(
+      {answer.sent, !is_without_connection(answer.code), whole, answer.status}, statuses_);
   const auto what = fmt::format("{}: the answer is {}", name, answer.status);
   switch (meaning) {
     case CallMeaning::kDone:
       return std::move(answer.body);
+    case CallMeaning::kUnreachable:
+      throw RemoteOutage(fmt::format("{}: nothing was sent: {}", name, answer.text), false);
     case CallMeaning::kNotSent:
       throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
     case CallMeaning::kNoAnswer:
       throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
                                       name, answer.text));
+    case CallMeaning::kOutage:
+      throw RemoteOutage(what, true, answer.retry_after);
     case CallMeaning::kNotDone:
-      throw NotDone(what, answer.retry_after);
+      throw NotDoneThere(what, answer.retry_after);
     case CallMeaning::kUnknown:
       throw UnknownAnswer(what, answer.retry_after);
     case CallMeaning::kPermanent:

@@ -279,6 +279,30 @@ void check_headers(const HttpOptions& options, Problems& problems) {
   }
 }
 
+/// A status that does not say that nothing was done may have done it.
+void check_outage(const HttpOptions& options, Problems& problems) {
+  const auto success = StatusSet::parse(options.success);
+  const auto not_done = StatusSet::parse(options.not_done);
+  const auto retry = StatusSet::parse(options.retry);
+  const auto permanent = StatusSet::parse(options.permanent);
+  const auto outage = StatusSet::parse(options.outage);
+  if (!outage) {
+    problems.add("outage", "is no list of statuses", "write them as 503");
+    return;
+  }
+  if (!success || !not_done || !retry || !permanent)
+    return;
+  const StatusSets sets{*success, *not_done, *retry, *permanent};
+  for (long status = 100; status < 600; ++status) {
+    const bool not_done_there = meaning_of({.status = status}, sets) == CallMeaning::kNotDone;
+    if (outage->contains(status) && !not_done_there) {
+      problems.add("outage", "has statuses that do not mean that nothing was done",
+                   "list in outage only statuses that not_done lists, and no other list by name");
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 bool same_name(std::string_view one, std::string_view other) {
@@ -313,6 +337,7 @@ std::vector<HttpProblem> problems_of(const HttpOptions& options) {
   check_statuses("retry", options.retry);
   check_statuses("permanent", options.permanent);
   check_statuses("not_done", options.not_done);
+  check_outage(options, problems);
   if (options.success.empty())
     problems.add("success", "is empty, so no answer would be one", "write 2xx");
   for (const auto& [option, path] :

@@ -55,10 +55,12 @@ CallMeaning meaning_of_status(long status, const StatusSets& sets) {
 
 CallMeaning meaning_of(const Exchange& exchange, const StatusSets& sets) {
   if (!exchange.sent)
-    return CallMeaning::kNotSent;
+    return exchange.connected ? CallMeaning::kNotSent : CallMeaning::kUnreachable;
   if (exchange.status < 200)
     return CallMeaning::kNoAnswer;
   const auto meaning = meaning_of_status(exchange.status, sets);
+  if (meaning == CallMeaning::kNotDone && sets.outage.contains(exchange.status))
+    return CallMeaning::kOutage;
   return meaning == CallMeaning::kDone && !exchange.whole ? CallMeaning::kNoAnswer : meaning;
 }
 

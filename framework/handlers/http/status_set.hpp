@@ -35,22 +35,26 @@ struct StatusSets {
   StatusSet not_done;
   StatusSet retry;
   StatusSet permanent;
+  StatusSet outage = {};  ///< of those of not_done
 };
 
 /// How far a request came.
 struct Exchange {
-  bool sent = true;   ///< some of it may have left
-  bool whole = true;  ///< as much of the answer came as is kept
-  long status = 0;    ///< 0: no answer; below 200: not the final one
+  bool sent = true;       ///< some of it may have left
+  bool connected = true;  ///< where nothing was sent: that is not for want of a connection
+  bool whole = true;      ///< as much of the answer came as is kept
+  long status = 0;        ///< 0: no answer; below 200: not the final one
 };
 /// What it says of the call.
 enum class CallMeaning {
   kDone,
-  kNotSent,    ///< not done, and may be done later
-  kNoAnswer,   ///< it may have been done: the answer, or what is to be kept of it, is not there
-  kNotDone,    ///< and may be done later: the answer says so
-  kUnknown,    ///< it may have been done: the answer says so
-  kPermanent,  ///< not done, and no attempt can help
+  kUnreachable,  ///< not done, for no connection could be made
+  kNotSent,      ///< not done, and may be done later
+  kNoAnswer,     ///< it may have been done: the answer, or what is to be kept of it, is not there
+  kOutage,       ///< not done, for the service cannot serve now: the answer says so
+  kNotDone,      ///< and may be done later: the answer says so
+  kUnknown,      ///< it may have been done: the answer says so
+  kPermanent,    ///< not done, and no attempt can help
 };
 /// The first set that names the status counts, else the first that has its class; what is in none
 /// is permanent. Of an answer that was cut off the status says as much as of a whole one; only what

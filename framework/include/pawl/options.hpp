@@ -377,6 +377,9 @@ struct HttpOptions {
   /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
   /// proxies say of requests that they have passed on.
   std::string not_done = "425,429";
+  /// Those of not_done that say that the service cannot serve now: its messages wait, and no
+  /// attempt counts.
+  std::string outage;
   /// Requests of this process to the host at a time; 0: as many as there are calls.
   std::uint32_t max_calls = 0;
   /// A connection stays open for the next request; false: each request has one of its own.
@@ -393,8 +396,8 @@ struct HttpOptions {
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
-                      of.retry, of.permanent, of.not_done, of.max_calls, of.keep_alive, of.ca_file,
-                      of.certificate, of.private_key);
+                      of.retry, of.permanent, of.not_done, of.outage, of.max_calls, of.keep_alive,
+                      of.ca_file, of.certificate, of.private_key);
     };
     return all(one) == all(other);
   }

@@ -92,12 +92,15 @@ std::string response(int status, const std::string& headers, const std::string& 
 
 }  // namespace
 
-PaymentApi::PaymentApi(bool dedupes, Script script)
+PaymentApi::PaymentApi(bool dedupes, Script script, std::uint16_t port)
     : dedupes_(dedupes), script_(std::move(script)) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  const int reuse = 1;
+  (void)::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
   socklen_t size = sizeof address;
   if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       ::listen(listener_, 1024) != 0 ||

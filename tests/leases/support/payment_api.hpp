@@ -63,7 +63,10 @@ class PaymentApi {
  public:
   using Script = std::function<ApiAnswer(const ApiCall&)>;
 
-  explicit PaymentApi(bool dedupes, Script script = [](const ApiCall&) { return ApiAnswer{}; });
+  /// `port`: 0 is any that is free.
+  explicit PaymentApi(
+      bool dedupes, Script script = [](const ApiCall&) { return ApiAnswer{}; },
+      std::uint16_t port = 0);
   ~PaymentApi();
   PaymentApi(const PaymentApi&) = delete;
   PaymentApi& operator=(const PaymentApi&) = delete;
