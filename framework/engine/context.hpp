@@ -9,6 +9,7 @@
 #include "engine/breaker.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/frame_context.hpp"
+#include "engine/lock_waits.hpp"
 #include "engine/observers.hpp"
 #include "engine/partition_status.hpp"
 #include "engine/passes.hpp"
@@ -62,6 +63,7 @@ struct Context {
   Requests requests = {};
   Breaker breaker = {};
   Passes passes = {};
+  LockWaits lock_waits = {};
   TriedHalts tried_halts = {};
   RunGate gate = {};
   PreviousOwners previous_owners = {};

@@ -131,7 +131,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
           session_.watch(partition.name, partition.previous_owner, context_.longest_handler);
       landing.outcome = processor_.process(*session_, step, subject);
     }
-    applied(landing, subject);
+    applied(errand, landing, subject);
     return landing;
   } catch (...) {
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
@@ -141,7 +141,8 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
   }
 }
 
-void Hand::applied(const Landing& landing, const Subject& subject) {
+void Hand::applied(const Errand& errand, const Landing& landing, const Subject& subject) {
+  context_.lock_waits.ended(errand.partition->name, errand.entry->offset());
   if (landing.outcome == ledger::Outcome::kApplied ||
       landing.outcome == ledger::Outcome::kUnchecked)
     context_.applied(subject.binding->label);
@@ -213,7 +214,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
           session_.watch(partition.name, partition.previous_owner, context_.longest_handler);
       landing.outcome = processor_.process(*session_, step, subject);
     }
-    applied(landing, subject);
+    applied(errand, landing, subject);
     return landing;
   } catch (...) {
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
@@ -249,6 +250,11 @@ Landing Hand::follow(const Errand& errand, const Attempt& failed) {
   const auto attempt = with_blame(context_, session_, failed, head);
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
+  if (attempt.failure.waited_for_lock()) {
+    context_.lock_waits.waited(errand.partition->name, attempt.offset, attempt.failure.text);
+  } else {
+    context_.lock_waits.ended(errand.partition->name, attempt.offset);
+  }
   if (leaves_doubt(attempt))
     tell(errand, Step::kInDoubt, attempt.failure.text);
   if (!is_stale_statement(attempt.failure))

@@ -45,7 +45,7 @@ class Hand {
   Landing try_once(const Errand& errand);
   std::optional<Landing> refused(const Errand& errand);
   Landing apply(const Errand& errand, bool nothing_to_call);
-  void applied(const Landing& landing, const Subject& subject);
+  void applied(const Errand& errand, const Landing& landing, const Subject& subject);
   Landing follow(const Errand& errand, const Attempt& failed);
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "ledger/blocking_sessions.hpp"
 #include "ledger/stalled_sessions.hpp"
 #include "pawl/consumer.hpp"
 #include "text/bounded.hpp"
@@ -24,6 +25,8 @@ constexpr milliseconds kLogEndInterval{2000};
 constexpr milliseconds kCoverageLook{1000};
 /// A call that waits for longer may be blocked by a stopped process.
 constexpr milliseconds kStalledLook{1000};
+/// A partition that has waited for a lock for so many times postgres.lock_timeout is reported.
+constexpr int kLockWaits = 10;
 /// Partitions named in one text.
 constexpr std::size_t kMostNames = 10;
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
@@ -111,6 +114,17 @@ std::vector<Condition> Monitor::conditions() const {
     condition.cause = texts::bounded(away.why, texts::kLongestCause);
     for (const auto& [partition, messages] : away.waiting)
       condition.messages += waiting_in(partition, messages);
+  }
+  for (auto& blocked :
+       context_.lock_waits.longer_than(kLockWaits * context_.options.postgres.lock_timeout)) {
+    auto& condition = found.emplace_back();
+    condition.kind = Condition::Kind::kPartitionBlocked;
+    condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.topic = blocked.partition.topic;
+    condition.partition = blocked.partition.partition;
+    condition.since = blocked.since;
+    condition.messages = waiting_in(blocked.partition, blocked.messages);
+    condition.cause = texts::bounded(blocked.cause, texts::kLongestCause);
   }
   return found;
 }
@@ -299,6 +313,8 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
     // For each call, and each may find a server that does not answer.
     pulse_.beat(Clock::now() + postgres.connect_timeout + postgres.lock_timeout + kCallGrace);
     end_stalled_owner(call);
+    if (context_.lock_waits.waits(call.partition))
+      ask_who_blocks(call);
     pulse_.beat();
   }
   const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
@@ -322,6 +338,20 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
                waited.count() / 1000),
            call.partition);
       std::_Exit(static_cast<int>(RunResult::kHung));
+  }
+}
+
+/// While its statement waits: afterwards nobody can tell.
+void Monitor::ask_who_blocks(const WorkerCall& call) {
+  if (!session_ || !session_->alive())
+    return;
+  try {
+    auto sessions = ledger::text_of(ledger::blocking_sessions(*session_, call.own->pid));
+    if (!sessions.empty())
+      context_.lock_waits.blocked_by(call.partition, std::move(sessions));
+  } catch (const postgres::Error&) {
+    // What is known of it is reported without that.
+    session_.reset();
   }
 }
 

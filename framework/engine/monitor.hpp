@@ -54,6 +54,7 @@ class Monitor {
                   const std::function<void()>& interrupt);
   [[nodiscard]] std::optional<PreviousOwner> suspect(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
+  void ask_who_blocks(const WorkerCall& call);
   void warn(Warning warning, const std::string& text, const TopicPartition& partition) const;
 
   Context& context_;

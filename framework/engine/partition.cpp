@@ -121,7 +121,9 @@ void Partition::granted(const Positioned& positioned) {
     status_->waits_since = -1;
     head_.forget_attempts();
     pace_.forget_failures();
+    context_.lock_waits.forget(name());
   }
+  context_.lock_waits.passed(name(), acquired.stored.last());
   if (acquired.previous_owner != context_.owner) {
     std::optional<PreviousOwner> from;
     if (!acquired.released)
@@ -160,6 +162,7 @@ void Partition::stop(bool halted, bool paused, std::string_view reason) {
   } else {
     status_->halted = false;
   }
+  context_.lock_waits.forget(name());
   happens(Happening::kStop);
 }
 
@@ -307,6 +310,7 @@ void Partition::moved_past(std::size_t items, Clock::duration took) {
 
 void Partition::head_is_behind() {
   has_room();
+  context_.lock_waits.passed(name(), held_.stored.last());
   if (status_->halted.exchange(false))
     tell(Step::kAcquired, held_.stored.last(), "the cause of its halt is gone");
   head_.pass();
@@ -316,6 +320,7 @@ void Partition::head_is_behind() {
 
 void Partition::passed_end(bool stored) {
   const auto end = inbox_.front().record.offset();
+  context_.lock_waits.ended(name(), end);
   if (stored) {
     this->stored(ledger::Position::before(end), inbox_.front().leader_epoch);
     // Whatever was halted or being tried again stood before the end and is not there any more.
@@ -370,6 +375,7 @@ bool Partition::halted(std::string_view reason, std::optional<milliseconds> retr
 
 void Partition::let_go() {
   clear();
+  context_.lock_waits.forget(name());
   has_room();
   tell(Step::kRevoked, held_.stored.last());
 }

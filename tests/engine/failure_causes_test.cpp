@@ -137,6 +137,38 @@ sql = [
   stop_cleanly(*process);
 }
 
+TEST_CASE("a lock that is not released is reported with its session, and held against nobody") {
+  PaymentsWorld world(1);
+  world.set_postgres_options("lock_timeout = \"500ms\"");
+  pqxx::connection other(world.url());
+  pqxx::work tx(other);
+  tx.exec("SET LOCAL application_name = 'forgotten psql'");
+  tx.exec("SELECT id FROM accounts FOR UPDATE");
+  world.produce_one("e", 5, 0);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  const auto conditions = [&](const std::string& cause) {
+    return world.number(
+        fmt::format("SELECT count(*) FROM pawl.process_conditions p, "
+                    "jsonb_to_recordset(p.conditions) AS c (kind text, what text, cause text) "
+                    "WHERE c.kind = 'partition_blocked' AND c.what = '{}[0]' AND c.cause LIKE '{}'",
+                    world.topic(), cause));
+  };
+  wait_until(
+      [&] {
+        return conditions(fmt::format("%session {} (user %, application \"forgotten psql\", idle "
+                                      "in transaction, its transaction open since %",
+                                      other.backendpid())) == 1;
+      },
+      120s, "the blocked partition to be stored with the session that blocks it");
+  CHECK(occurrences(*process, "EVENT partition_blocked") > 0);
+  tx.commit();
+  require_all_applied(world);
+  process->wait_for_output("EVENT partition_unblocked", 60s);
+  wait_until([&] { return conditions("%") == 0; }, 60s, "the condition to be removed");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a full disk is waited for (53100)") {
   PostgresServer server;
   const SmallDisk disk("4m", server);

@@ -1,0 +1,90 @@
+#include "engine/lock_waits.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pawl::engine {
+
+void LockWaits::waited(const TopicPartition& partition, std::int64_t offset, const std::string& why,
+                       Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  any_ = true;
+  auto& waits = partitions_[partition].waits;
+  const auto since =
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  waits.try_emplace(offset, Wait{now, since, ""}).first->second.why = why;
+}
+
+void LockWaits::ended(const TopicPartition& partition, std::int64_t offset) {
+  if (!any_)
+    return;
+  const std::scoped_lock lock(mutex_);
+  const auto found = partitions_.find(partition);
+  if (found == partitions_.end())
+    return;
+  found->second.waits.erase(offset);
+  drop_if_empty(found);
+}
+
+void LockWaits::passed(const TopicPartition& partition, std::int64_t last) {
+  if (!any_)
+    return;
+  const std::scoped_lock lock(mutex_);
+  const auto found = partitions_.find(partition);
+  if (found == partitions_.end())
+    return;
+  auto& waits = found->second.waits;
+  waits.erase(waits.begin(), waits.upper_bound(last));
+  drop_if_empty(found);
+}
+
+void LockWaits::forget(const TopicPartition& partition) {
+  if (!any_)
+    return;
+  const std::scoped_lock lock(mutex_);
+  partitions_.erase(partition);
+  any_ = !partitions_.empty();
+}
+
+void LockWaits::drop_if_empty(Partitions::iterator partition) {
+  if (partition->second.waits.empty())
+    partitions_.erase(partition);
+  any_ = !partitions_.empty();
+}
+
+bool LockWaits::waits(const TopicPartition& partition) const {
+  if (!any_)
+    return false;
+  const std::scoped_lock lock(mutex_);
+  return partitions_.contains(partition);
+}
+
+void LockWaits::blocked_by(const TopicPartition& partition, std::string sessions) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = partitions_.find(partition);
+  if (found != partitions_.end())
+    found->second.sessions = std::move(sessions);
+}
+
+std::vector<LockWaits::Blocked> LockWaits::longer_than(std::chrono::milliseconds bound,
+                                                       Clock::time_point now) const {
+  std::vector<Blocked> blocked;
+  if (!any_)
+    return blocked;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [name, partition] : partitions_) {
+    const auto first = std::ranges::min_element(partition.waits, {},
+                                                [](const auto& wait) { return wait.second.begun; });
+    if (now - first->second.begun < bound)
+      continue;
+    auto& one = blocked.emplace_back();
+    one.partition = name;
+    one.since = first->second.since;
+    one.messages = static_cast<std::int64_t>(partition.waits.size());
+    one.cause = partition.sessions.empty() ? first->second.why
+                                           : partition.sessions + ": " + first->second.why;
+  }
+  return blocked;
+}
+
+}  // namespace pawl::engine

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "pawl/message.hpp"
+#include "pawl/topic_partition.hpp"
+
+namespace pawl::engine {
+
+/// Messages whose attempts run into a limit of time behind a lock, again and again: since when, and
+/// which session holds the lock, as far as the monitor has seen it. Any thread.
+class LockWaits {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// An attempt of the message at this offset ended so. -1: acquiring the partition did.
+  void waited(const TopicPartition& partition, std::int64_t offset, const std::string& why,
+              Clock::time_point now = Clock::now());
+  /// An attempt of it ended in another way.
+  void ended(const TopicPartition& partition, std::int64_t offset);
+  /// The stored offset is here: no message up to it waits.
+  void passed(const TopicPartition& partition, std::int64_t last);
+  /// The partition has left, or stands elsewhere.
+  void forget(const TopicPartition& partition);
+
+  /// Whether the partition waits, so that it is worth asking who blocks it.
+  [[nodiscard]] bool waits(const TopicPartition& partition) const;
+  /// `sessions`: for people.
+  void blocked_by(const TopicPartition& partition, std::string sessions);
+
+  struct Blocked {
+    TopicPartition partition;
+    Timestamp since;
+    std::int64_t messages = 0;  ///< that wait by themselves
+    std::string cause;
+  };
+  /// Partitions of which a message has waited for as long as that.
+  [[nodiscard]] std::vector<Blocked> longer_than(std::chrono::milliseconds bound,
+                                                 Clock::time_point now = Clock::now()) const;
+
+ private:
+  struct Wait {
+    Clock::time_point begun;
+    Timestamp since;
+    std::string why;
+  };
+  struct Partition {
+    std::map<std::int64_t, Wait> waits;  ///< by offset; never empty
+    std::string sessions;
+  };
+  using Partitions = std::map<TopicPartition, Partition>;
+
+  void drop_if_empty(Partitions::iterator partition);
+
+  /// Spares the lock while nothing waits.
+  std::atomic<bool> any_{false};
+  mutable std::mutex mutex_;
+  Partitions partitions_;  // guarded by mutex_
+};
+
+}  // namespace pawl::engine

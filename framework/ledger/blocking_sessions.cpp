@@ -1,0 +1,61 @@
+#include "ledger/blocking_sessions.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ledger/rows.hpp"
+
+namespace pawl::ledger {
+namespace {
+
+constexpr const char* kBlocking = R"sql(
+  SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
+         coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
+    FROM (SELECT DISTINCT unnest(pg_blocking_pids($1::integer)) AS pid) b
+    LEFT JOIN pg_stat_activity a ON a.pid = b.pid
+   ORDER BY a.xact_start NULLS LAST, b.pid
+   LIMIT 3
+)sql";
+
+std::string name_of(const BlockingSession& session) {
+  if (session.pid == 0)
+    return "a prepared transaction (pg_prepared_xacts)";
+  std::vector<std::string> parts;
+  if (!session.user.empty())
+    parts.push_back(fmt::format("user {}", session.user));
+  if (!session.application.empty())
+    parts.push_back(fmt::format("application \"{}\"", session.application));
+  if (!session.state.empty())
+    parts.push_back(session.state);
+  if (!session.transaction_since.empty())
+    parts.push_back(fmt::format("its transaction open since {}", session.transaction_since));
+  return parts.empty() ? fmt::format("session {}", session.pid)
+                       : fmt::format("session {} ({})", session.pid, fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<BlockingSession>& sessions) {
+  std::vector<std::string> names;
+  for (const auto& session : sessions)
+    names.push_back(name_of(session));
+  if (names.empty())
+    return "";
+  return fmt::format("{} {} the lock", fmt::join(names, " and "),
+                     names.size() == 1 ? "holds" : "hold");
+}
+
+std::vector<BlockingSession> blocking_sessions(postgres::Session& session, std::int32_t blocked) {
+  postgres::Parameters parameters;
+  parameters.add_integer(blocked);
+  const auto found = session.exec({"", kBlocking}, parameters);
+  const auto* rows = found.get();
+  std::vector<BlockingSession> sessions;
+  for (int row = 0; row < PQntuples(rows); ++row) {
+    sessions.push_back({static_cast<std::int32_t>(integer(rows, row, 0)), text(rows, row, 1),
+                        text(rows, row, 2), text(rows, row, 3), text(rows, row, 4)});
+  }
+  return sessions;
+}
+
+}  // namespace pawl::ledger

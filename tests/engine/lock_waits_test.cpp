@@ -1,0 +1,63 @@
+#include "engine/lock_waits.hpp"
+
+#include <fmt/format.h>
+
+#include "prelude.hpp"
+
+using pawl::TopicPartition;
+using pawl::engine::LockWaits;
+
+namespace {
+
+const LockWaits::Clock::time_point kStart = LockWaits::Clock::time_point() + 1000h;
+const TopicPartition kFirst{"t", 0};
+const TopicPartition kSecond{"t", 1};
+
+/// "0: 2 why"
+std::string blocked(const LockWaits& waits, LockWaits::Clock::time_point now) {
+  std::string text;
+  for (const auto& one : waits.longer_than(50s, now)) {
+    text += fmt::format("{}{}: {} {}", text.empty() ? "" : ", ", one.partition.partition,
+                        one.messages, one.cause);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a partition is blocked once a message of it has waited for long, attempt after attempt") {
+  LockWaits waits;
+  CHECK_FALSE(waits.waits(kFirst));
+  waits.waited(kFirst, 7, "timeout", kStart);
+  waits.waited(kSecond, 7, "timeout", kStart + 10s);
+  CHECK(waits.waits(kFirst));
+  waits.waited(kFirst, 7, "once more", kStart + 40s);
+  CHECK(blocked(waits, kStart + 49s).empty());
+  CHECK(blocked(waits, kStart + 50s) == "0: 1 once more");
+  waits.blocked_by(kFirst, "session 42 holds the lock");
+  waits.blocked_by({"t", 9}, "not waited for");
+  CHECK(blocked(waits, kStart + 60s) == "0: 1 session 42 holds the lock: once more, 1: 1 timeout");
+  waits.ended(kFirst, 7);
+  CHECK(blocked(waits, kStart + 60s) == "1: 1 timeout");
+  // What was known of the session is of another wait.
+  waits.waited(kFirst, 7, "again", kStart + 60s);
+  CHECK(blocked(waits, kStart + 110s) == "0: 1 again, 1: 1 timeout");
+  waits.forget(kSecond);
+  CHECK(blocked(waits, kStart + 110s) == "0: 1 again");
+}
+
+TEST_CASE("messages side by side wait each by itself, until the stored offset has passed them") {
+  LockWaits waits;
+  waits.waited(kFirst, -1, "acquiring", kStart);
+  waits.waited(kFirst, 5, "a", kStart + 1s);
+  waits.waited(kFirst, 8, "b", kStart + 2s);
+  CHECK(blocked(waits, kStart + 60s) == "0: 3 acquiring");
+  waits.passed(kFirst, 4);
+  CHECK(blocked(waits, kStart + 60s) == "0: 2 a");
+  waits.passed(kFirst, 5);
+  CHECK(blocked(waits, kStart + 60s) == "0: 1 b");
+  waits.passed(kFirst, 8);
+  CHECK_FALSE(waits.waits(kFirst));
+  CHECK(blocked(waits, kStart + 60s).empty());
+}
