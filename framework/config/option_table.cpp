@@ -429,7 +429,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "max_crashes",
      .field = CountField{field<&Options::failures, &FailureOptions::max_crashes>, 1, 100},
      .meaning = "Processes that may end while they run a message alone, on probation after a "
-                "crash, before `on_failure`.",
+                "crash, before `on_failure`; or while they fetch what comes next in a partition, "
+                "before it halts.",
      .own = &kOwnFailures},
 
     {.section = "failures",

@@ -133,7 +133,9 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
   // What is not the message's fault is tried until it can be done. A halt at a message is a stored
   // state; each process tries that message once more by itself. Not where trying ends the process.
   const bool of_program = halted && acquired.halt_kind == ledger::halt_kind::kProgram;
-  const bool once_more = halted && !of_program && acquired.halt_kind != ledger::halt_kind::kCrash &&
+  const bool ends_processes = acquired.halt_kind == ledger::halt_kind::kCrash ||
+                              acquired.halt_kind == ledger::halt_kind::kCrashLoop;
+  const bool once_more = halted && !of_program && !ends_processes &&
                          !context_.tried_halts.contains(partition.name(), acquired.stored);
   if (paused || (halted && !of_program && !once_more)) {
     partition.stop(halted, paused, acquired.reason);
@@ -141,6 +143,8 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
                    acquired.halt_offset);
     return;
   }
+  if (!crash_loop_.may_run(partition, acquired))
+    return;
   partition.go(once_more, halted);
   partition.tell(Step::kAcquired, acquired.stored.last());
   position(partition);
@@ -158,6 +162,8 @@ void Acquisition::refuse(Partition& partition, const Refused& refused) {
 }
 
 void Acquisition::position(Partition& partition) {
+  if (!crash_loop_.begin(partition))
+    return;
   try {
     partition.seek();
     partition.tell(Step::kPositioned, partition.held().stored.next());

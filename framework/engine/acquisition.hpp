@@ -7,6 +7,7 @@
 
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
+#include "engine/crash_loop.hpp"
 #include "engine/partition.hpp"
 #include "engine/positions.hpp"
 #include "engine/probation.hpp"
@@ -21,12 +22,13 @@ class Acquisition {
   using Partitions = std::map<TopicPartition, std::unique_ptr<Partition>>;
 
   Acquisition(Context& context, WorkerSession& session, Positions& positions,
-              Consequences& consequences, Probation& probation)
+              Consequences& consequences, Probation& probation, CrashLoop& crash_loop)
       : context_(context),
         session_(session),
         positions_(positions),
         consequences_(consequences),
-        probation_(probation) {}
+        probation_(probation),
+        crash_loop_(crash_loop) {}
 
   /// Asks Kafka what the partitions that are due need to know before they acquire: one question for
   /// all instead of one each, for a thousand come back at once after a reconnect.
@@ -49,6 +51,7 @@ class Acquisition {
   Positions& positions_;
   Consequences& consequences_;
   Probation& probation_;
+  CrashLoop& crash_loop_;
 };
 
 }  // namespace pawl::engine

@@ -8,6 +8,7 @@
 
 #include "engine/breaker.hpp"
 #include "engine/commit_metadata.hpp"
+#include "engine/fetch_turn.hpp"
 #include "engine/frame_context.hpp"
 #include "engine/lock_waits.hpp"
 #include "engine/observers.hpp"
@@ -66,6 +67,7 @@ struct Context {
   LockWaits lock_waits = {};
   TriedHalts tried_halts = {};
   RunGate gate = {};
+  FetchTurn fetch_turn = {};
   PreviousOwners previous_owners = {};
   /// What the patterns among the topics meant at first.
   ledger::FirstTopics first_topics = {};

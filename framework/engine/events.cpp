@@ -124,6 +124,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kLeaseLost, "lease_lost"},
     {Warning::kLeasesNotExtended, "leases_not_extended"},
     {Warning::kKeysHeld, "keys_held"},
+    {Warning::kCrashLoop, "crash_loop"},
     {Warning::kSequenceBehind, "sequence_behind"},
 });
 static_assert(is_in_order(kWarnings) && kWarnings.back().first == Warning::kSequenceBehind);

@@ -168,6 +168,21 @@ std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next) 
       text_of(place), next.record.offset(), set_command(place.options.invocation, place.partition));
 }
 
+std::string halt_crash_loop_text(const HaltPlace& place, std::int64_t next, std::uint32_t crashes) {
+  const auto& invocation = place.options.invocation;
+  const auto where = partition_words(place.partition);
+  return fmt::format(
+      "{} offset {}: {} processes in a row ended while they fetched the message at this offset, "
+      "before a handler got it. Its batch may need more memory, once it is decompressed, than the "
+      "process has. The partition stands before this message, others go on. Give the process more "
+      "memory, then: {} {}; or leave the message out, without reading it: {} {} --offset {} "
+      "--because \"too large\"; or, where the batch holds more messages, look where it ends "
+      "(kafka-dump-log.sh on the broker), then: {}",
+      text_of(place), next, crashes, command_text(invocation, "partitions resume"), where,
+      command_text(invocation, "partitions skip"), where, next,
+      set_command(invocation, place.partition));
+}
+
 std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
                                  ledger::Position stored) {
   return fmt::format(

@@ -58,6 +58,9 @@ struct AttemptHalt {
                                                 ledger::Position stored, std::int32_t stored_epoch);
 /// It was finished ahead of the stored offset, and another record stands there now.
 [[nodiscard]] std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next);
+/// So many processes in a row ended while they fetched what comes at `next` or behind it.
+[[nodiscard]] std::string halt_crash_loop_text(const HaltPlace& place, std::int64_t next,
+                                               std::uint32_t crashes);
 /// What comes next cannot be read.
 [[nodiscard]] std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
                                                ledger::Position stored);

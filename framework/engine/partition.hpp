@@ -17,6 +17,7 @@
 #include "engine/partition_status.hpp"
 #include "engine/phase.hpp"
 #include "engine/positions.hpp"
+#include "engine/run_gate.hpp"
 #include "engine/verdict.hpp"
 #include "kafka/partition_stream.hpp"
 #include "ledger/offset_register.hpp"
@@ -44,6 +45,17 @@ class Partition {
     std::optional<PreviousOwner> previous_owner;
   };
 
+  /// What is known of what comes first after an acquire (engine/crash_loop.hpp).
+  struct FirstFetch {
+    std::uint32_t crashes = 0;  ///< processes in a row that ended while they fetched it
+    bool arrived = false;
+    /// It has the process' FetchTurn, and waits until no handler runs.
+    std::optional<Clock::time_point> turn_since = std::nullopt;
+    /// It is marked and fetched since then.
+    std::optional<Clock::time_point> fetched_since = std::nullopt;
+    RunGate::Pass alone = {};  ///< no handler runs meanwhile
+  };
+
   Partition(Context& context, std::shared_ptr<kafka::PartitionStream> stream);
   ~Partition();
   Partition(const Partition&) = delete;
@@ -61,6 +73,7 @@ class Partition {
   [[nodiscard]] PartitionStatus& status() const { return *status_; }
   [[nodiscard]] Head& head() { return head_; }
   [[nodiscard]] const Head& head() const { return head_; }
+  [[nodiscard]] FirstFetch& first_fetch() { return first_fetch_; }
   [[nodiscard]] const Inbox& inbox() const { return inbox_; }
   [[nodiscard]] AheadOfOffset& ahead() { return ahead_; }
   [[nodiscard]] const AheadOfOffset& ahead() const { return ahead_; }
@@ -180,6 +193,7 @@ class Partition {
   Held held_;
   Inbox inbox_;
   Head head_;
+  FirstFetch first_fetch_;
   AheadOfOffset ahead_;
   Pace pace_;
   std::optional<kafka::LogRange> range_;

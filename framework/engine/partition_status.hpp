@@ -40,6 +40,10 @@ struct PartitionStatus {
   /// When the message at `position` was produced, in ms since 1970, by its record; -1: not known.
   /// Kept only where an observer wants times.
   std::atomic<std::int64_t> waits_since{-1};
+  /// The owner epoch under which a message or the end of the log has arrived, and the one of these
+  /// that the register has noted (engine/crash_loop.hpp); -1: none.
+  std::atomic<std::int64_t> begun_in{-1};
+  std::atomic<std::int64_t> begun_noted{-1};
   /// How often Kafka has told it: shows that Kafka can be reached.
   std::atomic<std::uint64_t> log_end_answers{0};
 

@@ -25,11 +25,12 @@ constexpr milliseconds kRestart{50};
 }  // namespace
 
 Runner::Runner(Context& context, WorkerSession& session, Consequences& consequences,
-               Probation& probation, MessageProcessor& processor)
+               Probation& probation, CrashLoop& crash_loop, MessageProcessor& processor)
     : context_(context),
       session_(session),
       consequences_(consequences),
       probation_(probation),
+      crash_loop_(crash_loop),
       processor_(processor),
       pipeline_(context.frame, context.offsets, processor.scopes()),
       batches_(context.frame, processor.scopes()) {}
@@ -105,6 +106,8 @@ void Runner::turn_alone(Partition& partition) {
 
 bool Runner::take(Partition& partition, std::size_t most) {
   const auto taken = partition.take(most);
+  if (taken.came)
+    crash_loop_.arrived(partition);
   for (const auto& error : taken.errors)
     tell_stream_error(partition, error);
   return taken.came && partition.running();

@@ -8,6 +8,7 @@
 #include "engine/batch_processor.hpp"
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
+#include "engine/crash_loop.hpp"
 #include "engine/message_pipeline.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
@@ -23,7 +24,7 @@ namespace pawl::engine {
 class Runner {
  public:
   Runner(Context& context, WorkerSession& session, Consequences& consequences, Probation& probation,
-         MessageProcessor& processor);
+         CrashLoop& crash_loop, MessageProcessor& processor);
 
   enum class Turn {
     kIdle,  ///< there is nothing to do
@@ -94,6 +95,7 @@ class Runner {
   WorkerSession& session_;
   Consequences& consequences_;
   Probation& probation_;
+  CrashLoop& crash_loop_;
   MessageProcessor& processor_;
   MessagePipeline pipeline_;
   BatchProcessor batches_;

@@ -38,8 +38,9 @@ Worker::Worker(Context& context, bool announces)
       processor_(context.frame),
       consequences_(context, session_, processor_),
       probation_(context, session_, consequences_),
-      acquisition_(context, session_, positions_, consequences_, probation_),
-      runner_(context, session_, consequences_, probation_, processor_),
+      crash_loop_(context, session_, consequences_),
+      acquisition_(context, session_, positions_, consequences_, probation_, crash_loop_),
+      runner_(context, session_, consequences_, probation_, crash_loop_, processor_),
       side_by_side_(context, session_, consequences_, runner_, mailbox_,
                     [this](const TopicPartition& name) {
                       const auto found = partitions_.find(name);
@@ -170,6 +171,7 @@ bool Worker::work() {
 }
 
 bool Worker::turn(Partition& partition) {
+  crash_loop_.watch(partition);
   if (partition.ahead().winding_up() || !partition.is_due(Clock::now()))
     return false;
   if (!partition.running()) {
@@ -335,8 +337,10 @@ std::set<TopicPartition> Worker::name_session() {
 
 void Worker::tell_presence() {
   try {
-    if (context_.presence->tell(*session_))
+    if (context_.presence->tell(*session_)) {
       context_.passes.heartbeat();
+      crash_loop_.note_begun();
+    }
   } catch (const std::exception&) {
     session_.notice_failure(
         Warning::kPresenceNotStored,
@@ -420,6 +424,7 @@ void Worker::drop(const TopicPartition& name, bool release_it) {
   // Without a session its call is let go of by the next one.
   if (session_)
     let_go_of_stray_call();
+  crash_loop_.leave(partition, release_it);
   if (release_it)
     release(partition);
 }

@@ -14,6 +14,7 @@
 #include "engine/checkpoint.hpp"
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
+#include "engine/crash_loop.hpp"
 #include "engine/mailbox.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
@@ -97,6 +98,7 @@ class Worker {
   MessageProcessor processor_;
   Consequences consequences_;
   Probation probation_;
+  CrashLoop crash_loop_;
   Acquisition acquisition_;
   Runner runner_;
   SideBySide side_by_side_;

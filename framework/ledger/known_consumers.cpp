@@ -133,8 +133,9 @@ Forgotten forget_consumer(postgres::Session& session, const std::string& schema,
   const auto ahead = statement(kAhead);
   const auto sources = statement(kSources);
   std::vector<postgres::Statement> removals;
-  for (const auto* table : {"processed_kafka_offsets", "partition_fences", "suspects", "processes",
-                            "process_conditions", "retention_state", "dead_letter_feed"})
+  for (const auto* table :
+       {"processed_kafka_offsets", "partition_fences", "suspects", "first_fetches", "processes",
+        "process_conditions", "retention_state", "dead_letter_feed"})
     removals.push_back(statement(fmt::format(kOfConsumer, table)));
   const auto without_letters = removals.size();
   if (letters) {

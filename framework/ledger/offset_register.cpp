@@ -197,6 +197,7 @@ Acquired read_acquired(const PGresult* rows) {
 OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       ahead_(schema, consumer),
+      first_fetches_(schema, consumer),
       acquire_(statement(
           "acquire",
           fmt::format(fmt::runtime(kAcquire), postgres::exact_time("previous_backend_start")),
@@ -233,15 +234,17 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   parameters.add_text(owner);
   add_backend(parameters, session);
   const auto results = postgres::run_transaction(
-      session, {{&acquire_, std::move(parameters)},
+      session, {first_fetches_.known(partition),
+                {&acquire_, std::move(parameters)},
                 {&halt_offset_, partition_parameters(consumer_, partition)},
                 ahead_.forget_passed(partition),
                 ahead_.known(partition)});
-  const auto* rows = results.front().get();
+  const auto* rows = results[1].get();
   if (PQntuples(rows) == 0)
     return std::nullopt;
   auto acquired = read_acquired(rows);
-  acquired.halt_offset = optional_integer(results[1].get(), 0, 0);
+  acquired.first_fetch = FirstFetches::read_known(results.front().get());
+  acquired.halt_offset = optional_integer(results[2].get(), 0, 0);
   acquired.ahead = MessagesAhead::read_known(results.back().get());
   return acquired;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ledger/first_fetches.hpp"
 #include "ledger/messages_ahead.hpp"
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
@@ -85,6 +86,8 @@ class OffsetRegister {
 
   /// For what is finished out of the log's order.
   [[nodiscard]] const MessagesAhead& ahead() const { return ahead_; }
+  /// For what ends processes before a handler sees it.
+  [[nodiscard]] const FirstFetches& first_fetches() const { return first_fetches_; }
 
   void advance(postgres::Request& request, const TopicPartition& partition,
                const Advance& step) const;
@@ -151,6 +154,7 @@ class OffsetRegister {
  private:
   ConsumerId consumer_;
   MessagesAhead ahead_;
+  FirstFetches first_fetches_;
   postgres::Statement acquire_;
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
   postgres::Statement pipelined_applied_;

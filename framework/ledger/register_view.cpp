@@ -73,6 +73,8 @@ constexpr const char* kMissingRights = R"sql(
             ('messages_ahead', 'DELETE'),
             ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),
             ('suspects', 'DELETE'),
+            ('first_fetches', 'SELECT'), ('first_fetches', 'INSERT'),
+            ('first_fetches', 'UPDATE'), ('first_fetches', 'DELETE'),
             ('processes', 'SELECT'), ('processes', 'INSERT'), ('processes', 'UPDATE'),
             ('processes', 'DELETE'),
             ('process_conditions', 'SELECT'), ('process_conditions', 'INSERT'),

@@ -41,9 +41,11 @@ enum class PartitionState { kRunning, kPaused, kHalted };
 
 /// Why a partition is halted; decides whether a restart tries again by itself.
 namespace halt_kind {
-inline constexpr const char* kMessage = "message";    ///< the head message cannot be applied
-inline constexpr const char* kProgram = "program";    ///< the handler's SQL cannot run at all
-inline constexpr const char* kCrash = "crash";        ///< the head message ends processes
+inline constexpr const char* kMessage = "message";  ///< the head message cannot be applied
+inline constexpr const char* kProgram = "program";  ///< the handler's SQL cannot run at all
+inline constexpr const char* kCrash = "crash";      ///< the head message ends processes
+/// Processes end while they fetch what comes next: no handler has seen it.
+inline constexpr const char* kCrashLoop = "crash-loop";
 inline constexpr const char* kPosition = "position";  ///< Kafka no longer holds what comes next
 }  // namespace halt_kind
 
@@ -85,6 +87,16 @@ struct KnownAhead {
   std::uint32_t attempts = 0;      ///< failed ones
 };
 
+/// What is known of a partition's first fetch under the owner before, when it is acquired.
+struct FirstFetch {
+  bool moved = false;        ///< the stored offset has moved since that owner acquired it
+  bool begun = false;        ///< something had arrived, as that owner noted
+  bool owner_lives = false;  ///< that owner's session is open
+  std::int64_t offset = -1;  ///< the next offset at which `crashes` were counted
+  std::uint32_t crashes = 0;
+  bool marked = false;  ///< that owner fetched the partition alone, and nothing had arrived
+};
+
 /// What the register knew when a partition was acquired. Definitive: no commit of an older owner
 /// can come after it.
 struct Acquired {
@@ -99,6 +111,7 @@ struct Acquired {
   bool released = true;
   std::string previous_owner;
   std::optional<postgres::Backend> previous_backend;
+  FirstFetch first_fetch;
   Fence fence;
   std::vector<KnownAhead> ahead;  ///< finished or tried above `stored`, by offset
 };

@@ -350,7 +350,7 @@ class Round:
         """What an unfinished round leaves to look at: its processes and logs are gone later."""
         columns = {"processed_kafka_offsets": "partition, last_processed_offset, state, state_reason, owner, attempts",
                    "leases": "key, owner, lease_until - now() AS left, attempt, done, partition, kafka_offset",
-                   "suspects": "*", "processes": "*", "process_conditions": "*"}
+                   "suspects": "*", "first_fetches": "*", "processes": "*", "process_conditions": "*"}
         return "\n".join(f"    {table}: {query(self.name, f'SELECT {what} FROM pawl.{table}')}" for table, what in columns.items())
 
     def stop(self):

@@ -119,6 +119,7 @@ enum class Warning {
   kLeaseLost,           ///< a call's lease was another's before its outcome could be recorded
   kLeasesNotExtended,   ///< leases cannot be extended now; the calls under them are told to end
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
+  kCrashLoop,           ///< processes ended while they fetched what comes next in a partition
   kSequenceBehind,      ///< a sequence gives numbers that its table has; the text has the repair
 };
 

@@ -163,7 +163,7 @@ struct FailureOptions {
   /// Attempts of one message before the policy applies, whatever retry_for says; 0: no such bound.
   std::uint32_t max_attempts = 0;
   /// Processes that may end while they run a message alone (probation) before the policy applies,
-  /// 1..100.
+  /// or while they fetch what comes next in a partition, before it halts; 1..100.
   std::uint32_t max_crashes = 3;
   milliseconds retry_initial{100};
   milliseconds retry_max{30000};
