@@ -53,13 +53,12 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, partitions).front();
-  skip_message(*session, options, consumer, row, offset, reason,
-               fmt::format("--offset {}: ", offset));
-  std::cout << fmt::format("{} offset {} is skipped; {}. The message is kept: {}\n",
-                           name_of(row.partition), offset,
+  const auto kept = skip_message(*session, options, consumer, row, offset, reason,
+                                 fmt::format("--offset {}: ", offset));
+  std::cout << fmt::format("{} offset {} is skipped; {}. {}: {}\n", name_of(row.partition), offset,
                            row.state == PartitionState::kPaused ? "the partition stays paused"
                                                                 : "the partition goes on after it",
-                           command_text(options.invocation, "skipped list"));
+                           kept, command_text(options.invocation, "skipped list"));
   return kDone;
 }
 

@@ -15,8 +15,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{100} << 20U;
-
 struct Arguments {
   std::shared_ptr<PartitionArguments> partition;
   std::optional<std::int64_t> offset;
@@ -69,8 +67,10 @@ int peek(const Options& options, const Arguments& arguments) {
                                  arguments.partition->partition.value_or(0)};
   const auto offset = offset_of(options, arguments);
   // Outlives the record: a client does not end while one of its messages is held.
-  const auto client = make_client(options);
-  const auto record = kafka::fetch_one(*client, partition, offset, kMessageTimeout);
+  const auto client = make_client_of_one_message(options);
+  // Before the record is there: its memory may be all that is left.
+  const auto topic_id = topic_id_of(*client, partition.topic);
+  const auto record = kafka::fetch_one_kept(*client, partition, offset, kMessageTimeout);
   if (!record) {
     throw BadCall(fmt::format("{} [{}] has no message at offset {} or behind it", partition.topic,
                               partition.partition, offset));
@@ -79,7 +79,6 @@ int peek(const Options& options, const Arguments& arguments) {
     throw BadCall(fmt::format("--offset {}: {} [{}] has no message there, the next one is at {}",
                               offset, partition.topic, partition.partition, record->offset()));
   }
-  const auto topic_id = topic_id_of(*client, partition.topic);
   print(record->view(partition.topic, topic_id), arguments);
   return kDone;
 }
@@ -98,7 +97,7 @@ void add_partitions_peek(Command& partitions, Commands& commands) {
   command
       ->add_option("--max-bytes", arguments->max_bytes,
                    "Of each of value, key and headers show so much")
-      ->within(1, kMostBytes)
+      ->within(1, kMostShown)
       ->type_name("N")
       ->shows_default();
   command->add_flag("--json", arguments->json, "For machines");

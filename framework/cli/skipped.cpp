@@ -30,6 +30,7 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
                      {"offset", message.offset},
                      {"key", readable(message.record_key)},
                      {"reason", message.reason},
+                     {"payload", message.omitted ? "omitted" : "complete"},
                      {"value_bytes", or_null(message.value_bytes)},
                      {"timestamp_ms", or_null(message.timestamp)},
                      {"skipped_at", message.skipped_at},
@@ -55,8 +56,10 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
   for (const auto& message : skipped) {
     table.add({message.partition.topic, std::to_string(message.partition.partition),
                std::to_string(message.offset), key_text(message.record_key, std::nullopt),
-               message.value_bytes ? std::to_string(*message.value_bytes) : "-", message.skipped_at,
-               message.actor, message.reason});
+               message.omitted       ? "omitted"
+               : message.value_bytes ? std::to_string(*message.value_bytes)
+                                     : "-",
+               message.skipped_at, message.actor, message.reason});
   }
   std::cout << table.text();
   if (static_cast<std::int64_t>(skipped.size()) == limit && limit < kMostEntries)

@@ -40,6 +40,18 @@ std::unique_ptr<kafka::Client> make_client(const Options& options) {
   return std::make_unique<kafka::Client>(options.kafka, kafka::LogFunction{});
 }
 
+std::unique_ptr<kafka::Client> make_client_of_one_message(const Options& options) {
+  auto kafka = options.kafka;
+  // Another name of fetch.message.max.bytes, and set after it.
+  kafka.librdkafka.erase("max.partition.fetch.bytes");
+  // A broker sends a first batch whatever its size. librdkafka looks again whether its queue has
+  // room when the command has ended. Not much later: an error in the queue makes it wait as well.
+  kafka.librdkafka["fetch.message.max.bytes"] = "1";
+  kafka.librdkafka["queued.min.messages"] = "1";
+  kafka.librdkafka["fetch.queue.backoff.ms"] = "3000";
+  return std::make_unique<kafka::Client>(kafka, kafka::LogFunction{});
+}
+
 message::TopicEntries::Chosen choose_topics(const Options& options, const kafka::Client& client) {
   return kafka::choose_topics(client, handlers::topic_entries(options), kKafkaTimeout);
 }

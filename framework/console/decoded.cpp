@@ -43,9 +43,12 @@ Decoded decode(std::optional<std::string_view> bytes, std::size_t most) {
 std::string to_text(const Decoded& decoded) {
   if (decoded.form == "null")
     return "null";
-  return fmt::format(
-      "{}, {} bytes: {}{}", decoded.form, decoded.bytes, printable_lines(decoded.text),
-      decoded.cut ? fmt::format("... (cut; --max-bytes {} shows all)", decoded.bytes) : "");
+  return fmt::format("{}, {} bytes: {}{}", decoded.form, decoded.bytes,
+                     printable_lines(decoded.text),
+                     !decoded.cut ? ""
+                     : decoded.bytes <= kMostShown
+                         ? fmt::format("... (cut; --max-bytes {} shows all)", decoded.bytes)
+                         : "... (cut)");
 }
 
 std::string parts_text(const Message& message, std::size_t most) {

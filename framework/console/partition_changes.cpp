@@ -48,9 +48,9 @@ StateChange set_partition_state(postgres::Session& session, const Options& optio
   return result;
 }
 
-void skip_message(postgres::Session& session, const Options& options,
-                  const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
-                  std::int64_t offset, const std::string& reason, const std::string& place) {
+std::string skip_message(postgres::Session& session, const Options& options,
+                         const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
+                         std::int64_t offset, const std::string& reason, const std::string& place) {
   if (offset <= row.stored.last()) {
     throw BadCall(fmt::format("{}{} is past it already, its stored offset is {}", place,
                               name_of(row.partition), row.stored.last()));
@@ -58,16 +58,29 @@ void skip_message(postgres::Session& session, const Options& options,
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);
   require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
+  const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
+  ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
+  const auto skip = [&](const Message& message) {
+    change_register(options.invocation, row.partition,
+                    [&] { commands.skip(session, change, message); });
+  };
+  change.unread = row.halt_kind == ledger::halt_kind::kCrashLoop && row.halt_offset == offset;
+  if (change.unread) {
+    MessageFields place_alone;
+    place_alone.topic = row.partition.topic;
+    place_alone.partition = row.partition.partition;
+    place_alone.offset = offset;
+    skip(Message(place_alone));
+    return "The message was not read: its offset is kept, its payload is omitted";
+  }
   const auto record = next_record(*client, row);
   if (record.offset() != offset) {
     throw BadCall(
         fmt::format("{}the next message of {} is at offset {}; only that one can be skipped", place,
                     name_of(row.partition), record.offset()));
   }
-  const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
-  const ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
-  change_register(options.invocation, row.partition,
-                  [&] { commands.skip(session, change, record.view(row.partition.topic, "")); });
+  skip(record.view(row.partition.topic, ""));
+  return "The message is kept";
 }
 
 }  // namespace pawl::cli

@@ -26,10 +26,11 @@ enum class StateChange {
                                               const std::string& reason);
 
 /// Leaves out the message at `offset`, which must be the one that comes next, and keeps it. Asks
-/// Kafka for it. Throws also BadCall where it is another one: nothing was changed. `place` begins
-/// its text: "--offset 7: ", or nothing.
-void skip_message(postgres::Session& session, const Options& options,
-                  const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
-                  std::int64_t offset, const std::string& reason, const std::string& place);
+/// Kafka for it, unless the partition is halted because reading it ends processes: then only its
+/// offset is kept. Throws also BadCall where it is another one: nothing was changed. `place` begins
+/// its text: "--offset 7: ", or nothing. Returns what is kept, for people.
+std::string skip_message(postgres::Session& session, const Options& options,
+                         const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
+                         std::int64_t offset, const std::string& reason, const std::string& place);
 
 }  // namespace pawl::cli

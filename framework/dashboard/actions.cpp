@@ -56,10 +56,9 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
                                  "was changed.",
                                  name)};
     }
-    cli::skip_message(session, options, consumer, row, *offset, reason, "");
-    return {true, fmt::format("Offset {} of {} is skipped; the message is kept in "
-                              "pawl.skipped_messages.",
-                              *offset, name)};
+    const auto kept = cli::skip_message(session, options, consumer, row, *offset, reason, "");
+    return {true, fmt::format("Offset {} of {} is skipped. {} in pawl.skipped_messages.", *offset,
+                              name, kept)};
   }
   return {false, "The form asks for nothing that can be done to a partition."};
 }

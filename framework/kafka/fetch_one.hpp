@@ -17,5 +17,8 @@ namespace pawl::kafka {
 /// client, which waits for it in its destructor.
 std::optional<Record> fetch_one(const Client& client, const TopicPartition& partition,
                                 std::int64_t offset, std::chrono::milliseconds timeout);
+/// The same, without a copy of what may be larger than half of the memory.
+std::optional<Record> fetch_one_kept(const Client& client, const TopicPartition& partition,
+                                     std::int64_t offset, std::chrono::milliseconds timeout);
 
 }  // namespace pawl::kafka

@@ -24,14 +24,23 @@ LogReader::~LogReader() {
 }
 
 std::optional<Record> LogReader::next() {
+  return read(false);
+}
+
+std::optional<Record> LogReader::next_kept() {
+  return read(true);
+}
+
+std::optional<Record> LogReader::read(bool keeps) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + patience_;
   for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
-    const MessageHandle message(rd_kafka_consumer_poll(client_, static_cast<int>(left)));
+    MessageHandle message(rd_kafka_consumer_poll(client_, static_cast<int>(left)));
     if (!message)
       continue;
-    Record record(*message);
+    const bool keep = keeps && message->err == RD_KAFKA_RESP_ERR_NO_ERROR;
+    auto record = keep ? Record(std::move(message)) : Record(*message);
     switch (record.kind()) {
       case Record::Kind::kMessage:
         // A record before the position is left over from nothing of ours.

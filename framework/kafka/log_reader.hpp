@@ -27,8 +27,12 @@ class LogReader {
   /// RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET when the log does not hold the position (any more), and
   /// when nothing comes in time.
   std::optional<Record> next();
+  /// The same, without a copy of it: a message must go before the next one is read.
+  std::optional<Record> next_kept();
 
  private:
+  std::optional<Record> read(bool keeps);
+
   rd_kafka_t* client_;
   TopicPartition partition_;
   std::int64_t next_;

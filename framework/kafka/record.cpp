@@ -38,14 +38,24 @@ std::optional<std::vector<Header>> headers_of(const rd_kafka_message_t& message)
 Record::Record(const rd_kafka_message_t& message)
     : error_(message.err), partition_(message.partition), offset_(message.offset) {
   if (error_ == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    copy(message);
+    read(message);
+    copy();
     return;
   }
   const char* text = rd_kafka_message_errstr(&message);
   error_text_ = text != nullptr ? text : rd_kafka_err2str(error_);
 }
 
-void Record::copy(const rd_kafka_message_t& message) {
+Record::Record(MessageHandle message)
+    : error_(message->err), partition_(message->partition), offset_(message->offset) {
+  if (error_ != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw std::logic_error("only a message can be kept");
+  read(*message);
+  kept_ = std::move(message);
+}
+
+/// Views of librdkafka's memory.
+void Record::read(const rd_kafka_message_t& message) {
   rd_kafka_timestamp_type_t type{};
   if (const auto time = rd_kafka_message_timestamp(&message, &type); time >= 0)
     timestamp_ = Timestamp{std::chrono::milliseconds{time}};
@@ -61,6 +71,9 @@ void Record::copy(const rd_kafka_message_t& message) {
   size_ = bytes();
   for (const auto& header : headers_)
     size_ += header.name.size() + header.value.value_or("").size();
+}
+
+void Record::copy() {
   storage_ = std::make_unique_for_overwrite<char[]>(size_);
   char* end = storage_.get();
   const auto move_to_storage = [&](std::string_view& bytes) {

@@ -16,13 +16,16 @@
 namespace pawl::kafka {
 
 /// What came out of a partition's queue: a record, the mark that the log's end was reached, or an
-/// error of that partition. A copy: librdkafka keeps a broker's whole answer, which may be of many
-/// partitions, for as long as one message of it lives. Movable. Used by one thread.
+/// error of that partition. A copy, unless it is told otherwise: librdkafka keeps a broker's whole
+/// answer, which may be of many partitions, for as long as one message of it lives. Movable. Used
+/// by one thread.
 class Record {
  public:
   enum class Kind { kMessage, kEndOfLog, kError };
 
   explicit Record(const rd_kafka_message_t& message);
+  /// Of a message: keeps it instead of copying it. The record must go before its client.
+  explicit Record(MessageHandle message);
 
   [[nodiscard]] Kind kind() const;
   /// Of the message; for kEndOfLog the offset behind the last one, that is the log's end.
@@ -51,7 +54,8 @@ class Record {
   [[nodiscard]] Message view(std::string_view topic, std::string_view topic_id) const;
 
  private:
-  void copy(const rd_kafka_message_t& message);
+  void read(const rd_kafka_message_t& message);
+  void copy();
 
   rd_kafka_resp_err_t error_;
   std::int32_t partition_;
@@ -61,6 +65,7 @@ class Record {
   std::string error_text_;
   std::size_t size_ = 0;
   std::unique_ptr<char[]> storage_;  ///< `size_` bytes: key, value and headers
+  MessageHandle kept_;               ///< or the message that has them
   std::optional<std::string_view> key_;
   std::optional<std::string_view> value_;
   std::vector<Header> headers_;

@@ -125,7 +125,7 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   change.add_text("skip");
   change.add_text_or_null(skip.reason);
   postgres::run_transaction(session, {{&advance_, std::move(advance)},
-                                      skipped_.record(message, skip.reason, true),
+                                      skipped_.record(message, skip.reason, !skip.unread),
                                       {&change_, std::move(change)}});
 }
 

@@ -39,6 +39,7 @@ struct OperatorSkip {
   Position stored;     ///< where the register must still stand
   OwnerEpoch epoch{};  ///< the epoch that it must still have
   std::string reason;
+  bool unread = false;  ///< of the message only its place is known
 };
 
 /// What operators do to the register while processes run. Each command is an acquire: it waits for
@@ -60,8 +61,8 @@ class OperatorCommands {
   [[nodiscard]] bool begin_partition(postgres::Session& session,
                                      const OperatorChange& change) const;
 
-  /// Records `message` with its payload and moves the offset past it; a halt ends, a pause stays.
-  /// PW001, PW002: the partition has moved since it was read; nothing was changed.
+  /// Records `message`, if it was read with its payload, and moves the offset past it; a halt ends,
+  /// a pause stays. PW001, PW002: the partition has moved since it was read; nothing was changed.
   void skip(postgres::Session& session, const OperatorSkip& skip, const Message& message) const;
 
  private:

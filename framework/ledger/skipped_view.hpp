@@ -17,6 +17,7 @@ struct SkippedMessage {
   std::string reason;
   std::optional<std::string> record_key;    ///< nullopt: the message has none, or it is not kept
   std::optional<std::int64_t> value_bytes;  ///< nullopt: null, or not kept
+  bool omitted = false;                     ///< key, value and headers are not kept
   std::optional<Timestamp> timestamp;
   std::string skipped_at;  ///< RFC 3339, UTC
   std::string actor;       ///< the role that skipped it

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <pqxx/pqxx>
 
 #include "prelude.hpp"
@@ -224,3 +225,97 @@ TEST_CASE("a paused partition stays paused when its next message is skipped") {
   CHECK(site.stored(0) == 0);
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");
 }
+
+// Sanitizers need more memory than the limit leaves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+namespace {
+
+constexpr std::size_t kLarge = std::size_t{200} << 20U;
+
+/// `pawl ARGUMENTS...` with memory for a record of kLarge once, and not twice.
+std::unique_ptr<ChildProcess> start_limited(const std::vector<std::string>& arguments,
+                                            const std::filesystem::path& output) {
+  std::vector<std::string> all{"--data=402653184", "--stack=2097152", PAWL_PROGRAM};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return std::make_unique<ChildProcess>("prlimit", all, ChildOptions{.output = output});
+}
+
+/// In a batch of its own. Kafka's limit is for what is compressed.
+void produce_large(const Site& site, int partition) {
+  KafkaProducer producer(site.bootstrap, "",
+                         {{"message.max.bytes", "1000000000"}, {"compression.codec", "gzip"}});
+  producer.send(site.topic, {.value = std::string(kLarge, 'a'),
+                             .headers = {{"event-id", "large"}},
+                             .partition = partition});
+  producer.flush();
+}
+
+}  // namespace
+
+TEST_CASE("a record that no process has the memory for halts its partition, and can be skipped") {
+  Site site(3);
+  const TempDir folder("large");
+  site.kafka_lines = "session_timeout = \"2s\"";
+  const auto config = site.config().string();
+  site.pay(1, "other", "a", "1");
+  produce_large(site, 0);
+  site.pay(0, "after", "a", "1");
+  int runs = 0;
+  const auto run = [&] {
+    const auto child = start_limited({"run", "--drain", "--config", config},
+                                     folder.path() / std::to_string(runs++));
+    const auto end = child->wait(kDeadline);
+    return std::pair(end, child->output());
+  };
+
+  int crashes = 0;
+  for (auto end = run(); end.first.signal; end = run()) {
+    INFO(end.second);
+    REQUIRE(end.first.signal == SIGABRT);
+    REQUIRE(++crashes <= 10);
+  }
+  CHECK(crashes == 3);
+  CHECK(
+      site.sql("SELECT string_agg(state || coalesce(' ' || halt_kind, ''), ', ' ORDER BY partition)"
+               " FROM pawl.processed_kafka_offsets") == "halted crash-loop, running, running");
+  CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets WHERE partition = 0"),
+             ContainsSubstring("3 processes in a row ended") &&
+                 ContainsSubstring("partitions skip") && ContainsSubstring("--offset 0"));
+  CHECK(site.stored(1) == 0);
+  CHECK(site.sql("SELECT count(*) FROM pawl.first_fetches WHERE fetched_by IS NOT NULL") == "0");
+
+  // A restart meets the stored halt and does not fetch.
+  const auto again = run();
+  INFO(again.second);
+  CHECK(again.first.code == 4);
+
+  const auto command = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"partitions", name,       "--config",    config,
+                                       "--topic",    site.topic, "--partition", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto child = start_limited(arguments, folder.path() / name);
+    const auto end = child->wait(kDeadline);
+    INFO(child->output());
+    CHECK(end.code == 0);
+    return child->output();
+  };
+  CHECK_THAT(command("peek", {"--max-bytes", "10"}),
+             ContainsSubstring("value: text, 209715200 bytes: aaaaaaaaaa..."));
+  CHECK_THAT(command("skip", {"--offset", "0", "--because", "too large"}),
+             ContainsSubstring("its payload is omitted"));
+  const auto skipped = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].at("offset") == 0);
+  CHECK(skipped[0].at("payload") == "omitted");
+  CHECK_THAT(site.run({"skipped", "list"}).out, ContainsSubstring("omitted"));
+
+  const auto rest = run();
+  INFO(rest.second);
+  CHECK(rest.first.code == 0);
+  CHECK(site.stored(0) == 1);
+  CHECK(site.sql("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM ledger") ==
+        "after other");
+}
+
+#endif

@@ -112,7 +112,8 @@ TEST_CASE("a deadlock is tried again and held against nobody (40P01)") {
   tx.exec("UPDATE accounts SET balance = balance WHERE id = 'acc-1'");
   tx.commit();
   require_all_applied(world);
-  CHECK(occurrences(*process, "deadlock detected") == 1);
+  // Again, where its next attempt takes the row before the other session wakes.
+  CHECK(occurrences(*process, "deadlock detected") >= 1);
   stop_cleanly(*process);
 }
 
