@@ -31,8 +31,10 @@ inline constexpr std::chrono::milliseconds kAnswerTimeout{3000};
 struct TopicDescription {
   std::string id;  ///< KIP-516, base64; empty where the broker has none
   std::int32_t partitions = 0;
-  /// False: an authorizer denies it. True also where it was not asked for, or the broker has none.
+  /// False: an authorizer denies it, or the topic is internal. True also where it was not asked
+  /// for, or the broker has no authorizer.
   bool may_write = true;
+  bool internal = false;  ///< Kafka's own: no program may write to it
 };
 
 /// What Kafka says about several topics. One that does not exist is in neither.

@@ -206,9 +206,10 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
     const auto* uuid = rd_kafka_TopicDescription_topic_id(descriptions[i]);
     const bool has_id = uuid != nullptr && (rd_kafka_Uuid_most_significant_bits(uuid) != 0 ||
                                             rd_kafka_Uuid_least_significant_bits(uuid) != 0);
+    const bool internal = rd_kafka_TopicDescription_is_internal(descriptions[i]) != 0;
     answers.described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
                                static_cast<std::int32_t>(partitions),
-                               !rights || allows_writing(descriptions[i])};
+                               !rights || (!internal && allows_writing(descriptions[i])), internal};
   }
   return answers;
 }

@@ -78,7 +78,10 @@ void send(kafka::BatchProducer& producer, const ledger::OutboxRow& row) {
 std::string why_not_written(const kafka::TopicAnswers& answers, const std::string& topic) {
   if (const auto why = answers.refused.find(topic); why != answers.refused.end())
     return why->second.what();
-  if (answers.described.contains(topic)) {
+  const auto description = answers.described.find(topic);
+  if (description != answers.described.end() && description->second.internal)
+    return fmt::format("topic {} is internal to Kafka, to which no program can publish", topic);
+  if (description != answers.described.end()) {
     return fmt::format(
         "Kafka lets this client not write to topic {}; allow it: kafka-acls.sh --bootstrap-server "
         "HOST:PORT --add --allow-principal User:NAME --operation Write --topic {}",
@@ -260,9 +263,8 @@ void OutboxLane::recover() {
     emit(Step::kOutboxEnded, static_cast<std::size_t>(grant_.batch_rows));
     return;
   }
-  // Its owner may have set apart a record, and died before those behind it; a topic may be gone
-  // since.
-  publish(without_unknown_topics(without_held(site_.store.batch(*session_, lane_.lane))));
+  // They are found from the top, with whatever has become of them and of their topics since.
+  site_.store.abandon_batch(*session_, lane_, grant_.batch_token);
 }
 
 /// Number and token of the last batch that Kafka has; without transactions nobody can know.

@@ -68,6 +68,8 @@ TEST_CASE("what pawl.publish cannot publish it refuses at once") {
       {"'a b', 'k', 'v'", "no name of a Kafka topic"},
       {"'..', 'k', 'v'", "no name of a Kafka topic"},
       {"repeat('a', 250), 'k', 'v'", "no name of a Kafka topic"},
+      {"'__consumer_offsets', 'k', 'v'", "topic __consumer_offsets is internal to Kafka"},
+      {"'__transaction_state', NULL, 'v'", "topic __transaction_state is internal to Kafka"},
       {"'t', 'k', repeat('v', 1000001)", "1000002 bytes, more than 1000000"},
       {R"('t', 'k', 'v', '{"a": 1}')", "header a is no text"},
       {R"('t', 'k', 'v', '"a"')", "neither an object nor an array"},

@@ -55,15 +55,12 @@ constexpr const char* kNext = R"sql(
                                $5::bigint) n
 )sql";
 
-constexpr const char* kBatch = R"sql(
-  SELECT b.outbox_id, b.topic, b.record_key, b.record_value, b.headers, b.event_id, b.held
-    FROM pawl.outbox_batch($1::integer) b
-)sql";
-
 constexpr const char* kBegin =
     "SELECT pawl.begin_outbox_batch($1::integer, $2::bigint, $3::bigint, $4, $5::bigint[])";
 
 constexpr const char* kEnd = "SELECT pawl.end_outbox_batch($1::integer, $2::bigint, $3)";
+
+constexpr const char* kAbandon = "SELECT pawl.abandon_outbox_batch($1::integer, $2::bigint, $3)";
 
 constexpr const char* kFail =
     "SELECT pawl.fail_outbox_rows($1::integer, $2::bigint, $3::bigint[], $4, $5)";
@@ -112,9 +109,9 @@ Outbox::Outbox(const std::string& schema)
       holds_{"pawl_outbox_holds", in_schema(kHolds, schema)},
       snapshot_{"pawl_outbox_snapshot", kSnapshot},
       next_{"pawl_outbox_next", in_schema(kNext, schema)},
-      batch_{"pawl_outbox_batch", in_schema(kBatch, schema)},
       begin_{"pawl_outbox_begin", in_schema(kBegin, schema)},
       end_{"pawl_outbox_end", in_schema(kEnd, schema)},
+      abandon_{"pawl_outbox_abandon", in_schema(kAbandon, schema)},
       fail_{"pawl_outbox_fail", in_schema(kFail, schema)} {}
 
 void Outbox::set_max_message(postgres::Session& session, std::size_t bytes) const {
@@ -207,16 +204,6 @@ OutboxPage Outbox::next(postgres::Session& session, std::int32_t lane,
   return page;
 }
 
-std::vector<OutboxRow> Outbox::batch(postgres::Session& session, std::int32_t lane) const {
-  postgres::Parameters parameters;
-  parameters.add_integer(lane);
-  const auto found = session.exec(batch_, parameters);
-  std::vector<OutboxRow> rows;
-  for (int row = 0; row < PQntuples(found.get()); ++row)
-    rows.push_back(read(found.get(), row));
-  return rows;
-}
-
 void Outbox::begin_batch(postgres::Session& session, const HeldLane& lane, std::int64_t number,
                          const std::string& token, const Ids& ids) const {
   postgres::Parameters parameters;
@@ -233,6 +220,14 @@ void Outbox::end_batch(postgres::Session& session, const HeldLane& lane,
   add(parameters, lane);
   parameters.add_text(token);
   postgres::run_relaxed_transaction(session, {{&end_, std::move(parameters)}});
+}
+
+void Outbox::abandon_batch(postgres::Session& session, const HeldLane& lane,
+                           const std::string& token) const {
+  postgres::Parameters parameters;
+  add(parameters, lane);
+  parameters.add_text(token);
+  postgres::run_relaxed_transaction(session, {{&abandon_, std::move(parameters)}});
 }
 
 void Outbox::fail(postgres::Session& session, const HeldLane& lane, const Ids& ids,

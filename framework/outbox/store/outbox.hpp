@@ -94,14 +94,14 @@ class Outbox {
   /// `after`: pages of what `since` saw, by their ids; without it what came after `since`.
   OutboxPage next(postgres::Session& session, std::int32_t lane, std::optional<std::int64_t> after,
                   const std::string& since, std::int64_t most, std::size_t bytes) const;
-  /// The rows of the lane's batch.
-  std::vector<OutboxRow> batch(postgres::Session& session, std::int32_t lane) const;
-
   /// On disk when it returns: rows are published only behind it.
   void begin_batch(postgres::Session& session, const HeldLane& lane, std::int64_t number,
                    const std::string& token, const Ids& ids) const;
   /// Kafka has them. May be lost with the database's last commits; the token tells it then again.
   void end_batch(postgres::Session& session, const HeldLane& lane, const std::string& token) const;
+  /// Kafka does not have them, and never will: the next batch may hold others. May be lost as well.
+  void abandon_batch(postgres::Session& session, const HeldLane& lane,
+                     const std::string& token) const;
   /// Sets rows apart, with `status` "failed" or "waiting".
   void fail(postgres::Session& session, const HeldLane& lane, const Ids& ids,
             const std::string& status, const std::string& reason) const;
@@ -116,9 +116,9 @@ class Outbox {
   postgres::Statement holds_;
   postgres::Statement snapshot_;
   postgres::Statement next_;
-  postgres::Statement batch_;
   postgres::Statement begin_;
   postgres::Statement end_;
+  postgres::Statement abandon_;
   postgres::Statement fail_;
 };
 
