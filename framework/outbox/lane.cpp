@@ -29,8 +29,8 @@ constexpr std::int32_t kStatePartition = 0;
 constexpr milliseconds kTransactionTimeout{15000};
 /// Less than that, so that an answer may still come.
 constexpr milliseconds kCommitTimeout{12000};
-/// On top, where each record waits for the answer to the one before.
-constexpr milliseconds kOneByOneTimeout{std::chrono::minutes(5)};
+/// In that time, where each record waits for the answer to the one before.
+constexpr std::size_t kRowsOneByOne = 100;
 constexpr milliseconds kInitTimeout{10000};
 
 /// Rows of other programs ring no bell.
@@ -52,7 +52,7 @@ std::string new_token() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-ledger::Outbox::Ids ids_of(const std::vector<ledger::OutboxRow>& rows) {
+ledger::Outbox::Ids ids_of(std::span<const ledger::OutboxRow> rows) {
   ledger::Outbox::Ids ids;
   for (const auto& row : rows)
     ids.push_back(row.id);
@@ -217,8 +217,8 @@ void OutboxLane::make_producer(bool one_by_one) {
   const auto& options = site_.options;
   const kafka::BatchProducer::Settings settings{
       options.outbox.transactions ? site_.name_in_kafka(lane_.lane) : std::string(),
-      one_by_one ? kTransactionTimeout + kOneByOneTimeout : kTransactionTimeout,
-      options.outbox.max_message + kRoomBesideMessage, one_by_one, bell_.stop_flag()};
+      kTransactionTimeout, options.outbox.max_message + kRoomBesideMessage, one_by_one,
+      bell_.stop_flag()};
   producer_ = std::make_unique<kafka::BatchProducer>(
       options.kafka, settings,
       [this](int level, const std::string& facility, const std::string& text) {
@@ -340,25 +340,27 @@ OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
 }
 
 void OutboxLane::publish(Rows rows) {
-  bool one_by_one = false;
   while (!rows.empty()) {
-    const auto refused = transact(rows);
+    const auto count = one_by_one_ ? std::min(kRowsOneByOne, rows.size()) : rows.size();
+    const auto refused = transact({rows.data(), count});
     if (refused.empty()) {
       site_.store.end_batch(*session_, lane_, token_);
-      emit(Step::kOutboxEnded, rows.size());
-      break;
+      emit(Step::kOutboxEnded, count);
+      rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
+      continue;
     }
+    site_.store.abandon_batch(*session_, lane_, token_);
     // Kafka refuses a request as a whole; which record it is shows when each is one.
-    if (one_by_one)
+    if (one_by_one_)
       rows = set_refused_apart(std::move(rows), refused);
-    one_by_one = !one_by_one;
-    make_producer(one_by_one);
+    else
+      make_producer(true);
   }
-  if (one_by_one)
+  if (one_by_one_)
     make_producer(false);
 }
 
-std::vector<kafka::Delivery> OutboxLane::transact(const Rows& rows) {
+std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::OutboxRow> rows) {
   token_ = new_token();
   ++number_;
   site_.store.begin_batch(*session_, lane_, number_, token_, ids_of(rows));
@@ -371,8 +373,7 @@ std::vector<kafka::Delivery> OutboxLane::transact(const Rows& rows) {
       site_.name_in_kafka(lane_.lane),
       {site_.options.outbox.state_topic, kStatePartition},
       {number_, token_}};
-  auto refused =
-      producer_->commit(offset, one_by_one_ ? kCommitTimeout + kOneByOneTimeout : kCommitTimeout);
+  auto refused = producer_->commit(offset, kCommitTimeout);
   if (refused.empty())
     emit(Step::kOutboxCommitted, rows.size());
   return refused;

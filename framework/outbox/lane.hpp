@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -88,7 +89,7 @@ class OutboxLane {
   Rows without_held(Rows rows);
   Rows without_unknown_topics(Rows rows);
   void publish(Rows rows);
-  [[nodiscard]] std::vector<kafka::Delivery> transact(const Rows& rows);
+  [[nodiscard]] std::vector<kafka::Delivery> transact(std::span<const ledger::OutboxRow> rows);
   Rows set_refused_apart(Rows rows, const std::vector<kafka::Delivery>& refused);
   void set_apart(const ledger::Outbox::Ids& ids, const std::string& status,
                  const std::string& reason);

@@ -305,6 +305,33 @@ TEST_CASE("a batch that its owner left behind is looked at again before it is pu
         "failed a, waiting a, waiting a, failed b");
 }
 
+// Each of several requests of the search has refused records, more than one transaction holds.
+TEST_CASE("brokers that allow short transactions let a relay find what they refuse") {
+  KafkaBroker broker({.settings = {"transaction.max.timeout.ms=60000"}});
+  OutboxWorld outbox(nullptr, &broker);
+  auto& world = outbox.world();
+  const auto compacted = broker.new_topic("compacted", 1, {{"cleanup.policy", "compact"}});
+  pqxx::connection connection(world.url());
+  {
+    pqxx::work tx(connection);
+    tx.exec(outbox.publish_sql(600));
+    tx.exec(fmt::format(
+        "SELECT count(pawl.publish('{}', NULL, n::text)) FROM generate_series(1, 8) n", compacted));
+    tx.exec(outbox.publish_sql(600));
+    tx.exec(fmt::format("SELECT pawl.publish('{}', 'k', 'with a key')", compacted));
+    tx.commit();
+  }
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.wait_until_published();
+  outbox.publish(100);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+  CHECK(read_topic(broker.bootstrap(), compacted).size() == 1);
+  CHECK(world.number("SELECT count(*) FROM pawl.outbox_failed WHERE status = 'failed'") == 8);
+}
+
 // pawl.publish refuses what it knows by its name; rows of other ways and older versions come here.
 TEST_CASE(
     "messages for an internal topic are set apart, and those of the same lanes are published") {
