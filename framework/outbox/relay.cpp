@@ -213,9 +213,8 @@ void OutboxRelay::reap() {
     }
     if ((*lane)->failed()) {
       lane_problem_ = (*lane)->why_failed();
-      if (Clock::now() > take_not_before_ + kCalm)
-        backoff_.reset();
-      take_not_before_ = Clock::now() + backoff_.next();
+      check_kafka_ = true;
+      put_off();
     }
     const auto held = (*lane)->lane();
     lane = lanes_.erase(lane);
@@ -223,9 +222,38 @@ void OutboxRelay::reap() {
   }
 }
 
+void OutboxRelay::put_off() {
+  if (Clock::now() > take_not_before_ + kCalm)
+    backoff_.reset();
+  take_not_before_ = Clock::now() + backoff_.next();
+}
+
+/// Whether a lane may be taken, which needs more of Kafka than a process that reaches it: somebody
+/// may have deleted the topic that stays empty. Looked at once after each failure of a lane.
+bool OutboxRelay::kafka_serves() {
+  if (!check_kafka_)
+    return true;
+  try {
+    const kafka::Client kafka(options_.kafka, kafka::LogFunction());
+    static_cast<void>(kafka.cluster_id(kafka::kAnswerTimeout));
+    if (options_.outbox.transactions)
+      require_state_topic(kafka);
+    check_kafka_ = false;
+    return true;
+  } catch (const kafka::KafkaError& error) {
+    if (std::exchange(lane_problem_, error.what()) != error.what()) {
+      observers_.emit(warning_event(
+          Warning::kOutbox,
+          fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what())));
+    }
+    put_off();
+    return false;
+  }
+}
+
 ledger::RelayNews OutboxRelay::news() {
   const bool works = std::ranges::any_of(lanes_, [](const auto& lane) { return lane->works(); });
-  if (works || Clock::now() > take_not_before_ + kCalm)
+  if ((works && !check_kafka_) || Clock::now() > take_not_before_ + kCalm)
     lane_problem_.clear();
   return {options_.outbox.transactions, lane_problem_.empty() ? tick_problem_ : lane_problem_};
 }
@@ -258,7 +286,7 @@ void OutboxRelay::share_lanes() {
     }
     if (kept.room < 0 && !lanes_.empty())
       lanes_.back()->stop();
-    if (kept.room <= 0 || Clock::now() < take_not_before_)
+    if (kept.room <= 0 || Clock::now() < take_not_before_ || !kafka_serves())
       return;
     const auto grant = site_->store.take(*session_, owner_, kLease, site_->kafka_cluster_id);
     if (!grant)

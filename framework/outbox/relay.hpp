@@ -60,6 +60,8 @@ class OutboxRelay {
   void connect();
   void require_state_topic(const kafka::Client& kafka) const;
   void reap();
+  void put_off();
+  [[nodiscard]] bool kafka_serves();
   void leave();
   void warn_once(const std::string& text);
 
@@ -76,6 +78,7 @@ class OutboxRelay {
   Clock::time_point take_not_before_{};  ///< a lane failed: another try comes later
   std::string tick_problem_;             ///< why no lane can be taken; empty: nothing is known
   std::string lane_problem_;             ///< why a lane failed, until one works
+  bool check_kafka_ = false;             ///< a lane failed since Kafka was looked at
   std::string differing_;                ///< those that have been told
   std::string last_warning_;
   std::atomic<bool> finishing_{false};

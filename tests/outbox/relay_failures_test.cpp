@@ -305,6 +305,22 @@ TEST_CASE("a batch that its owner left behind is looked at again before it is pu
         "failed a, waiting a, waiting a, failed b");
 }
 
+TEST_CASE("a state topic that somebody deletes is made again while relays run") {
+  KafkaBroker broker;
+  OutboxWorld outbox(nullptr, &broker);
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.publish(100);
+  outbox.wait_until_published();
+  broker.delete_topic("pawl-outbox-state");
+  outbox.publish(100);
+  outbox.wait_until_published();
+  outbox.publish(100);
+  outbox.wait_until_published();
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+}
+
 // Each of several requests of the search has refused records, more than one transaction holds.
 TEST_CASE("brokers that allow short transactions let a relay find what they refuse") {
   KafkaBroker broker({.settings = {"transaction.max.timeout.ms=60000"}});
