@@ -64,3 +64,34 @@ $$;
 
 -- What an owner of the lane left behind is found among its rows.
 DROP FUNCTION pawl.outbox_batch(integer);
+
+COMMENT ON COLUMN pawl.outbox_relays.problem IS
+    'Why it cannot publish; NULL: it can, or does not know yet. It counts for nobody''s share of the lanes meanwhile.';
+
+-- As before, otherwise. A process that tells that it cannot publish is left out of the others' shares.
+CREATE OR REPLACE FUNCTION pawl.keep_outbox_lanes(
+    p_owner text, p_lanes integer[], p_epochs bigint[], p_lease_ms bigint,
+    OUT held integer[], OUT room integer)
+LANGUAGE plpgsql AS $$
+DECLARE
+    now_at timestamptz := clock_timestamp();
+    lease interval := make_interval(secs => p_lease_ms / 1000.0);
+    relays bigint;
+    lanes bigint;
+BEGIN
+    INSERT INTO pawl.outbox_relays AS r (owner, seen_at) VALUES (p_owner, now_at)
+    ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at;
+    DELETE FROM pawl.outbox_relays r WHERE r.seen_at < now_at - 10 * lease OR r.seen_at > now_at + 10 * lease;
+    WITH mine AS (
+        SELECT l.lane FROM pawl.outbox_lanes l JOIN unnest(p_lanes, p_epochs) AS h (lane, epoch) USING (lane, epoch)
+         ORDER BY l.lane FOR NO KEY UPDATE OF l),
+    extended AS (
+        UPDATE pawl.outbox_lanes l SET lease_until = clock_timestamp() + lease
+          FROM mine WHERE l.lane = mine.lane RETURNING l.lane)
+    SELECT coalesce(array_agg(e.lane), '{}') INTO held FROM extended e;
+    SELECT count(*) INTO relays FROM pawl.outbox_relays r
+     WHERE r.seen_at > now_at - lease AND r.seen_at < now_at + lease AND (r.owner = p_owner OR r.problem IS NULL);
+    SELECT count(*) INTO lanes FROM pawl.outbox_lanes;
+    room := ceil(lanes::numeric / greatest(relays, 1)) - cardinality(held);
+END
+$$;

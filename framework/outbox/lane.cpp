@@ -21,9 +21,6 @@ constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20U;
 /// Headers and the record's own fields, beside what outbox.max_message counts.
 constexpr std::size_t kRoomBesideMessage = std::size_t{64} << 10U;
 
-/// Of outbox.state_topic, whose only partition it is.
-constexpr std::int32_t kStatePartition = 0;
-
 /// After it the broker aborts what a dead relay left open; until then that hides what comes behind
 /// it from read_committed readers.
 constexpr milliseconds kTransactionTimeout{15000};
@@ -92,6 +89,10 @@ std::string why_not_written(const kafka::TopicAnswers& answers, const std::strin
 
 std::string OutboxSite::name_in_kafka(std::int32_t lane) const {
   return fmt::format("pawl-outbox-{}-{}", database_id, lane);
+}
+
+std::string OutboxSite::probe_in_kafka() const {
+  return fmt::format("pawl-outbox-{}-probe", database_id);
 }
 
 OutboxLane::OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,

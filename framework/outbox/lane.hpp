@@ -23,6 +23,9 @@
 
 namespace pawl::engine {
 
+/// Of outbox.state_topic, whose only partition it is.
+inline constexpr std::int32_t kStatePartition = 0;
+
 /// Why nothing can be published to a topic, of which Kafka was asked with its rights.
 [[nodiscard]] std::string why_not_written(const kafka::TopicAnswers& answers,
                                           const std::string& topic);
@@ -39,6 +42,9 @@ struct OutboxSite {
   /// What Kafka knows a lane by: transactional.id, and the group that commits its batch numbers.
   /// Named by database and lane alone, so that whoever has the lane shuts out whoever had it.
   [[nodiscard]] std::string name_in_kafka(std::int32_t lane) const;
+  /// The same of transactions that hold nothing, by which a process finds out whether Kafka lets it
+  /// publish. Two that do so at once shut each other out, and try again.
+  [[nodiscard]] std::string probe_in_kafka() const;
 };
 
 /// Publishes the rows of one lane for as long as it is this process's, batch by batch, on a thread,

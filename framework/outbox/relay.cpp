@@ -228,8 +228,10 @@ void OutboxRelay::put_off() {
   take_not_before_ = Clock::now() + backoff_.next();
 }
 
-/// Whether a lane may be taken, which needs more of Kafka than a process that reaches it: somebody
-/// may have deleted the topic that stays empty. Looked at once after each failure of a lane.
+/// Whether a lane may be taken. Looked at once after each failure of a lane: Kafka may be away for
+/// this process alone, and somebody may have deleted the topic that stays empty. While Kafka does
+/// not serve it the process has no lane, not even an idle one that has not noticed, and others
+/// publish in its place.
 bool OutboxRelay::kafka_serves() {
   if (!check_kafka_)
     return true;
@@ -238,6 +240,11 @@ bool OutboxRelay::kafka_serves() {
     static_cast<void>(kafka.cluster_id(kafka::kAnswerTimeout));
     if (options_.outbox.transactions)
       require_state_topic(kafka);
+    // No lease waits for it then.
+    if (lanes_.empty()) {
+      commit_nothing();
+      lane_problem_.clear();
+    }
     check_kafka_ = false;
     return true;
   } catch (const kafka::KafkaError& error) {
@@ -247,14 +254,34 @@ bool OutboxRelay::kafka_serves() {
           fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what())));
     }
     put_off();
+    for (const auto& lane : lanes_)
+      lane->stop();
     return false;
   }
+}
+
+/// All that a lane asks of Kafka, but for records.
+void OutboxRelay::commit_nothing() const {
+  if (!options_.outbox.transactions)
+    return;
+  const auto name = site_->probe_in_kafka();
+  kafka::BatchProducer producer(
+      options_.kafka,
+      {.id = name, .timeout = 2 * kafka::kAnswerTimeout, .stopping = bell_->stop_flag()},
+      kafka::LogFunction());
+  producer.init(kafka::kAnswerTimeout);
+  producer.begin();
+  static_cast<void>(producer.commit({name, {options_.outbox.state_topic, kStatePartition}, {0, ""}},
+                                    kafka::kAnswerTimeout));
 }
 
 ledger::RelayNews OutboxRelay::news() {
   const bool works = std::ranges::any_of(lanes_, [](const auto& lane) { return lane->works(); });
   if ((works && !check_kafka_) || Clock::now() > take_not_before_ + kCalm)
     lane_problem_.clear();
+  // With one that works it can publish, and the others of the database count on it.
+  if (works)
+    return {options_.outbox.transactions};
   return {options_.outbox.transactions, lane_problem_.empty() ? tick_problem_ : lane_problem_};
 }
 

@@ -62,6 +62,7 @@ class OutboxRelay {
   void reap();
   void put_off();
   [[nodiscard]] bool kafka_serves();
+  void commit_nothing() const;
   void leave();
   void warn_once(const std::string& text);
 

@@ -107,3 +107,46 @@ TEST_CASE("a lane is given up when Kafka stays away at the end of a transaction,
   CHECK(outbox.wrong() == "");
   CHECK(outbox.wrong_with_copies() == "");
 }
+
+TEST_CASE(
+    "a process that cannot reach Kafka leaves its lanes to one that can, until it can again") {
+  auto& proxy = ProxiedBroker::shared().proxy();
+  OutboxWorld outbox(nullptr, &ProxiedBroker::shared().broker());
+  auto& world = outbox.world();
+  const auto owners = [&] {
+    return world.value(
+        "SELECT coalesce(string_agg(n::text, ' ' ORDER BY n), '') FROM"
+        " (SELECT count(*) AS n FROM pawl.outbox_lanes WHERE owner IS NOT NULL GROUP BY owner) o");
+  };
+  const auto ill = [&] {
+    return world.number("SELECT count(*) FROM pawl.outbox_relays WHERE problem IS NOT NULL");
+  };
+  const auto direct = outbox.start();
+  const ShowOnFailure show_direct("direct", *direct);
+  wait_until([&] { return owners() == "4"; }, 60s, "one process to have all lanes");
+  world.set("kafka.bootstrap_servers=" + proxy.bootstrap());
+  const auto proxied = outbox.start();
+  const ShowOnFailure show_proxied("proxied", *proxied);
+  wait_until([&] { return owners() == "2 2"; }, 60s, "two processes to have two lanes each");
+  proxy.arm(KafkaRequest::kEndTxn, KafkaFault::kCutBefore, true);
+  wait_until(
+      [&] {
+        outbox.publish(20);
+        return proxy.happened();
+      },
+      60s, "the end of a transaction");
+  outbox.publish(200);
+  outbox.wait_until_published();
+  // Also one of its lanes in which nothing waited.
+  wait_until([&] { return owners() == "4"; }, 60s, "the other one to have all lanes");
+  wait_until([&] { return ill() == 1; }, 60s, "it to tell why it publishes nothing");
+  proxy.come_back();
+  wait_until([&] { return owners() == "2 2"; }, 60s, "it to have its share again");
+  CHECK(ill() == 0);
+  outbox.publish(200);
+  outbox.wait_until_published();
+  stop_cleanly(*proxied);
+  stop_cleanly(*direct);
+  CHECK(outbox.wrong() == "");
+  CHECK(outbox.wrong_with_copies() == "");
+}
