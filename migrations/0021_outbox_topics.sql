@@ -95,3 +95,39 @@ BEGIN
     room := ceil(lanes::numeric / greatest(relays, 1)) - cardinality(held);
 END
 $$;
+
+-- ---- topic partitions that cannot be written to --------------------------------------------------------
+
+ALTER TABLE pawl.outbox_relays ADD COLUMN left_out text;
+COMMENT ON COLUMN pawl.outbox_relays.left_out IS
+    'Topic partitions to which it can write nothing now, and why: their messages wait, all others are published. NULL: none.';
+
+ALTER TABLE pawl.outbox_lanes ADD COLUMN producer bigint NOT NULL DEFAULT 0, ADD COLUMN released_epoch bigint;
+COMMENT ON COLUMN pawl.outbox_lanes.producer IS
+    'Number of the transactional id under which the lane is published.';
+COMMENT ON COLUMN pawl.outbox_lanes.released_epoch IS
+    'The last epoch whose owner gave the lane back, behind the end of its producer.';
+
+CREATE OR REPLACE FUNCTION pawl.release_outbox_lane(p_lane integer, p_epoch bigint)
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE pawl.outbox_lanes l SET owner = NULL, lease_until = NULL, released_epoch = p_epoch
+     WHERE l.lane = p_lane AND l.epoch = p_epoch;
+    RETURN FOUND;
+END
+$$;
+
+-- A transaction that Kafka has decided ends in each of its partitions; until one without a leader has one again, Kafka
+-- begins no other transaction of the same id. So the lane goes on under another id, which is safe where no producer of the
+-- old one lives. Returns its number.
+CREATE FUNCTION pawl.renew_outbox_producer(p_lane integer, p_epoch bigint)
+RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    held pawl.outbox_lanes%ROWTYPE := pawl.require_outbox_lane(p_lane, p_epoch);
+BEGIN
+    UPDATE pawl.outbox_lanes l SET producer = held.producer + 1 WHERE l.lane = p_lane;
+    RETURN held.producer + 1;
+END
+$$;

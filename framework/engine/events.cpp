@@ -80,6 +80,7 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kOutboxEnded, "outbox_ended"},
     {Step::kOutboxReleased, "outbox_released"},
     {Step::kOutboxRefused, "outbox_refused"},
+    {Step::kOutboxLeftOut, "outbox_left_out"},
     {Step::kOutboxLate, "outbox_late"},
     {Step::kOutboxCaughtUp, "outbox_caught_up"},
     {Step::kOutboxSeen, "outbox_seen"},

@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll{100};
 /// librdkafka's own calls are taken up again after so long, to look whether somebody stops us.
 constexpr milliseconds kSlice{500};
+/// For the reports of what is given up, which librdkafka makes by itself.
+constexpr milliseconds kPurge{1000};
 /// For what is under way when somebody does; the next owner of the lane finds out the rest.
 constexpr milliseconds kStopGrace{2000};
 
@@ -37,9 +39,8 @@ ConfHandle make_conf(const KafkaOptions& options, const BatchProducer::Settings&
   set_property(conf, "max.in.flight", "1");
   set_property(conf, "batch.num.messages", settings.one_by_one ? "1" : "10000");
   set_property(conf, "linger.ms", "1");
-  // As the clients in Java do, so that a key is where their readers expect it.
   if (!options.librdkafka.contains("partitioner"))
-    set_property(conf, "partitioner", "murmur2_random");
+    set_property(conf, "partitioner", kPartitioner);
   return handle;
 }
 
@@ -116,11 +117,19 @@ BatchProducer::~BatchProducer() {
 void BatchProducer::init(milliseconds timeout) {
   if (!transactions_)
     return;
+  // The last answer may be that there was none in time.
+  bool pending = false;
   try {
     Deadline(timeout, stopping_)
-        .require("beginning as the only producer of the lane",
-                 [&](int time) { return rd_kafka_init_transactions(client_, time); });
-  } catch (const KafkaError&) {
+        .require("beginning as the only producer of the lane", [&](int time) {
+          auto* error = rd_kafka_init_transactions(client_, time);
+          pending =
+              pending || rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
+          return error;
+        });
+  } catch (const KafkaError& error) {
+    if (pending)
+      throw KafkaError(ErrorKind::kTransactionPending, error.what());
     bootstrap_.name_again(client_);
     throw;
   }
@@ -129,55 +138,91 @@ void BatchProducer::init(milliseconds timeout) {
 void BatchProducer::begin() {
   refused_.clear();
   failed_.clear();
+  undelivered_.clear();
+  at_fault_.clear();
+  of_all_ = false;
+  delivered_ = false;
   if (!transactions_)
     return;
   if (const ErrorHandle error{rd_kafka_begin_transaction(client_)})
     fail("beginning a Kafka transaction", error.get());
 }
 
-void BatchProducer::send(const std::string& topic, const Outgoing& message, std::int64_t tag) {
+void BatchProducer::send(const std::string& topic, const Outgoing& message, std::int64_t tag,
+                         std::optional<std::int32_t> partition) {
   // A pointer is as wide as the tag (static_assert below), and never followed.
   static_assert(sizeof(void*) == sizeof tag);
   auto* opaque = reinterpret_cast<void*>(tag);  // NOLINT(performance-no-int-to-ptr)
-  const auto error = produce(client_, topic, message, opaque);
+  const auto error = produce(client_, topic, message, opaque, partition);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
     ++undecided_;
   } else {
-    note_failure(tag, error);
+    note_failure(tag, error, std::nullopt);
   }
 }
 
-void BatchProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t error) {
+void BatchProducer::note_failure(std::int64_t tag, rd_kafka_resp_err_t error,
+                                 const std::optional<TopicPartition>& partition) {
   if (delivery_outcome(error) != Delivery::Outcome::kFailed || of_topic(error)) {
     refused_.push_back({tag, Delivery::Outcome::kRefused, rd_kafka_err2str(error)});
-  } else if (failed_.empty()) {
-    failed_ = rd_kafka_err2str(error);
+    return;
   }
+  if (failed_.empty())
+    failed_ = rd_kafka_err2str(error);
+  const auto reach = reach_of(error);
+  of_all_ = of_all_ || reach == FailureReach::kProducer;
+  // Without a number librdkafka did not know the topic yet.
+  if (!partition || partition->partition < 0)
+    return;
+  undelivered_.insert(*partition);
+  if (reach == FailureReach::kPartition)
+    at_fault_.insert(*partition);
+}
+
+bool BatchProducer::take_report(milliseconds timeout) {
+  const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(timeout.count()))};
+  if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
+    problem_ = explained(rd_kafka_event_error_string(event.get()));
+    if (rd_kafka_event_error(event.get()) == RD_KAFKA_RESP_ERR__FATAL)
+      throw KafkaError(RD_KAFKA_RESP_ERR__FATAL, problem_);
+  } else if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_DR) {
+    while (const auto* message = rd_kafka_event_message_next(event.get())) {
+      --undecided_;
+      if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        delivered_ = true;
+        continue;
+      }
+      note_failure(reinterpret_cast<std::int64_t>(message->_private), message->err,
+                   TopicPartition{rd_kafka_topic_name(message->rkt), message->partition});
+    }
+  }
+  return event != nullptr;
 }
 
 std::vector<Delivery> BatchProducer::settle(Deadline& deadline) {
   while (undecided_ > 0) {
-    const EventHandle event{rd_kafka_queue_poll(events_.get(), static_cast<int>(kPoll.count()))};
-    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_ERROR) {
-      problem_ = explained(rd_kafka_event_error_string(event.get()));
-      if (rd_kafka_event_error(event.get()) == RD_KAFKA_RESP_ERR__FATAL)
-        throw KafkaError(RD_KAFKA_RESP_ERR__FATAL, problem_);
-    } else if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_DR) {
-      while (const auto* message = rd_kafka_event_message_next(event.get())) {
-        --undecided_;
-        if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-          note_failure(reinterpret_cast<std::int64_t>(message->_private), message->err);
-      }
-    } else if (!event) {
+    if (!take_report(kPoll))
       bootstrap_.name_again(client_);
-    }
-    if (undecided_ > 0 && deadline.passed()) {
-      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                       fmt::format("Kafka has not confirmed {} messages in time{}{}", undecided_,
-                                   problem_.empty() ? "" : ": ", problem_));
-    }
+    if (undecided_ > 0 && deadline.passed())
+      give_up();
   }
   return std::exchange(refused_, {});
+}
+
+/// What is given up is reported, which says where it was to go.
+void BatchProducer::give_up() {
+  auto text = fmt::format("Kafka has not confirmed {} messages in time{}{}", undecided_,
+                          problem_.empty() ? "" : ": ", problem_);
+  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  const auto end = Clock::now() + kPurge;
+  try {
+    while (undecided_ > 0 && Clock::now() < end)
+      take_report(kPoll);
+  } catch (const KafkaError& error) {
+    text += fmt::format("; {}", error.what());
+  }
+  throw Undelivered(RD_KAFKA_RESP_ERR__TIMED_OUT, text,
+                    of_all_ ? std::set<TopicPartition>() : undelivered_, delivered_);
 }
 
 std::vector<Delivery> BatchProducer::commit(const GroupOffset& offset, milliseconds timeout) {
@@ -189,8 +234,12 @@ std::vector<Delivery> BatchProducer::commit(const GroupOffset& offset, milliseco
   }
   if (!refused.empty())
     return refused;
-  if (!failed_.empty())
+  if (of_all_)
     throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, failed_);
+  if (!at_fault_.empty())
+    throw Undelivered(RD_KAFKA_RESP_ERR__FAIL, failed_, at_fault_, true);
+  if (!failed_.empty())
+    throw Undelivered(RD_KAFKA_RESP_ERR__FAIL, failed_, undelivered_, false);
   if (!transactions_)
     return {};
   const auto list = new_list();

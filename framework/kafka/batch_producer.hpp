@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kafka/bootstrap.hpp"
@@ -16,6 +19,24 @@
 namespace pawl::kafka {
 
 class TokenRefresh;
+
+/// Messages of a batch were not stored, for a reason that is not their own.
+class Undelivered : public KafkaError {
+ public:
+  Undelivered(rd_kafka_resp_err_t code, const std::string& message,
+              std::set<TopicPartition> partitions, bool others_delivered)
+      : KafkaError(code, message),
+        partitions_(std::move(partitions)),
+        others_delivered_(others_delivered) {}
+  /// Where they were to go, as their delivery reports say; empty: that is not the reason.
+  [[nodiscard]] const std::set<TopicPartition>& partitions() const { return partitions_; }
+  /// It is not the reason for others: messages for them were, or the error is of a partition.
+  [[nodiscard]] bool others_delivered() const { return others_delivered_; }
+
+ private:
+  std::set<TopicPartition> partitions_;
+  bool others_delivered_;
+};
 
 /// One librdkafka producer that sends batch after batch, in order.
 ///
@@ -49,13 +70,16 @@ class BatchProducer {
   BatchProducer& operator=(const BatchProducer&) = delete;
 
   /// Shuts out all earlier producers of this id, and waits until what they had open has ended.
-  /// Once, before all else. Throws KafkaError. Nothing without an id.
+  /// Before all else; may be called again when it failed. Throws KafkaError; kTransactionPending:
+  /// they are shut out, but of what they had open Kafka cannot reach every partition yet. Nothing
+  /// without an id.
   void init(std::chrono::milliseconds timeout);
 
   /// Begins a batch; throws KafkaError.
   void begin();
-  /// Queues a copy; commit() tells of it. `tag` names it.
-  void send(const std::string& topic, const Outgoing& message, std::int64_t tag);
+  /// Queues a copy; commit() tells of it. `tag` names it. `partition` nullopt: as the key says.
+  void send(const std::string& topic, const Outgoing& message, std::int64_t tag,
+            std::optional<std::int32_t> partition = std::nullopt);
 
   /// An offset that a group without members commits, with a text beside it.
   struct GroupOffset {
@@ -65,7 +89,8 @@ class BatchProducer {
   };
   /// Empty: everything that was sent is stored, and committed with the offset. Else Kafka has
   /// refused these, without `one_by_one` perhaps for a neighbour in their request, and nothing is
-  /// committed; without an id others may be stored. Throws KafkaError: unknown.
+  /// committed; without an id others may be stored. Throws KafkaError: unknown; Undelivered where
+  /// messages are known not to be stored.
   std::vector<Delivery> commit(const GroupOffset& offset, std::chrono::milliseconds timeout);
 
  private:
@@ -76,8 +101,12 @@ class BatchProducer {
 
   /// Until each message has its delivery report; returns those that Kafka refused.
   std::vector<Delivery> settle(Deadline& deadline);
+  /// What librdkafka reports next; false: nothing in that time.
+  bool take_report(std::chrono::milliseconds timeout);
+  [[noreturn]] void give_up();
   /// A message that is not stored: refused for itself, or for another reason.
-  void note_failure(std::int64_t tag, rd_kafka_resp_err_t error);
+  void note_failure(std::int64_t tag, rd_kafka_resp_err_t error,
+                    const std::optional<TopicPartition>& partition);
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
   LogFunction log_;
@@ -90,7 +119,11 @@ class BatchProducer {
   std::size_t undecided_ = 0;
   std::vector<Delivery> refused_;  ///< since begin()
   std::string failed_;             ///< why a message was not stored, for a reason not its own
-  std::string problem_;            ///< what librdkafka said last of brokers
+  std::set<TopicPartition> undelivered_;  ///< where such messages were to go
+  std::set<TopicPartition> at_fault_;     ///< of those, by their errors
+  bool of_all_ = false;                   ///< such an error is the whole producer's
+  bool delivered_ = false;                ///< one was stored since begin()
+  std::string problem_;                   ///< what librdkafka said last of brokers
 };
 
 }  // namespace pawl::kafka

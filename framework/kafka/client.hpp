@@ -34,7 +34,8 @@ struct TopicDescription {
   /// False: an authorizer denies it, or the topic is internal. True also where it was not asked
   /// for, or the broker has no authorizer.
   bool may_write = true;
-  bool internal = false;  ///< Kafka's own: no program may write to it
+  bool internal = false;                   ///< Kafka's own: no program may write to it
+  std::set<std::int32_t> leaderless = {};  ///< partitions that nobody can write to now
 };
 
 /// What Kafka says about several topics. One that does not exist is in neither.

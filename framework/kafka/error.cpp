@@ -22,6 +22,8 @@ ErrorKind kind_of_error(rd_kafka_resp_err_t error) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
       return ErrorKind::kTopicUnknown;
+    case RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS:
+      return ErrorKind::kTransactionPending;
     case RD_KAFKA_RESP_ERR__STATE:
       return ErrorKind::kFetcherStarting;
     default:

@@ -13,10 +13,11 @@ enum class ErrorKind {
   /// What comes next cannot be read. librdkafka (2.14.2) asks for it again without end, or goes on
   /// elsewhere: behind a wrong checksum it loses its place in what it fetched.
   kUnreadable,
-  kTopicRefused,     ///< not authorised for the topic
-  kTopicUnknown,     ///< it does not exist, or not under its id
-  kFetcherStarting,  ///< librdkafka takes no seek yet
-  kPassing,          ///< librdkafka tries again by itself, or the next request may do better
+  kTopicRefused,        ///< not authorised for the topic
+  kTopicUnknown,        ///< it does not exist, or not under its id
+  kTransactionPending,  ///< Kafka has decided a transaction, and cannot finish it yet
+  kFetcherStarting,     ///< librdkafka takes no seek yet
+  kPassing,             ///< librdkafka tries again by itself, or the next request may do better
 };
 [[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);
 

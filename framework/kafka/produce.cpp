@@ -66,6 +66,29 @@ Delivery::Outcome delivery_outcome(rd_kafka_resp_err_t error) {
   }
 }
 
+FailureReach reach_of(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+    case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+      return FailureReach::kUnknown;
+    case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return FailureReach::kPartition;
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING:
+    case RD_KAFKA_RESP_ERR_INVALID_TXN_STATE:
+    case RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER:
+      return FailureReach::kProducer;
+    default:
+      // A broker answers for each partition; librdkafka's own errors are below zero.
+      return error > 0 ? FailureReach::kPartition : FailureReach::kProducer;
+  }
+}
+
 ConfHandle producer_conf(const KafkaOptions& options, std::size_t largest) {
   auto handle = common_conf(options);
   auto* conf = handle.get();
@@ -83,7 +106,7 @@ ConfHandle producer_conf(const KafkaOptions& options, std::size_t largest) {
 }
 
 rd_kafka_resp_err_t produce(rd_kafka_t* client, const std::string& topic, const Outgoing& message,
-                            void* opaque) {
+                            void* opaque, std::optional<std::int32_t> partition) {
   std::vector<rd_kafka_vu_t> fields{field(RD_KAFKA_VTYPE_KEY, message.key),
                                     field(RD_KAFKA_VTYPE_VALUE, message.value)};
   rd_kafka_vu_t one{};
@@ -104,11 +127,32 @@ rd_kafka_resp_err_t produce(rd_kafka_t* client, const std::string& topic, const 
     one.u.header.size = static_cast<ssize_t>(value.u.mem.size);
     fields.push_back(one);
   }
+  if (partition) {
+    one.vtype = RD_KAFKA_VTYPE_PARTITION;
+    one.u.i32 = *partition;
+    fields.push_back(one);
+  }
   one.vtype = RD_KAFKA_VTYPE_OPAQUE;
   one.u.ptr = opaque;
   fields.push_back(one);
   const ErrorHandle error{rd_kafka_produceva(client, fields.data(), fields.size())};
   return rd_kafka_error_code(error.get());
+}
+
+std::optional<std::int32_t> partition_of_key(const KafkaOptions& options,
+                                             const std::optional<std::string>& key,
+                                             std::int32_t partitions) {
+  const auto given = options.librdkafka.find("partitioner");
+  const std::string_view name = given == options.librdkafka.end() ? kPartitioner : given->second;
+  const bool any =
+      name.ends_with("_random") && (!key || (key->empty() && name == "consistent_random"));
+  if (any || name == "random")
+    return std::nullopt;
+  const auto choose = name.starts_with("murmur2") ? rd_kafka_msg_partitioner_murmur2
+                      : name.starts_with("fnv1a") ? rd_kafka_msg_partitioner_fnv1a
+                                                  : rd_kafka_msg_partitioner_consistent;
+  const std::string_view bytes = key ? std::string_view(*key) : std::string_view("");
+  return choose(nullptr, bytes.data(), bytes.size(), partitions, nullptr, nullptr);
 }
 
 }  // namespace pawl::kafka

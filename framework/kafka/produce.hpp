@@ -38,13 +38,33 @@ struct Delivery {
 /// What such an error of one message's means.
 [[nodiscard]] Delivery::Outcome delivery_outcome(rd_kafka_resp_err_t error);
 
+/// What such an error of a message that is not at fault itself says of the others of its
+/// transaction.
+enum class FailureReach {
+  kPartition,  ///< those for its partition fail as well
+  kProducer,   ///< all of them
+  kUnknown,    ///< it was given up: for another's failure, or because no answer came
+};
+[[nodiscard]] FailureReach reach_of(rd_kafka_resp_err_t error);
+
 /// What every producer of ours begins with: the connection of the consumer, acks=all, idempotence.
 /// `largest`: bytes of a message that librdkafka lets pass. Throws KafkaError when librdkafka
 /// refuses a property.
 [[nodiscard]] ConfHandle producer_conf(const KafkaOptions& options, std::size_t largest);
 
-/// Queues a copy. `opaque` comes back with the message's delivery report. What librdkafka answers.
+/// Queues a copy. `opaque` comes back with the message's delivery report. `partition` nullopt: as
+/// the key says. What librdkafka answers.
 [[nodiscard]] rd_kafka_resp_err_t produce(rd_kafka_t* client, const std::string& topic,
-                                          const Outgoing& message, void* opaque);
+                                          const Outgoing& message, void* opaque,
+                                          std::optional<std::int32_t> partition = std::nullopt);
+
+/// Where a key goes unless [kafka.librdkafka] says it: as with the clients in Java, so that it is
+/// where their readers expect it.
+inline constexpr const char* kPartitioner = "murmur2_random";
+
+/// The partition to which librdkafka lets a key lead among so many; nullopt: any.
+[[nodiscard]] std::optional<std::int32_t> partition_of_key(const KafkaOptions& options,
+                                                           const std::optional<std::string>& key,
+                                                           std::int32_t partitions);
 
 }  // namespace pawl::kafka

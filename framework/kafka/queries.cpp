@@ -73,6 +73,16 @@ bool allows_writing(const rd_kafka_TopicDescription_t* topic) {
                            operations + count;
 }
 
+std::set<std::int32_t> leaderless(const rd_kafka_TopicPartitionInfo_t** infos, std::size_t count) {
+  std::set<std::int32_t> partitions;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* leader = rd_kafka_TopicPartitionInfo_leader(infos[i]);
+    if (leader == nullptr || rd_kafka_Node_id(leader) < 0)
+      partitions.insert(rd_kafka_TopicPartitionInfo_partition(infos[i]));
+  }
+  return partitions;
+}
+
 }  // namespace
 
 void Client::require_usable(std::chrono::milliseconds timeout) const {
@@ -202,14 +212,15 @@ TopicAnswers Client::describe_each(const std::vector<std::string>& topics,
       continue;
     }
     std::size_t partitions = 0;
-    rd_kafka_TopicDescription_partitions(descriptions[i], &partitions);
+    const auto** infos = rd_kafka_TopicDescription_partitions(descriptions[i], &partitions);
     const auto* uuid = rd_kafka_TopicDescription_topic_id(descriptions[i]);
     const bool has_id = uuid != nullptr && (rd_kafka_Uuid_most_significant_bits(uuid) != 0 ||
                                             rd_kafka_Uuid_least_significant_bits(uuid) != 0);
     const bool internal = rd_kafka_TopicDescription_is_internal(descriptions[i]) != 0;
     answers.described[name] = {has_id ? rd_kafka_Uuid_base64str(uuid) : "",
                                static_cast<std::int32_t>(partitions),
-                               !rights || (!internal && allows_writing(descriptions[i])), internal};
+                               !rights || (!internal && allows_writing(descriptions[i])), internal,
+                               leaderless(infos, partitions)};
   }
   return answers;
 }

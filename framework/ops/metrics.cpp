@@ -123,6 +123,7 @@ void MetricsObserver::note(const Event& event) {
       return outbox_.count(event);
     case Step::kOutboxEnded:
     case Step::kOutboxRefused:
+    case Step::kOutboxLeftOut:
     case Step::kOutboxReleased:
       return outbox_.count(event);
     case Step::kOutboxSeen: {

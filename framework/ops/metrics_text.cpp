@@ -178,6 +178,9 @@ void add_outbox(Families& families, const MetricsObserver& metrics) {
   const auto relayed = metrics.relayed();
   families.gauge({"pawl_outbox_lanes", "Lanes of the outbox that are this process's."},
                  static_cast<double>(relayed.lanes));
+  families.gauge({"pawl_outbox_left_out",
+                  "Topic partitions whose messages of the outbox wait, as nothing can be written."},
+                 static_cast<double>(relayed.left_out));
   families.counter({"pawl_outbox_published_total", "Messages of the outbox that Kafka has."},
                    static_cast<double>(relayed.published));
   families.counter(

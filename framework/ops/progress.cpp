@@ -104,6 +104,9 @@ void RelayCounters::count(const Event& event) {
     case Step::kOutboxRefused:
       refused_.fetch_add(1, std::memory_order_relaxed);
       return;
+    case Step::kOutboxLeftOut:
+      left_out_.store(event.messages, std::memory_order_relaxed);
+      return;
     default:
       return;
   }

@@ -76,6 +76,7 @@ struct Relayed {
   std::int64_t published = 0;  ///< messages
   std::int64_t refused = 0;    ///< by Kafka, and set apart
   std::int64_t lanes = 0;      ///< that are its own now
+  std::int64_t left_out = 0;   ///< topic partitions that it cannot write to now
   friend bool operator==(const Relayed&, const Relayed&) = default;
 };
 
@@ -83,12 +84,15 @@ struct Relayed {
 class RelayCounters {
  public:
   void count(const Event& event);
-  [[nodiscard]] Relayed read() const { return {published_.load(), refused_.load(), lanes_.load()}; }
+  [[nodiscard]] Relayed read() const {
+    return {published_.load(), refused_.load(), lanes_.load(), left_out_.load()};
+  }
 
  private:
   std::atomic<std::int64_t> published_{0};
   std::atomic<std::int64_t> refused_{0};
   std::atomic<std::int64_t> lanes_{0};
+  std::atomic<std::int64_t> left_out_{0};
 };
 
 /// As progress_line(), of a process that publishes the outbox.

@@ -106,6 +106,8 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kOutboxReleased:
     case Step::kOutboxCaughtUp:
       return said(level_enum::info);
+    case Step::kOutboxLeftOut:
+      return said(event.messages == 0 ? level_enum::info : level_enum::warn);
     case Step::kOutboxSeen:
       return std::nullopt;
     case Step::kRelayed:

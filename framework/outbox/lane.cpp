@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "config/invocation.hpp"
@@ -26,9 +28,13 @@ constexpr std::size_t kRoomBesideMessage = std::size_t{64} << 10U;
 constexpr milliseconds kTransactionTimeout{15000};
 /// Less than that, so that an answer may still come.
 constexpr milliseconds kCommitTimeout{12000};
-/// In that time, where each record waits for the answer to the one before.
+/// In that time, where each record waits for the answer to the one before; or a partition is tried.
 constexpr std::size_t kRowsOneByOne = 100;
 constexpr milliseconds kInitTimeout{10000};
+/// Of that, for the end of what an earlier producer had open, where another id may do.
+constexpr milliseconds kPendingTimeout{3000};
+/// For a partition that could not be written to, while the others wait.
+constexpr milliseconds kTryTimeout{3000};
 
 /// Rows of other programs ring no bell.
 constexpr milliseconds kPollSoon{5};
@@ -60,14 +66,21 @@ std::optional<std::string_view> view(const std::optional<std::string>& bytes) {
   return bytes ? std::optional<std::string_view>(*bytes) : std::nullopt;
 }
 
-void send(kafka::BatchProducer& producer, const ledger::OutboxRow& row) {
+/// A transaction failed for some of its partitions, and the next one goes without them.
+class GoesWithout : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void send(kafka::BatchProducer& producer, const ledger::OutboxRow& row,
+          std::optional<std::int32_t> partition) {
   const auto stored = row.headers.empty() ? std::vector<ledger::StoredHeader>()
                                           : ledger::parse_headers_json(row.headers);
   kafka::Outgoing message{view(row.key), view(row.value), {}};
   for (const auto& header : stored)
     message.headers.push_back({header.name, view(header.value)});
   message.headers.push_back({kIdHeader, std::string_view(row.event_id)});
-  producer.send(row.topic, message, row.id);
+  producer.send(row.topic, message, row.id, partition);
 }
 
 }  // namespace
@@ -91,16 +104,23 @@ std::string OutboxSite::name_in_kafka(std::int32_t lane) const {
   return fmt::format("pawl-outbox-{}-{}", database_id, lane);
 }
 
+std::string OutboxSite::producer_in_kafka(std::int32_t lane, std::int64_t number) const {
+  auto name = name_in_kafka(lane);
+  return number == 0 ? name : fmt::format("{}-{}", name, number);
+}
+
 std::string OutboxSite::probe_in_kafka() const {
   return fmt::format("pawl-outbox-{}-probe", database_id);
 }
 
 OutboxLane::OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,
-                       std::function<void()> on_end)
+                       UnwritablePartitions unwritable, std::function<void()> on_end)
     : site_(site),
       grant_(grant),
       lane_{grant.lane, grant.epoch},
       on_end_(std::move(on_end)),
+      left_out_{unwritable.size(), unwritable.text()},
+      unwritable_(std::move(unwritable)),
       thread_([this] { run(); }) {}
 
 OutboxLane::~OutboxLane() {
@@ -165,6 +185,8 @@ std::string OutboxLane::end_of_relay() {
     fail(error.what());
     warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
     end = "given up, it is taken anew";
+  } catch (const GoesWithout& error) {
+    end = fmt::format("{}; it is taken anew, and goes without these", error.what());
   } catch (const postgres::Error& error) {
     const bool fenced = error.failure() == postgres::FailureClass::kFenced;
     fail(fenced ? "" : error.what());
@@ -192,8 +214,10 @@ void OutboxLane::relay() {
       outbox_session(site_.options, bell_, kLockTimeout, kStatementTimeout));
   session_->established();
   // An address may lead to another server now, on which another process has a lane of this epoch.
-  if (!site_.store.holds(*session_, lane_, site_.owner))
+  const auto producer = site_.store.producer(*session_, lane_, site_.owner);
+  if (!producer)
     throw postgres::Error("PW001", "fenced: the lane is not ours in this database");
+  in_kafka_ = *producer;
   recover();
   begin_at_the_top();
   auto pause = kPollSoon;
@@ -212,12 +236,34 @@ void OutboxLane::relay() {
   }
 }
 
+// Kafka ends a transaction in each of its partitions, and begins no other one of the same id until
+// then: that of one without a leader would hold up all the others for as long as that has none.
+// What is decided is decided, and no producer of that id lives that could begin a transaction, so
+// another id does.
+void OutboxLane::begin_producer(bool one_by_one) {
+  make_producer(one_by_one);
+  if (in_kafka_.alone) {
+    try {
+      return producer_->init(kPendingTimeout);
+    } catch (const kafka::KafkaError& error) {
+      if (error.kind() == kafka::ErrorKind::kTransactionPending) {
+        producer_.reset();
+        in_kafka_.number = site_.store.renew_producer(*session_, lane_);
+        make_producer(one_by_one);
+      }
+    }
+  }
+  producer_->init(kInitTimeout);
+  in_kafka_.alone = true;
+}
+
 void OutboxLane::make_producer(bool one_by_one) {
   producer_.reset();
   one_by_one_ = one_by_one;
   const auto& options = site_.options;
   const kafka::BatchProducer::Settings settings{
-      options.outbox.transactions ? site_.name_in_kafka(lane_.lane) : std::string(),
+      options.outbox.transactions ? site_.producer_in_kafka(lane_.lane, in_kafka_.number)
+                                  : std::string(),
       kTransactionTimeout, options.outbox.max_message + kRoomBesideMessage, one_by_one,
       bell_.stop_flag()};
   producer_ = std::make_unique<kafka::BatchProducer>(
@@ -226,13 +272,12 @@ void OutboxLane::make_producer(bool one_by_one) {
         if (level <= 3)
           warn(fmt::format("librdkafka {}: {}", facility, text));
       });
-  producer_->init(kInitTimeout);
 }
 
 // In this order: our epoch is in the lane; no earlier producer can commit any more; so what the
 // group has committed is the last word, and the next change of the lane looks at our epoch again.
 void OutboxLane::recover() {
-  make_producer(false);
+  begin_producer(false);
   auto options = site_.options.kafka;
   options.group = site_.name_in_kafka(lane_.lane);
   options.group_instance_id.clear();
@@ -284,6 +329,8 @@ void OutboxLane::begin_at_the_top() {
 
 /// False: there is nothing to publish now.
 bool OutboxLane::publish_next() {
+  if (const auto due = unwritable_.due(Clock::now()))
+    try_again(*due);
   const auto begun = Clock::now();
   auto page = site_.store.next(*session_, lane_.lane, after_, since_, kRowsAtOnce, kBytesAtOnce);
   const bool paging = after_.has_value();
@@ -296,9 +343,65 @@ bool OutboxLane::publish_next() {
     after_ = page.rows.back().id;
   if (page.rows.empty())
     return paging;
-  auto rows = without_unknown_topics(without_held(std::move(page.rows)));
-  publish(std::move(rows));
+  publish(without_unknown_topics(without_held(without_left_out(std::move(page.rows)))),
+          kCommitTimeout);
   return true;
+}
+
+OutboxLane::Rows OutboxLane::without_left_out(Rows rows) const {
+  if (!unwritable_.empty()) {
+    std::erase_if(rows, [this](const auto& row) {
+      return unwritable_.place(row.topic, row.key, row.id).left_out;
+    });
+  }
+  return rows;
+}
+
+/// The first of its rows, alone. Where Kafka has them, all that was left out is read again from the
+/// top of the lane, before what came later.
+void OutboxLane::try_again(const TopicPartition& partition) {
+  unwritable_.tried(partition, Clock::now());
+  const auto answers = kafka_->describe_each({partition.topic}, kafka::kAnswerTimeout);
+  const auto topic = answers.described.find(partition.topic);
+  if (topic == answers.described.end()) {
+    // It is asked about again, and what is for it set apart.
+    known_topics_.erase(partition.topic);
+  } else if (topic->second.leaderless.contains(partition.partition)) {
+    unwritable_.has_no_leader(partition, Clock::now());
+    return tell_left_out();
+  } else {
+    const auto since = site_.store.snapshot(*session_);
+    std::optional<std::int64_t> after = 0;
+    Rows rows;
+    while (after && rows.empty() && !bell_.stopping()) {
+      auto page = site_.store.next(*session_, lane_.lane, after, since, kRowsAtOnce, kBytesAtOnce);
+      after.reset();
+      if (page.more)
+        after = page.rows.back().id;
+      std::erase_if(page.rows, [&](const auto& row) {
+        return !unwritable_.leads_to(partition, row.topic, row.key);
+      });
+      rows = std::move(page.rows);
+    }
+    if (bell_.stopping())
+      return;
+    if (rows.size() > kRowsOneByOne)
+      rows.erase(rows.begin() + kRowsOneByOne, rows.end());
+    publish(without_unknown_topics(without_held(std::move(rows))), kTryTimeout);
+  }
+  unwritable_.writable(partition);
+  tell_left_out();
+  begin_at_the_top();
+}
+
+void OutboxLane::tell_left_out() {
+  const std::scoped_lock lock(left_out_mutex_);
+  left_out_ = {unwritable_.size(), unwritable_.text()};
+}
+
+OutboxLane::LeftOut OutboxLane::left_out() const {
+  const std::scoped_lock lock(left_out_mutex_);
+  return left_out_;
 }
 
 OutboxLane::Rows OutboxLane::without_held(Rows rows) {
@@ -328,7 +431,7 @@ OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
       kafka_->describe_each({unknown.begin(), unknown.end()}, kafka::kAnswerTimeout, true);
   for (const auto& [topic, description] : answers.described) {
     if (description.may_write)
-      known_topics_.insert(topic);
+      known_topics_[topic] = description.partitions;
   }
   std::vector<kafka::Delivery> refused;
   for (const auto& row : rows) {
@@ -340,10 +443,10 @@ OutboxLane::Rows OutboxLane::without_unknown_topics(Rows rows) {
   return refused.empty() ? rows : set_refused_apart(std::move(rows), refused);
 }
 
-void OutboxLane::publish(Rows rows) {
+void OutboxLane::publish(Rows rows, milliseconds timeout) {
   while (!rows.empty()) {
     const auto count = one_by_one_ ? std::min(kRowsOneByOne, rows.size()) : rows.size();
-    const auto refused = transact({rows.data(), count});
+    const auto refused = transact({rows.data(), count}, timeout);
     if (refused.empty()) {
       site_.store.end_batch(*session_, lane_, token_);
       emit(Step::kOutboxEnded, count);
@@ -355,29 +458,46 @@ void OutboxLane::publish(Rows rows) {
     if (one_by_one_)
       rows = set_refused_apart(std::move(rows), refused);
     else
-      make_producer(true);
+      begin_producer(true);
   }
   if (one_by_one_)
-    make_producer(false);
+    begin_producer(false);
 }
 
-std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::OutboxRow> rows) {
+std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::OutboxRow> rows,
+                                                  milliseconds timeout) {
   token_ = new_token();
   ++number_;
   site_.store.begin_batch(*session_, lane_, number_, token_, ids_of(rows));
   emit(Step::kOutboxBegun, rows.size());
   producer_->begin();
   for (const auto& row : rows)
-    send(*producer_, row);
+    send(*producer_, row, unwritable_.place(row.topic, row.key, row.id).partition);
   emit(Step::kOutboxSent, rows.size());
   const kafka::BatchProducer::GroupOffset offset{
       site_.name_in_kafka(lane_.lane),
       {site_.options.outbox.state_topic, kStatePartition},
       {number_, token_}};
-  auto refused = producer_->commit(offset, kCommitTimeout);
-  if (refused.empty())
-    emit(Step::kOutboxCommitted, rows.size());
-  return refused;
+  try {
+    auto refused = producer_->commit(offset, timeout);
+    unwritable_.committed();
+    if (refused.empty())
+      emit(Step::kOutboxCommitted, rows.size());
+    return refused;
+  } catch (const kafka::Undelivered& error) {
+    note_undelivered(error);
+    throw;
+  }
+}
+
+void OutboxLane::note_undelivered(const kafka::Undelivered& error) {
+  if (bell_.stopping())
+    return;
+  if (!unwritable_.note({error.partitions(), error.others_delivered(), error.what()}, known_topics_,
+                        Clock::now()))
+    return;
+  tell_left_out();
+  throw GoesWithout(fmt::format("{} cannot be written to", unwritable_.text()));
 }
 
 /// The refused ones, and those of the same topic and key behind each.

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +18,7 @@
 #include "kafka/batch_producer.hpp"
 #include "kafka/client.hpp"
 #include "outbox/store/outbox.hpp"
+#include "outbox/unwritable.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
 
@@ -42,6 +43,8 @@ struct OutboxSite {
   /// What Kafka knows a lane by: transactional.id, and the group that commits its batch numbers.
   /// Named by database and lane alone, so that whoever has the lane shuts out whoever had it.
   [[nodiscard]] std::string name_in_kafka(std::int32_t lane) const;
+  /// The transactional id of this number of the lane.
+  [[nodiscard]] std::string producer_in_kafka(std::int32_t lane, std::int64_t number) const;
   /// The same of transactions that hold nothing, by which a process finds out whether Kafka lets it
   /// publish. Two that do so at once shut each other out, and try again.
   [[nodiscard]] std::string probe_in_kafka() const;
@@ -55,13 +58,18 @@ struct OutboxSite {
 ///   2. one Kafka transaction sends the rows and commits the number, with the token beside it;
 ///   3. PostgreSQL removes the rows.
 ///
+/// A topic partition that cannot be written to costs one transaction. Its rows are left out then,
+/// and tried in transactions of their own, until one of these is committed.
+///
 /// Whoever takes the lane raises its epoch, shuts the earlier producer out of Kafka, reads the
 /// committed token, and so knows whether Kafka has the batch that it finds in the lane. Whatever
 /// goes wrong ends the object: the lane is taken anew.
 class OutboxLane {
  public:
   /// `on_end` is called once, from the lane's thread.
-  OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant, std::function<void()> on_end);
+  /// `unwritable`: what is known of the lane's partitions.
+  OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,
+             UnwritablePartitions unwritable, std::function<void()> on_end);
   /// Waits for its thread.
   ~OutboxLane();
   OutboxLane(const OutboxLane&) = delete;
@@ -78,6 +86,14 @@ class OutboxLane {
   [[nodiscard]] bool failed() const { return failed_; }
   /// Once it has ended.
   [[nodiscard]] const std::string& why_failed() const { return why_failed_; }
+  /// Once it has ended: what it knows for the next one of its lane.
+  [[nodiscard]] const UnwritablePartitions& unwritable() const { return unwritable_; }
+  /// The partitions that it leaves out, and why; empty: none.
+  struct LeftOut {
+    std::size_t partitions = 0;
+    std::string text;
+  };
+  [[nodiscard]] LeftOut left_out() const;
   /// Kafka and the database have let it begin.
   [[nodiscard]] bool works() const { return works_ && !failed_; }
 
@@ -93,12 +109,18 @@ class OutboxLane {
   void begin_at_the_top();
   [[nodiscard]] bool publish_next();
   Rows without_held(Rows rows);
+  Rows without_left_out(Rows rows) const;
+  void try_again(const TopicPartition& partition);
+  void tell_left_out();
   Rows without_unknown_topics(Rows rows);
-  void publish(Rows rows);
-  [[nodiscard]] std::vector<kafka::Delivery> transact(std::span<const ledger::OutboxRow> rows);
+  void publish(Rows rows, std::chrono::milliseconds timeout);
+  [[nodiscard]] std::vector<kafka::Delivery> transact(std::span<const ledger::OutboxRow> rows,
+                                                      std::chrono::milliseconds timeout);
+  void note_undelivered(const kafka::Undelivered& error);
   Rows set_refused_apart(Rows rows, const std::vector<kafka::Delivery>& refused);
   void set_apart(const ledger::Outbox::Ids& ids, const std::string& status,
                  const std::string& reason);
+  void begin_producer(bool one_by_one);
   void make_producer(bool one_by_one);
   void fail(std::string why);
   void emit(Step step, std::size_t rows) const;
@@ -115,6 +137,8 @@ class OutboxLane {
   std::atomic<bool> failed_{false};
   std::atomic<bool> works_{false};
   std::string why_failed_;  // written before ended_
+  mutable std::mutex left_out_mutex_;
+  LeftOut left_out_;  // guarded by left_out_mutex_
 
   // Of the lane's thread:
   std::unique_ptr<postgres::Session> session_;
@@ -126,7 +150,9 @@ class OutboxLane {
   std::string since_;                  ///< the snapshot behind which there is more
   std::optional<std::int64_t> after_;  ///< pages of `since_` are read behind this row
   Clock::time_point next_sweep_{};
-  std::set<std::string, std::less<>> known_topics_;
+  UnwritablePartitions::Sizes known_topics_;  ///< that may be written to
+  UnwritablePartitions unwritable_;
+  ledger::LaneProducer in_kafka_;
   std::thread thread_;
 };
 

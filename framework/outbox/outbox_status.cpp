@@ -24,6 +24,10 @@ std::string relays_text(const ledger::OutboxStatus& status) {
   for (const auto& relay : status.relays) {
     if (!relay.problem.empty())
       text += fmt::format("; {} CANNOT PUBLISH, and tries again: {}", relay.owner, relay.problem);
+    if (!relay.left_out.empty()) {
+      text += fmt::format("; {} CANNOT WRITE to {}, tries again, and publishes the others",
+                          relay.owner, relay.left_out);
+    }
   }
   if (!text.empty() || status.relayed())
     return text;
@@ -73,7 +77,8 @@ Json outbox_json(const ledger::OutboxStatus& status) {
     relays.push_back(
         {{"owner", relay.owner},
          {"transactions", relay.transactions ? Json(*relay.transactions) : Json(nullptr)},
-         {"problem", or_null(relay.problem)}});
+         {"problem", or_null(relay.problem)},
+         {"left_out", or_null(relay.left_out)}});
   }
   return json;
 }

@@ -217,6 +217,7 @@ void OutboxRelay::reap() {
       put_off();
     }
     const auto held = (*lane)->lane();
+    unwritable_.insert_or_assign(held.lane, (*lane)->unwritable());
     lane = lanes_.erase(lane);
     site_->store.release(*session_, held);
   }
@@ -265,10 +266,8 @@ void OutboxRelay::commit_nothing() const {
   if (!options_.outbox.transactions)
     return;
   const auto name = site_->probe_in_kafka();
-  kafka::BatchProducer producer(
-      options_.kafka,
-      {.id = name, .timeout = 2 * kafka::kAnswerTimeout, .stopping = bell_->stop_flag()},
-      kafka::LogFunction());
+  kafka::BatchProducer producer(options_.kafka, {.id = name, .stopping = bell_->stop_flag()},
+                                kafka::LogFunction());
   producer.init(kafka::kAnswerTimeout);
   producer.begin();
   static_cast<void>(producer.commit({name, {options_.outbox.state_topic, kStatePartition}, {0, ""}},
@@ -279,10 +278,40 @@ ledger::RelayNews OutboxRelay::news() {
   const bool works = std::ranges::any_of(lanes_, [](const auto& lane) { return lane->works(); });
   if ((works && !check_kafka_) || Clock::now() > take_not_before_ + kCalm)
     lane_problem_.clear();
+  ledger::RelayNews news{options_.outbox.transactions};
+  news.left_out = left_out();
   // With one that works it can publish, and the others of the database count on it.
-  if (works)
-    return {options_.outbox.transactions};
-  return {options_.outbox.transactions, lane_problem_.empty() ? tick_problem_ : lane_problem_};
+  if (!works)
+    news.problem = lane_problem_.empty() ? tick_problem_ : lane_problem_;
+  return news;
+}
+
+/// Told whenever it changes.
+std::string OutboxRelay::left_out() {
+  std::map<std::int32_t, OutboxLane::LeftOut> lanes;
+  for (const auto& lane : lanes_)
+    lanes[lane->lane().lane] = lane->left_out();
+  for (const auto& [lane, unwritable] : unwritable_)
+    lanes[lane] = {unwritable.size(), unwritable.text()};
+  std::string text;
+  Event event{Step::kOutboxLeftOut};
+  event.messages = 0;
+  for (const auto& [lane, here] : lanes) {
+    event.messages += static_cast<std::int64_t>(here.partitions);
+    if (here.partitions > 0)
+      text += fmt::format("{}{} of lane {}", text.empty() ? "" : "; ", here.text, lane);
+  }
+  if (std::exchange(left_out_, text) != text) {
+    const auto detail = text.empty()
+                            ? std::string("outbox: every topic partition can be written to again")
+                            : fmt::format(
+                                  "outbox: Kafka stores nothing in {}; their messages wait and are "
+                                  "tried again, all others are published",
+                                  text);
+    event.detail = detail;
+    observers_.emit(event);
+  }
+  return text;
 }
 
 /// Once, until others differ.
@@ -313,12 +342,24 @@ void OutboxRelay::share_lanes() {
     }
     if (kept.room < 0 && !lanes_.empty())
       lanes_.back()->stop();
+    // Those that are not taken back are others' now.
+    if (kept.room <= 0)
+      unwritable_.clear();
     if (kept.room <= 0 || Clock::now() < take_not_before_ || !kafka_serves())
       return;
     const auto grant = site_->store.take(*session_, owner_, kLease, site_->kafka_cluster_id);
-    if (!grant)
+    if (!grant) {
+      unwritable_.clear();
       return;
-    lanes_.push_back(std::make_unique<OutboxLane>(*site_, *grant, [this] { bell_->ring(); }));
+    }
+    const auto known = unwritable_.extract(grant->lane);
+    lanes_.push_back(std::make_unique<OutboxLane>(
+        *site_, *grant,
+        known ? known.mapped()
+              : UnwritablePartitions([this](const auto& key, std::int32_t partitions) {
+                  return kafka::partition_of_key(options_.kafka, key, partitions);
+                }),
+        [this] { bell_->ring(); }));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ class OutboxRelay {
   [[nodiscard]] bool tick();
   void share_lanes();
   [[nodiscard]] ledger::RelayNews news();
+  [[nodiscard]] std::string left_out();
   void tell_differing(const std::string& owners);
   void connect();
   void require_state_topic(const kafka::Client& kafka) const;
@@ -75,12 +77,14 @@ class OutboxRelay {
   std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
   std::unique_ptr<postgres::Session> session_;
   std::list<std::unique_ptr<OutboxLane>> lanes_;
+  std::map<std::int32_t, UnwritablePartitions> unwritable_;  ///< of lanes that have ended
   Backoff backoff_;
   Clock::time_point take_not_before_{};  ///< a lane failed: another try comes later
   std::string tick_problem_;             ///< why no lane can be taken; empty: nothing is known
   std::string lane_problem_;             ///< why a lane failed, until one works
   bool check_kafka_ = false;             ///< a lane failed since Kafka was looked at
   std::string differing_;                ///< those that have been told
+  std::string left_out_;                 ///< what has been told of partitions
   std::string last_warning_;
   std::atomic<bool> finishing_{false};
   std::atomic<Clock::time_point> finish_by_{Clock::time_point::max()};

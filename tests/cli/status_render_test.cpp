@@ -110,9 +110,13 @@ TEST_CASE("status says what of the outbox waits, for how long, and where nobody 
   outbox.relays[1].problem = "not authorized";
   CHECK(has("; host:3:ef CANNOT PUBLISH, and tries again: not authorized"));
   CHECK(!has("NO LANE"));
-  CHECK(status_json(status, false)
-            .find(R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null},)") !=
-        std::string::npos);
+  outbox.relays[1].left_out = "half [1] (it has no leader) of lane 2";
+  CHECK(has("; host:3:ef CANNOT WRITE to half [1] (it has no leader) of lane 2, tries again"));
+  CHECK(
+      status_json(status, false)
+          .find(
+              R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null,"left_out":null},)") !=
+      std::string::npos);
   outbox.lanes[1].waiting = 0;
   CHECK(!has("Outbox"));
   outbox.set_apart = 2;

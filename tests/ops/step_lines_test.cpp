@@ -49,6 +49,7 @@ TEST_CASE("each step is said in its way") {
       {event(Step::kTopicRefused, -1, "why"), level_enum::err, false, "why"},
       {event(Step::kRelayed, -1, "how many"), level_enum::debug, false, "how many"},
       {event(Step::kOutboxRefused, -1, "why"), level_enum::warn, true, "why"},
+      {event(Step::kOutboxLeftOut, -1, "why"), level_enum::warn, false, "why"},
       {event(Step::kOutboxLate, -1, "why"), level_enum::warn, false, "why"},
       {event(Step::kOutboxAcquired, 7, "which"), level_enum::info, false, "which"},
       {event(Step::kOutboxReleased, 7, "why"), level_enum::info, false, "why"},

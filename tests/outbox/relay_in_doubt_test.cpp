@@ -1,7 +1,9 @@
 // Connections to Kafka that break, or fall silent, around the requests of the relay's transactions:
 // nobody has told it then whether Kafka has the batch.
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "free_port.hpp"
 #include "kafka_proxy.hpp"
@@ -42,6 +44,72 @@ class ProxiedBroker {
   KafkaBroker broker_;
   std::uint16_t behind_;
   KafkaProxy proxy_;
+};
+
+std::string content(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Another broker of the same cluster, without a controller: what is on it alone is nowhere when it
+/// is dead. It is run as the first one is, by the command line of its process.
+class SecondBroker {
+ public:
+  explicit SecondBroker(const KafkaBroker& first)
+      : command_(command_of(first)), port_(free_port()) {
+    std::filesystem::copy(first.folder() / "kafka-log4j2.properties", folder_.path());
+    std::filesystem::copy(first.folder() / "server.properties", folder_.path());
+    std::ofstream(folder_.path() / "server.properties", std::ios::app) << fmt::format(
+        "\nprocess.roles=broker\nnode.id=2\n"
+        "listeners=PLAINTEXT://127.0.0.1:{0}\nadvertised.listeners=PLAINTEXT://127.0.0.1:{0}\n",
+        port_);
+    const auto meta = content(first.folder() / "data" / "meta.properties");
+    const auto id = meta.find("cluster.id=") + 11;
+    auto arguments = command_;
+    arguments[arguments.size() - 2] = "kafka.tools.StorageTool";
+    arguments.back() = "format";
+    for (const auto& more : {"--config"s, "server.properties"s,
+                             "--cluster-id=" + meta.substr(id, meta.find('\n', id) - id)})
+      arguments.push_back(more);
+    REQUIRE(run(arguments)->wait(60s).success());
+    start();
+  }
+
+  void start() {
+    process_ = run(command_);
+    process_->wait_for_output("Kafka Server started", 120s);
+  }
+  void kill() {
+    process_->kill(SIGKILL);
+    process_->wait(60s);
+  }
+
+ private:
+  static std::vector<std::string> command_of(const KafkaBroker& first) {
+    const auto pid = content(first.folder() / "service.pid");
+    const auto line =
+        content(std::filesystem::path("/proc") / pid.substr(0, pid.find(' ')) / "cmdline");
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1)
+      words.push_back(line.substr(at, line.find('\0', at) - at));
+    // ... kafka.Kafka server.properties
+    REQUIRE(words.size() > 3);
+    REQUIRE(words[words.size() - 2] == "kafka.Kafka");
+    return words;
+  }
+
+  std::unique_ptr<ChildProcess> run(const std::vector<std::string>& command) {
+    return std::make_unique<ChildProcess>(
+        command.front(), std::vector<std::string>(command.begin() + 1, command.end()),
+        ChildOptions{.output = folder_.path() / fmt::format("output {}", ++runs_),
+                     .working_directory = folder_.path()});
+  }
+
+  TempDir folder_;
+  std::vector<std::string> command_;
+  std::uint16_t port_;
+  int runs_ = 0;
+  std::unique_ptr<ChildProcess> process_;
 };
 
 }  // namespace
@@ -149,4 +217,72 @@ TEST_CASE(
   stop_cleanly(*direct);
   CHECK(outbox.wrong() == "");
   CHECK(outbox.wrong_with_copies() == "");
+}
+
+// Also of the lane that meets it: Kafka cannot end that transaction before the partition is back.
+TEST_CASE(
+    "a topic partition without a leader holds up its own messages alone, and keeps their order") {
+  KafkaBroker broker;
+  OutboxWorld outbox(nullptr, &broker);
+  auto& world = outbox.world();
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  // Kafka's own topics and the lanes' are made now, while there is one broker.
+  outbox.publish(100);
+  outbox.wait_until_published();
+  SecondBroker second(broker);
+  // Three of them on each broker.
+  broker.create_topic("half", 6);
+  int last = 0;
+  const auto publish_half = [&](int count) {
+    const auto sql = fmt::format(
+        "SELECT count(pawl.publish('half', 'key ' || n % 60, n::text)) FROM generate_series({}, "
+        "{}) n",
+        last + 1, last + count);
+    last += count;
+    return sql;
+  };
+  const auto waiting_of = [&](const std::string& topic) {
+    return world.number(fmt::format("SELECT count(*) FROM pawl.outbox WHERE topic = '{}'", topic));
+  };
+  const auto publish_both = [&] {
+    world.execute(publish_half(300) + "; " + outbox.publish_sql(300));
+  };
+  publish_both();
+  outbox.wait_until_published();
+
+  second.kill();
+  publish_both();
+  wait_until([&] { return waiting_of(outbox.topic()) == 0; }, 90s, "the others to be published");
+  REQUIRE(waiting_of("half") > 0);
+  wait_until(
+      [&] {
+        return world.value("SELECT coalesce(string_agg(left_out, ''), '') FROM pawl.outbox_relays")
+                   .find("half [") != std::string::npos;
+      },
+      60s, "it to tell what it leaves out");
+  CHECK(waiting_of("half") < 300);
+  // What comes now does not even wait for a transaction that fails.
+  publish_both();
+  wait_until([&] { return waiting_of(outbox.topic()) == 0; }, 90s, "the others to be published");
+
+  second.start();
+  outbox.wait_until_published();
+  wait_until(
+      [&] {
+        return world.number("SELECT count(*) FROM pawl.outbox_relays WHERE left_out IS NOT NULL") ==
+               0;
+      },
+      60s, "it to leave nothing out");
+  stop_cleanly(*process);
+  CHECK(outbox.wrong() == "");
+  std::set<int> seen;
+  std::map<std::string, int> before;
+  for (const auto& record : read_topic(broker.bootstrap(), "half")) {
+    const auto number = std::stoi(record.value.value());
+    INFO(number);
+    CHECK(seen.insert(number).second);
+    CHECK(std::exchange(before[record.key.value()], number) < number);
+  }
+  CHECK(static_cast<int>(seen.size()) == last);
 }

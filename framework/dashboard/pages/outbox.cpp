@@ -20,6 +20,9 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
     if (!relay.problem.empty())
       content += fmt::format("<p class=\"message problem\">{}: {}</p>", escape(relay.owner),
                              escape(relay.problem));
+    if (!relay.left_out.empty())
+      content += fmt::format("<p class=\"message problem\">{} cannot write to {}</p>",
+                             escape(relay.owner), escape(relay.left_out));
   }
   TableHtml lanes("Lanes");
   lanes.column("Lane", "number");

@@ -70,8 +70,9 @@ enum class Step {
   kOutboxEnded,      ///< they are removed from the outbox
   kOutboxReleased,   ///< the lane is this process's no more; detail says why
   // Of the outbox as well, partition -1:
-  kOutboxRefused,   ///< Kafka refuses a message, which is set apart; topic, detail says why
-  kOutboxLate,      ///< the oldest message has waited for longer than outbox.alert_age
+  kOutboxRefused,  ///< Kafka refuses a message, which is set apart; topic, detail says why
+  kOutboxLeftOut,  ///< Event::messages: topic partitions that cannot be written to; detail says why
+  kOutboxLate,     ///< the oldest message has waited for longer than outbox.alert_age
   kOutboxCaughtUp,  ///< after that, none has
   kOutboxSeen,      ///< Event::waits; told every few seconds by one process of a database
   kDrained,         ///< draining ends; detail names the partitions that stand before their end

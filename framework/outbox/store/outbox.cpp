@@ -24,8 +24,9 @@ constexpr const char* kKeep = R"sql(
 // before.
 constexpr const char* kTell = R"sql(
   WITH told AS (
-    UPDATE pawl.outbox_relays r SET transactions = $3::boolean, problem = $4
-     WHERE r.owner = $1 AND (r.transactions, r.problem) IS DISTINCT FROM ($3::boolean, $4))
+    UPDATE pawl.outbox_relays r SET transactions = $3::boolean, problem = $4, left_out = $5
+     WHERE r.owner = $1
+       AND (r.transactions, r.problem, r.left_out) IS DISTINCT FROM ($3::boolean, $4, $5))
   SELECT coalesce(string_agg(r.owner, ', ' ORDER BY r.owner), '')
     FROM pawl.outbox_relays r
    WHERE r.owner <> $1 AND r.transactions <> $3::boolean
@@ -41,10 +42,13 @@ constexpr const char* kTake = R"sql(
 
 constexpr const char* kRelease = "SELECT pawl.release_outbox_lane($1::integer, $2::bigint)";
 
-constexpr const char* kHolds = R"sql(
-  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l
-                  WHERE l.lane = $1::integer AND l.epoch = $2::bigint AND l.owner = $3)
+constexpr const char* kProducer = R"sql(
+  SELECT l.producer, coalesce(l.released_epoch = l.epoch - 1, false)
+    FROM pawl.outbox_lanes l
+   WHERE l.lane = $1::integer AND l.epoch = $2::bigint AND l.owner = $3
 )sql";
+
+constexpr const char* kRenew = "SELECT pawl.renew_outbox_producer($1::integer, $2::bigint)";
 
 constexpr const char* kSnapshot = "SELECT pg_current_snapshot()";
 
@@ -106,7 +110,8 @@ Outbox::Outbox(const std::string& schema)
       leave_{"pawl_outbox_leave", in_schema(kLeave, schema)},
       take_{"pawl_outbox_take", in_schema(kTake, schema)},
       release_{"pawl_outbox_release", in_schema(kRelease, schema)},
-      holds_{"pawl_outbox_holds", in_schema(kHolds, schema)},
+      producer_{"pawl_outbox_producer", in_schema(kProducer, schema)},
+      renew_{"pawl_outbox_renew", in_schema(kRenew, schema)},
       snapshot_{"pawl_outbox_snapshot", kSnapshot},
       next_{"pawl_outbox_next", in_schema(kNext, schema)},
       begin_{"pawl_outbox_begin", in_schema(kBegin, schema)},
@@ -139,6 +144,7 @@ KeptLanes Outbox::keep(postgres::Session& session, const std::string& owner,
   told.add_integer(lease.count());
   told.add_text(news.transactions ? "true" : "false");
   told.add_text_or_null(news.problem);
+  told.add_text_or_null(news.left_out);
   const auto answers = postgres::run_relaxed_transaction(
       session, {{&keep_, std::move(parameters)}, {&tell_, std::move(told)}});
   const auto* rows = answers.front().get();
@@ -172,12 +178,22 @@ void Outbox::leave(postgres::Session& session, const std::string& owner) const {
   postgres::run_relaxed_transaction(session, {{&leave_, std::move(parameters)}});
 }
 
-bool Outbox::holds(postgres::Session& session, const HeldLane& lane,
-                   const std::string& owner) const {
+std::optional<LaneProducer> Outbox::producer(postgres::Session& session, const HeldLane& lane,
+                                             const std::string& owner) const {
   postgres::Parameters parameters;
   add(parameters, lane);
   parameters.add_text(owner);
-  return boolean(session.exec(holds_, parameters).get(), 0, 0);
+  const auto found = session.exec(producer_, parameters);
+  if (PQntuples(found.get()) == 0)
+    return std::nullopt;
+  return LaneProducer{integer(found.get(), 0, 0), boolean(found.get(), 0, 1)};
+}
+
+std::int64_t Outbox::renew_producer(postgres::Session& session, const HeldLane& lane) const {
+  postgres::Parameters parameters;
+  add(parameters, lane);
+  const auto answers = postgres::run_transaction(session, {{&renew_, std::move(parameters)}});
+  return integer(answers.front().get(), 0, 0);
 }
 
 std::string Outbox::snapshot(postgres::Session& session) const {

@@ -33,6 +33,13 @@ struct HeldLane {
   friend bool operator==(const HeldLane&, const HeldLane&) = default;
 };
 
+/// The producer of a lane in Kafka.
+struct LaneProducer {
+  std::int64_t number = 0;  ///< of its transactional id
+  /// No other producer of that id lives: who had the lane before has given it back behind its end.
+  bool alone = false;
+};
+
 struct KeptLanes {
   std::vector<std::int32_t> held;
   /// How many more this owner may take; below zero, so many it should give back.
@@ -43,8 +50,9 @@ struct KeptLanes {
 
 /// What a process that publishes tells the others, and operators.
 struct RelayNews {
-  bool transactions = true;  ///< its outbox.transactions
-  std::string problem = {};  ///< what ended its last try to publish; empty: none
+  bool transactions = true;   ///< its outbox.transactions
+  std::string problem = {};   ///< what ended its last try to publish; empty: none
+  std::string left_out = {};  ///< topic partitions to which it cannot write now; empty: none
 };
 
 /// A message of the outbox as it is to stand in Kafka.
@@ -85,9 +93,13 @@ class Outbox {
   void release(postgres::Session& session, const HeldLane& lane) const;
   /// It publishes no more, so that others take its share at once.
   void leave(postgres::Session& session, const std::string& owner) const;
-  /// Whether it is this owner's in the database of this session, which may be another one than that
-  /// in which it was taken.
-  bool holds(postgres::Session& session, const HeldLane& lane, const std::string& owner) const;
+  /// Nullopt: the lane is not this owner's in the database of this session, which may be another
+  /// one than that in which it was taken.
+  std::optional<LaneProducer> producer(postgres::Session& session, const HeldLane& lane,
+                                       const std::string& owner) const;
+  /// The number of the lane's next transactional id; on disk when it returns. Only where the
+  /// producer of the last one is alone, and no more.
+  std::int64_t renew_producer(postgres::Session& session, const HeldLane& lane) const;
 
   /// What transactions a statement sees now.
   std::string snapshot(postgres::Session& session) const;
@@ -113,7 +125,8 @@ class Outbox {
   postgres::Statement leave_;
   postgres::Statement take_;
   postgres::Statement release_;
-  postgres::Statement holds_;
+  postgres::Statement producer_;
+  postgres::Statement renew_;
   postgres::Statement snapshot_;
   postgres::Statement next_;
   postgres::Statement begin_;

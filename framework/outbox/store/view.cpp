@@ -26,7 +26,7 @@ constexpr const char* kLanes = R"sql(
 )sql";
 
 constexpr const char* kRelays = R"sql(
-  SELECT r.owner, r.transactions, coalesce(r.problem, '')
+  SELECT r.owner, r.transactions, coalesce(r.problem, ''), coalesce(r.left_out, '')
     FROM pawl.outbox_relays r
    WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
      AND r.seen_at < clock_timestamp() + make_interval(secs => $1::bigint / 1000.0)
@@ -156,6 +156,7 @@ std::vector<RelayStatus> OutboxView::relays(postgres::Session& session) const {
     if (!is_null(found.get(), row, 1))
       relay.transactions = boolean(found.get(), row, 1);
     relay.problem = text(found.get(), row, 2);
+    relay.left_out = text(found.get(), row, 3);
     relays.push_back(std::move(relay));
   }
   return relays;

@@ -32,7 +32,8 @@ struct LaneStatus {
 struct RelayStatus {
   std::string owner;
   std::optional<bool> transactions = std::nullopt;  ///< its outbox.transactions, once it is told
-  std::string problem = {};  ///< what ended its last try to publish; empty: none
+  std::string problem = {};   ///< what ended its last try to publish; empty: none
+  std::string left_out = {};  ///< topic partitions to which it cannot write now; empty: none
 };
 
 /// The outbox at one moment.
