@@ -113,6 +113,34 @@ TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed")
   CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
 }
 
+TEST_CASE("status shows what messages of live processes wait for") {
+  Site site(1);
+  site.pay_many(0, "e", 1);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  site.sql(
+      "INSERT INTO pawl.process_conditions (consumer_id, owner, conditions) SELECT consumer_id, "
+      "'host:1:ab', '[{\"kind\": \"partition_blocked\", \"what\": \"t[3]\", \"topic\": \"t\", "
+      "\"partition\": 3, \"since_ms\": 1800000000000, \"messages\": 7, \"cause\": \"session "
+      "42\"}]' "
+      "FROM pawl.consumers");
+  const auto conditions = [&] { return status_of(site).at("conditions"); };
+  CHECK(conditions() == nlohmann::json::parse(
+                            R"([{"kind": "partition_blocked", "what": "t[3]", "messages": 7,
+                                 "since": "2027-01-15T08:00:00Z", "cause": "session 42",
+                                 "process": "host:1:ab"}])"));
+  const auto seen = site.run({"status", "--exit-code"});
+  CHECK(seen.code == 3);
+  CHECK_THAT(seen.out, ContainsSubstring("1 BLOCKED by a lock") &&
+                           ContainsSubstring("t[3] waits for a lock since 2027-01-15T08:00:00Z: "
+                                             "session 42. 7 messages wait") &&
+                           ContainsSubstring("Reported by: host:1:ab"));
+  // Its process has not been heard of for long.
+  site.sql("UPDATE pawl.process_conditions SET seen_at = seen_at - interval '1 minute'");
+  CHECK(conditions().empty());
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+}
+
 TEST_CASE("stalled is what a message has waited for, not what was idle before one came") {
   Site site(2);
   KafkaProducer producer(site.bootstrap);
