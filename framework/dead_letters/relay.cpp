@@ -47,6 +47,7 @@ LetterSize smaller(LetterSize size) {
 postgres::SessionSettings settings(const Options& options) {
   auto settings = session_settings(options);
   settings.application_name = "pawl dead letters";
+  settings.by_index = true;
   settings.lock_timeout = std::min(settings.lock_timeout, kLockTimeout);
   settings.statement_timeout = kStatementTimeout;
   return settings;

@@ -29,6 +29,7 @@ constexpr std::int64_t kLettersAtOnce = 20;
 postgres::SessionSettings settings(const Options& options) {
   auto settings = session_settings(options);
   settings.application_name = "pawl retry later";
+  settings.by_index = true;
   return settings;
 }
 
@@ -195,9 +196,10 @@ bool RetryTask::connect() {
 }
 
 bool RetryTask::wanted() {
-  return letters_.any(*session_) || std::ranges::any_of(by_handler_, [](const auto& handler) {
-           return retries_allowed(*handler.second) > 0;
-         });
+  return std::ranges::any_of(
+             by_handler_,
+             [](const auto& handler) { return retries_allowed(*handler.second) > 0; }) ||
+         letters_.any(*session_);
 }
 
 void RetryTask::try_again(const ledger::DueLetter& due) {

@@ -66,16 +66,16 @@ constexpr const char* kName = R"sql(
 constexpr const char* kLookup = R"sql(
   SELECT k.payload_hash, t.topic, k.partition, k.kafka_offset, k.response, pg_current_xact_id(),
          floor(extract(epoch FROM k.created_at) * 1000)::bigint
-    FROM pawl.idempotency_keys k
+    FROM pawl.stored_key($1::integer, $2) k
     LEFT JOIN pawl.consumer_topics t USING (source_id)
-   WHERE k.scope_id = $1::integer AND k.key = $2
 )sql";
 
 constexpr const char* kRenew = "SELECT pawl.renew_keys($1::integer, $2::text[])";
 
+// Its size is known to be small enough.
 constexpr const char* kRespond = R"sql(
-  UPDATE pawl.idempotency_keys SET response = $3::bytea
-   WHERE scope_id = $1::integer AND key = $2
+  SELECT pawl.store_responses('', 2147483647, $1::integer, ARRAY[$2::text], ARRAY[1::bigint],
+                              ARRAY[$3::bytea])
 )sql";
 
 constexpr const char* kInsertScope =

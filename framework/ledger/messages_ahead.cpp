@@ -32,9 +32,7 @@ constexpr const char* kFinish = R"sql(
                AND r.last_processed_offset >= $8::bigint
                AND coalesce($7::xid8 = pg_current_xact_id_if_assigned(), $7::xid8 IS NULL)
               THEN CASE WHEN $9::bigint IS NULL OR r.last_processed_offset >= $9::bigint
-                          OR EXISTS (SELECT FROM pawl.messages_ahead p
-                                      WHERE p.fence_id = $1::integer AND p.kafka_offset = $9::bigint
-                                        AND p.outcome IS NOT NULL)
+                          OR pawl.is_finished($1::integer, $9::bigint)
                         THEN true
                         ELSE pawl.refuse_predecessor($1::integer, $9::bigint) END
               ELSE pawl.refuse_finish($1::integer, $2::bigint, $8::bigint, $7::xid8)
@@ -59,15 +57,10 @@ constexpr const char* kCountAttempt = R"sql(
   RETURNING a.attempts
 )sql";
 
-// Between both offsets only: what is below was deleted before, and is gone over again and again
-// while some transaction keeps it from being vacuumed.
 constexpr const char* kPass = R"sql(
-  WITH passed AS (
-    DELETE FROM pawl.messages_ahead a
-     WHERE a.fence_id = $6::integer AND a.kafka_offset > $7::bigint
-       AND a.kafka_offset <= $8::bigint
-    RETURNING a.outcome),
-  counted AS (
+  WITH passed AS MATERIALIZED (
+    SELECT outcome FROM pawl.pass_messages_ahead($6::integer, $7::bigint, $8::bigint)),
+  counted AS MATERIALIZED (
     SELECT count(outcome) AS finished,
            count(*) FILTER (WHERE outcome IN ('applied', 'unchecked')) AS applied,
            count(*) FILTER (WHERE outcome = 'unchecked') AS unchecked,

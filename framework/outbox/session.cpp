@@ -9,6 +9,7 @@ namespace pawl::engine {
 postgres::SessionSettings outbox_session(const Options& options, const Bell& bell) {
   auto settings = session_settings(options);
   settings.application_name = "pawl outbox";
+  settings.by_index = true;
   settings.unwanted = bell.stop_flag();
   return settings;
 }

@@ -140,6 +140,13 @@ void Session::apply_settings() {
   const auto row = exec(set, parameters);
   if (durable_commit_.empty())
     durable_commit_ = at_least_on_disk(PQgetvalue(row.get(), 0, 0));
+  if (!settings_.by_index)
+    return;
+  // A table without a fitting index would seem so costly that compiling the statement seems cheap.
+  static const Statement by_index{"", R"sql(
+  SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
+)sql"};
+  exec(by_index);
 }
 
 std::chrono::milliseconds Session::identify_backend() {

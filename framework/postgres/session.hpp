@@ -43,6 +43,9 @@ struct SessionSettings {
   /// Statements with a name are prepared once; false: each is sent as a text, because something
   /// deallocates what is prepared.
   bool prepares = true;
+  /// Its statements are pawl's own, and find their rows by an index whatever the statistics say: a
+  /// plan that was made while a table was empty would read all of it once it is large.
+  bool by_index = false;
   /// Of the frames; empty: the database's own.
   std::string synchronous_commit;
   /// Of what a crash must not take back, whatever the frames have; empty: the database's own. At

@@ -69,6 +69,7 @@ void RetentionTask::pass() {
   const auto& options = context_.options;
   if (!session_ || !session_->alive()) {
     auto settings = pruning_settings(options);
+    settings.by_index = true;
     settings.unwanted = bell_.stop_flag();
     session_ = std::make_unique<postgres::Session>(settings);
     // It is wanted until it has let go of the lease.

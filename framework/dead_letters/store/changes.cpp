@@ -13,12 +13,7 @@ namespace {
 constexpr const char* kReplayed =
     "SELECT pawl.resolve_dead_letter($1::bigint, $2::xid8, 'replayed', $3)";
 
-constexpr const char* kLockRecordKey = R"sql(
-  SELECT FROM pawl.parked_keys k
-    JOIN pawl.dead_letters d USING (consumer_id, topic, record_key_hash)
-   WHERE d.dead_letter_id = $1::bigint
-     FOR NO KEY UPDATE OF k
-)sql";
+constexpr const char* kLockRecordKey = "SELECT pawl.lock_record_key($1::bigint)";
 
 constexpr const char* kLetterBefore = "SELECT pawl.letter_before($1::bigint)";
 
@@ -117,7 +112,8 @@ DeadLetterChanges::DeadLetterChanges(const std::string& schema, ConsumerId consu
       failed_again_{"", in_schema(kFailedAgain, schema)},
       discard_{"pawl_discard", in_schema(kDiscard, schema)},
       record_discard_{"", in_schema(kRecordDiscard, schema)},
-      import_{"pawl_import", in_schema(kImport, schema)},
+      // Without a name it is planned each time, for a table that grows as it runs.
+      import_{"", in_schema(kImport, schema)},
       import_parked_key_{"pawl_import_parked_key", in_schema(kImportParkedKey, schema)},
       erase_parked_keys_{"", in_schema(kEraseParkedKeys, schema)},
       erase_letters_{"", in_schema(kEraseLetters, schema)},

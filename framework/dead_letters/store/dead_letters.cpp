@@ -13,60 +13,14 @@
 namespace pawl::ledger {
 namespace {
 
-// A position that was set back meets its dead letters again: what is unresolved is updated. Another
-// message may have the offset (a topic made anew, a log that was cut and has grown again): it is
-// another letter. A message that is only parked again says nothing new of what is known of it.
-// Two owners that both find none cannot both commit: the register's advance is behind.
 constexpr const char* kBury = R"sql(
-  WITH again AS (
-    UPDATE pawl.dead_letters d
-       SET status = CASE WHEN $8 = 'parked' THEN d.status ELSE $8 END,
-           reason = CASE WHEN $8 = 'parked' THEN d.reason ELSE $9 END,
-           handler = CASE WHEN $8 = 'parked' THEN d.handler ELSE $10 END,
-           idempotency_key = coalesce($11, d.idempotency_key),
-           sqlstate = CASE WHEN $8 = 'parked' THEN d.sqlstate ELSE $12 END,
-           error = CASE WHEN $8 = 'parked' THEN d.error ELSE $13 END,
-           error_detail = CASE WHEN $8 = 'parked' THEN d.error_detail ELSE $14 END,
-           attempts = d.attempts + $15::integer, died_at = clock_timestamp(),
-           message_digest = $22::bytea
-     WHERE d.status IN ('dead', 'parked')
-       AND d.dead_letter_id =
-           (SELECT s.dead_letter_id FROM pawl.dead_letters s
-             WHERE s.consumer_id = $1::integer AND s.topic = $2 AND s.partition = $4::integer
-               AND s.kafka_offset = $5::bigint AND s.status IN ('dead', 'parked')
-               AND coalesce(s.topic_id = $3, true)
-               AND coalesce(s.message_digest = $22::bytea,
-                            s.timestamp_ms = $7::bigint
-                            AND s.record_key_hash IS NOT DISTINCT FROM sha256($17::bytea)
-                            AND s.value_bytes IS NOT DISTINCT FROM $19::bigint)
-             ORDER BY s.dead_letter_id LIMIT 1)
-    RETURNING d.dead_letter_id),
-  fresh AS (
-    INSERT INTO pawl.dead_letters
-      (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,
-       reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,
-       record_key_hash, record_value, value_bytes, headers, payload, message_digest)
-     SELECT $1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9, $10,
-            $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea), $18::bytea,
-            $19::bigint, $20::jsonb, $21, $22::bytea
-      WHERE NOT EXISTS (SELECT FROM again)
-    RETURNING dead_letter_id)
-  SELECT dead_letter_id FROM again UNION ALL SELECT dead_letter_id FROM fresh
+  SELECT pawl.bury($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9,
+                   $10, $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea),
+                   $18::bytea, $19::bigint, $20::jsonb, $21, $22::bytea)
 )sql";
 
-// A letter that was dead or waited before, and is only parked again, keeps what it has. A parked
-// one whose position was set back may be the first of its key: nothing that it waits for would make
-// it due.
 constexpr const char* kSchedule = R"sql(
-  UPDATE pawl.dead_letters d
-     SET due_at = CASE WHEN $6::bigint IS NOT NULL
-                       THEN clock_timestamp() + make_interval(secs => $6::bigint / 1000.0)
-                       WHEN pawl.letter_before(d.dead_letter_id) IS NULL THEN clock_timestamp()
-                       ELSE 'infinity' END,
-         retries = CASE WHEN $6::bigint IS NULL THEN -1 ELSE 0 END
-   WHERE d.consumer_id = $1::integer AND d.topic = $2 AND d.partition = $3::integer
-     AND d.kafka_offset = $4::bigint AND d.message_digest = $5::bytea
-     AND (d.status = 'dead' AND $6::bigint IS NOT NULL OR d.status = 'parked' AND d.due_at IS NULL)
+  SELECT pawl.schedule_dead_letter($1::integer, $2, $3::integer, $4::bigint, $5::bytea, $6::bigint)
 )sql";
 
 // DO UPDATE, to hold the row: whoever removes it next sees the dead letter of this transaction.
@@ -79,15 +33,7 @@ constexpr const char* kParkKey = R"sql(
 constexpr const char* kIsParked =
     "SELECT pawl.is_parked($1::integer, $2, $3::bytea), pg_current_xact_id()";
 
-// Each key by itself, by the index, whatever the statistics say.
-constexpr const char* kFirstParked = R"sql(
-  SELECT asked.place - 1
-    FROM unnest($3::bytea[]) WITH ORDINALITY AS asked (record_key, place)
-   CROSS JOIN LATERAL (SELECT FROM pawl.parked_keys k
-                        WHERE k.consumer_id = $1::integer AND k.topic = $2
-                          AND k.record_key_hash = sha256(asked.record_key) OFFSET 0) parked
-   ORDER BY 1 LIMIT 1
-)sql";
+constexpr const char* kFirstParked = "SELECT pawl.first_parked($1::integer, $2, $3::bytea[])";
 
 }  // namespace
 
@@ -207,7 +153,7 @@ void DeadLetters::ask_first_parked(postgres::Request& request, const std::string
 }
 
 std::optional<std::size_t> DeadLetters::first_parked(const PGresult* rows) {
-  if (PQntuples(rows) == 0)
+  if (is_null(rows, 0, 0))
     return std::nullopt;
   return static_cast<std::size_t>(integer(rows, 0, 0));
 }

@@ -22,22 +22,25 @@ constexpr const char* kDue = R"sql(
    ORDER BY d.due_at, d.dead_letter_id
 )sql";
 
+// In the order that only this index has, so that no other one is read in vain.
 constexpr const char* kAny = R"sql(
-  SELECT EXISTS (SELECT FROM pawl.dead_letters d
-                  WHERE d.consumer_id = $1::integer AND d.due_at IS NOT NULL
-                    AND d.status IN ('dead', 'parked'))
+  SELECT (SELECT d.dead_letter_id FROM pawl.dead_letters d
+           WHERE d.consumer_id >= $1::integer AND d.consumer_id <= $1::integer
+             AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
+           ORDER BY d.consumer_id, d.topic, d.partition, d.due_at LIMIT 1) IS NOT NULL
 )sql";
 
 constexpr const char* kTake =
     "SELECT pawl.take_due_letter($1::bigint, $2::integer, make_interval(secs => $3::bigint / "
     "1000.0))";
 
+// NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken.
 constexpr const char* kGiveBack = R"sql(
   UPDATE pawl.dead_letters d
      SET retries = $2::integer,
          due_at = clock_timestamp() + make_interval(secs => $3::bigint / 1000.0)
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer + 1
-     AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
+     AND d.due_at IS NOT NULL AND d.status NOT IN ('replayed', 'discarded')
 )sql";
 
 constexpr const char* kFailed = R"sql(
@@ -46,7 +49,7 @@ constexpr const char* kFailed = R"sql(
          error_detail = nullif($6, ''), died_at = clock_timestamp(),
          due_at = CASE WHEN $7::boolean THEN NULL ELSE d.due_at END
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer
-     AND d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')
+     AND d.due_at IS NOT NULL AND d.status NOT IN ('replayed', 'discarded')
 )sql";
 
 }  // namespace

@@ -9,15 +9,21 @@
 namespace pawl::ledger {
 namespace {
 
-// As the index dead_letters_unpublished has it. What is tried again by itself is nobody's to look
-// at yet.
+// As the index dead_letters_unpublished has it: no other one has this order, so the primary key is
+// not read past all that is published or resolved. What is tried again by itself is nobody's to
+// look at yet.
 constexpr const char* kWaits =
-    "d.consumer_id = $1::integer AND d.published_at IS NULL AND d.status IN ('dead', 'parked')"
-    " AND d.due_at IS NULL AND d.dead_letter_id <> ALL ($2::bigint[])";
+    "(d.consumer_id, d.dead_letter_id) > ($1::integer, $3::bigint)"
+    " AND (d.consumer_id, d.dead_letter_id) <= ($1::integer, 9223372036854775807)"
+    " AND d.published_at IS NULL AND d.status IN ('dead', 'parked')"
+    " AND d.due_at IS NULL AND d.dead_letter_id <> ALL ($2::bigint[])"
+    " ORDER BY d.consumer_id, d.dead_letter_id";
 
-constexpr const char* kWaiting = "SELECT EXISTS (SELECT FROM pawl.dead_letters d WHERE {})";
+constexpr const char* kWaiting =
+    "SELECT (SELECT d.dead_letter_id FROM pawl.dead_letters d WHERE {} LIMIT 1) IS NOT NULL";
 
 // A value's length is known without reading it. `before` is what those in front of a letter hold.
+// Each letter by its number (OFFSET 0): a join could read the whole index for each of them.
 constexpr const char* kNext = R"sql(
   SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, nullif(d.timestamp_ms, -1),
          d.status, d.reason, d.handler, coalesce(d.sqlstate, ''), d.error, d.attempts, d.payload,
@@ -27,9 +33,9 @@ constexpr const char* kNext = R"sql(
                  sum(w.bytes) OVER (ORDER BY w.dead_letter_id) - w.bytes AS before
             FROM (SELECT d.dead_letter_id, coalesce(octet_length(d.record_value), 0) AS bytes
                     FROM pawl.dead_letters d
-                   WHERE {} AND d.dead_letter_id > $3::bigint
-                   ORDER BY d.dead_letter_id LIMIT $4::bigint) w) chosen
-    JOIN pawl.dead_letters d USING (dead_letter_id)
+                   WHERE {} LIMIT $4::bigint) w) chosen
+   CROSS JOIN LATERAL (SELECT * FROM pawl.dead_letters l
+                        WHERE l.dead_letter_id = chosen.dead_letter_id OFFSET 0) d
    WHERE chosen.before < $5::bigint
    ORDER BY d.dead_letter_id
 )sql";
@@ -39,16 +45,14 @@ constexpr const char* kNext = R"sql(
 constexpr const char* kMark = R"sql(
   WITH held AS MATERIALIZED (
          SELECT d.dead_letter_id FROM pawl.dead_letters d
-          WHERE d.consumer_id = $1::integer AND d.dead_letter_id = ANY ($2::bigint[])
-            AND d.published_at IS NULL
+          WHERE d.dead_letter_id = ANY ($1::bigint[]) AND d.published_at IS NULL
             FOR NO KEY UPDATE SKIP LOCKED),
        marked AS (
          UPDATE pawl.dead_letters d SET published_at = clock_timestamp()
-           FROM held WHERE d.dead_letter_id = held.dead_letter_id
+          WHERE d.dead_letter_id = ANY (ARRAY(SELECT dead_letter_id FROM held))
          RETURNING d.dead_letter_id)
   SELECT d.dead_letter_id FROM pawl.dead_letters d
-   WHERE d.consumer_id = $1::integer AND d.dead_letter_id = ANY ($2::bigint[])
-     AND d.published_at IS NULL
+   WHERE d.dead_letter_id = ANY ($1::bigint[]) AND d.published_at IS NULL
      AND d.dead_letter_id NOT IN (SELECT dead_letter_id FROM marked)
 )sql";
 
@@ -90,6 +94,7 @@ bool DeadLetterFeed::waiting(postgres::Session& session, const Ids& except) cons
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(array(except));
+  parameters.add_integer(0);
   return boolean(session.exec(waiting_, parameters).get(), 0, 0);
 }
 
@@ -111,7 +116,6 @@ std::vector<DeadLetter> DeadLetterFeed::next(postgres::Session& session, std::in
 
 DeadLetterFeed::Ids DeadLetterFeed::mark(postgres::Session& session, const Ids& sent) const {
   postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
   parameters.add_text(array(sent));
   const auto results = postgres::run_transaction(session, {{&mark_, std::move(parameters)}});
   const auto* rows = results[0].get();

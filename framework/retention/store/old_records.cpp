@@ -21,7 +21,7 @@ constexpr const char* kLetters = R"sql(
           WHERE consumer_id = $1::integer AND resolved_at < to_timestamp($2::bigint / 1000.0)
           ORDER BY resolved_at LIMIT $3::bigint),
        gone AS (
-         DELETE FROM pawl.dead_letters WHERE dead_letter_id IN (SELECT dead_letter_id FROM old)
+         DELETE FROM pawl.dead_letters WHERE dead_letter_id = ANY (ARRAY(SELECT dead_letter_id FROM old))
          RETURNING 1),
 )sql";
 
@@ -31,7 +31,7 @@ constexpr const char* kSkipped = R"sql(
           WHERE consumer_id = $1::integer AND skipped_at < to_timestamp($2::bigint / 1000.0)
           ORDER BY skipped_at LIMIT $3::bigint),
        gone AS (
-         DELETE FROM pawl.skipped_messages WHERE skip_id IN (SELECT skip_id FROM old)
+         DELETE FROM pawl.skipped_messages WHERE skip_id = ANY (ARRAY(SELECT skip_id FROM old))
          RETURNING 1),
 )sql";
 
@@ -41,7 +41,7 @@ constexpr const char* kDiscarded = R"sql(
           WHERE status = 'discarded' AND resolved_at < to_timestamp($1::bigint / 1000.0)
           ORDER BY resolved_at LIMIT $2::bigint),
        gone AS (
-         DELETE FROM pawl.outbox_failed WHERE outbox_id IN (SELECT outbox_id FROM old)
+         DELETE FROM pawl.outbox_failed WHERE outbox_id = ANY (ARRAY(SELECT outbox_id FROM old))
          RETURNING 1)
   SELECT count(*) FROM gone
 )sql";
@@ -57,7 +57,7 @@ constexpr const char* kLosses = R"sql(
           WHERE lost_at < to_timestamp($1::bigint / 1000.0)
           ORDER BY loss_id LIMIT $2::bigint),
        gone AS (
-         DELETE FROM pawl.lease_losses WHERE loss_id IN (SELECT loss_id FROM old)
+         DELETE FROM pawl.lease_losses WHERE loss_id = ANY (ARRAY(SELECT loss_id FROM old))
          RETURNING 1)
   SELECT count(*) FROM gone
 )sql";

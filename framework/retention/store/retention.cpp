@@ -68,11 +68,17 @@ constexpr const char* kCutoff = R"sql(
 constexpr const char* kBlocks =
     "SELECT pg_relation_size('pawl.idempotency_keys') / current_setting('block_size')::bigint";
 
-// Written for every use alike: a key that may go. $1 scopes, $2 their cutoffs.
-constexpr const char* kMayGo =
-    "k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]"
-    " AND NOT EXISTS (SELECT FROM pawl.dead_letters d"
-    "                  WHERE d.idempotency_key = k.key AND d.status IN ('dead', 'parked'))";
+// A key that is old enough. $1 scopes, $2 their cutoffs.
+constexpr const char* kOld =
+    "k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]";
+
+// A key that no dead letter needs. Only one index has this order, so each key is looked up in it,
+// whatever the statistics say of the dead letters.
+constexpr const char* kNotNeeded =
+    "NOT EXISTS (SELECT FROM pawl.dead_letters d"
+    "             WHERE d.idempotency_key >= {key} AND d.idempotency_key <= {key}"
+    "               AND d.status IN ('dead', 'parked')"
+    "             ORDER BY d.idempotency_key OFFSET 0)";
 
 // A range of blocks needs no index (TID range scan, PostgreSQL 14). The rows are found before the
 // first is locked, so that a claim waits for no more than the removal of $5 rows. Nobody else locks
@@ -81,17 +87,23 @@ constexpr const char* kMayGo =
 constexpr const char* kSweep = R"sql(
   WITH chosen AS MATERIALIZED (
          SELECT k.ctid AS place FROM pawl.idempotency_keys k
-          WHERE k.ctid >= $3::tid AND k.ctid < $4::tid AND {}
+          WHERE k.ctid >= $3::tid AND k.ctid < $4::tid AND {old} AND {not_needed}
           LIMIT $5::bigint),
        gone AS (
          DELETE FROM pawl.idempotency_keys k WHERE k.ctid = ANY (ARRAY(SELECT place FROM chosen))
-            AND k.created_at < ($2::timestamptz[])[array_position($1::integer[], k.scope_id)]
+            AND {old}
          RETURNING 1)
   SELECT (SELECT count(*) FROM gone),
          (SELECT max((place::text::point)[0])::bigint FROM chosen)
 )sql";
 
-constexpr const char* kCountKeys = "SELECT count(*) FROM pawl.idempotency_keys k WHERE {}";
+// Of all keys at once: joined.
+constexpr const char* kCountKeys = R"sql(
+  SELECT count(*) FROM pawl.idempotency_keys k
+   WHERE {old}
+     AND NOT EXISTS (SELECT FROM pawl.dead_letters d
+                      WHERE d.idempotency_key = k.key AND d.status IN ('dead', 'parked'))
+)sql";
 
 // What is left of calls goes with the keys: it is there for those who may still come.
 constexpr const char* kFinishScope = R"sql(
@@ -99,8 +111,7 @@ constexpr const char* kFinishScope = R"sql(
          DELETE FROM pawl.leases l
           WHERE l.scope_id = $1::integer AND l.changed_at < to_timestamp($2::bigint / 1000.0)
             AND (l.owner IS NULL OR l.lease_until < to_timestamp($2::bigint / 1000.0))
-            AND NOT EXISTS (SELECT FROM pawl.dead_letters d
-                             WHERE d.idempotency_key = l.key AND d.status IN ('dead', 'parked')))
+            AND {not_needed})
   UPDATE pawl.idempotency_scopes SET swept_to = to_timestamp($2::bigint / 1000.0)
    WHERE scope_id = $1::integer
      AND (swept_to IS NULL OR swept_to < to_timestamp($2::bigint / 1000.0))
@@ -123,6 +134,13 @@ constexpr const char* kPrunedTo = R"sql(
     JOIN pawl.consumer_topics t USING (source_id)
    WHERE t.consumer_id = $1::integer AND t.topic = $2
 )sql";
+
+/// `key` is the column with the idempotency key.
+std::string filled(const char* text, const char* key) {
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("old", kOld),
+      fmt::arg("not_needed", fmt::format(fmt::runtime(kNotNeeded), fmt::arg("key", key))));
+}
 
 std::int64_t to_ms(Instant time) {
   return time.time_since_epoch().count();
@@ -152,9 +170,10 @@ Retention::Retention(std::string schema, ConsumerId consumer)
     : schema_(std::move(schema)),
       consumer_(consumer),
       lease_("retention", "pawl.retention_state", Lease::Durability::kRelaxed, schema_, consumer),
-      sweep_{"pawl_retention_sweep", in_schema(fmt::format(fmt::runtime(kSweep), kMayGo), schema_)},
+      sweep_{"pawl_retention_sweep", in_schema(filled(kSweep, "k.key"), schema_)},
       cutoff_{"pawl_retention_cutoff", in_schema(kCutoff, schema_)},
-      finish_scope_{"pawl_retention_finish_scope", in_schema(kFinishScope, schema_)},
+      finish_scope_{"pawl_retention_finish_scope",
+                    in_schema(filled(kFinishScope, "l.key"), schema_)},
       finish_{"pawl_retention_finish", in_schema(kFinish, schema_)} {}
 
 Instant Retention::now(postgres::Session& session) const {
@@ -277,8 +296,8 @@ std::int64_t Retention::count_keys(postgres::Session& session,
                                    const std::map<ScopeId, Instant>& cutoffs) const {
   postgres::Parameters parameters;
   add_cutoffs(parameters, cutoffs);
-  const auto found = session.exec(
-      {"", in_schema(fmt::format(fmt::runtime(kCountKeys), kMayGo), schema_)}, parameters);
+  const auto found =
+      session.exec({"", in_schema(filled(kCountKeys, "k.key"), schema_)}, parameters);
   return integer(found.get(), 0, 0);
 }
 
