@@ -120,7 +120,11 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
       stored.push_back(row.partition.topic);
     request.filter.topics = topics_of(options, stored);
   }
-  const auto client = make_client(options);
+  // Partitions are read one after another, and what the broker is asked for behind the last record
+  // of one holds up the next.
+  auto reading = options;
+  reading.kafka.librdkafka.try_emplace("fetch.wait.max.ms", "5");
+  const auto client = make_client(reading);
   require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
 
   AuditReport report;

@@ -202,8 +202,10 @@ void Audit::check_database(const AuditRequest& request, const ledger::AuditCheck
   auto replayed = without_key();
   if (!replayed.rows.empty()) {
     // Retention may have removed the keys since it was asked.
-    context_.pruned = view_.pruned();
-    replayed = without_key();
+    if (auto pruned = view_.pruned(); pruned != context_.pruned) {
+      context_.pruned = std::move(pruned);
+      replayed = without_key();
+    }
   }
   report(replayed, audit_kind::kReplayed, "was replayed, but its idempotency key is not stored",
          "look whether its effects are there; if its message came again it would be applied again");

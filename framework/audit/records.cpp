@@ -33,7 +33,8 @@ AuditRecords::AuditRecords(AuditContext& context, ledger::BookRow row, ledger::O
       row_(std::move(row)),
       range_(std::move(range)),
       steps_back_(std::move(steps_back)),
-      topic_id_(std::move(topic_id)) {
+      topic_id_(std::move(topic_id)),
+      recorded_upto_(range_.after) {
   const auto offsets = std::clamp<std::int64_t>(range_.upto - range_.after, 0, kAuditWindow);
   owners_.resize(static_cast<std::size_t>(offsets), kNoRecord);
 }
@@ -208,23 +209,21 @@ void AuditRecords::judge_elsewhere(const Pending& record, const ledger::BookKey&
   }
 }
 
+/// By pages of offsets: of rows, each page would read all that follow to sort them.
 std::optional<ledger::SetAside> AuditRecords::set_aside_at(std::int64_t offset) {
-  while (true) {
-    while (next_recorded_ < recorded_.size() && recorded_[next_recorded_].offset < offset)
-      ++next_recorded_;
-    if (next_recorded_ < recorded_.size()) {
-      const auto& next = recorded_[next_recorded_];
-      return next.offset == offset ? std::optional(next) : std::nullopt;
-    }
-    if (all_recorded_)
-      return std::nullopt;
-    auto rest = range_;
-    if (!recorded_.empty())
-      rest.after = recorded_.back().offset;
-    recorded_ = context_.view.set_aside(rest, row_.base, row_.since, kPage);
+  if (offset > recorded_upto_) {
+    auto page = range_;
+    page.after = offset - 1;
+    page.upto = std::min(range_.upto, page.after + kPage);
+    recorded_ = context_.view.set_aside(page, row_.base, row_.since);
     next_recorded_ = 0;
-    all_recorded_ = recorded_.size() < static_cast<std::size_t>(kPage);
+    recorded_upto_ = page.upto;
   }
+  while (next_recorded_ < recorded_.size() && recorded_[next_recorded_].offset < offset)
+    ++next_recorded_;
+  if (next_recorded_ == recorded_.size() || recorded_[next_recorded_].offset != offset)
+    return std::nullopt;
+  return recorded_[next_recorded_];
 }
 
 /// Whether an operator's step back let a record come again behind one with a higher offset.
@@ -294,7 +293,7 @@ void AuditRecords::find_misplaced(const ledger::OffsetRange& window) {
       // A dead letter may have been replayed since its record was looked at, also one of another
       // message that had the offset before.
       const auto replay = context_.view.set_aside({range_.partition, key.offset - 1, key.offset},
-                                                  row_.base, "-infinity", 1);
+                                                  row_.base, "-infinity");
       if (!replay.empty() && replay.front().replayed)
         continue;
       context_.findings.add({audit_kind::kPosition, range_.partition, key.offset, key.key,

@@ -103,9 +103,9 @@ class AuditRecords {
   std::vector<Pending> batch_;
   bool pruned_is_fresh_ = false;
 
-  std::vector<ledger::SetAside> recorded_;  ///< one page
+  std::vector<ledger::SetAside> recorded_;  ///< of one page of offsets
   std::size_t next_recorded_ = 0;
-  bool all_recorded_ = false;
+  std::int64_t recorded_upto_;
 
   // Of the window in hand, by offset: the fingerprint of the key that rightly names it.
   std::int64_t window_ = -1;

@@ -69,21 +69,18 @@ constexpr const char* kWaitingForNothing = R"sql(
    LIMIT $4::bigint
 )sql";
 
+// As joins: looked up one by one, a million of them would take longer than all other checks.
 constexpr const char* kReplayedWithoutKey = R"sql(
-  WITH scopes AS (
-    SELECT * FROM unnest($5::text[], $6::text[], $7::integer[], $8::bigint[])
-               AS s (topic, handler, scope_id, pruned_to_ms))
   SELECT 'dead letter', d.topic, d.partition, d.kafka_offset, d.dead_letter_id, count(*) OVER ()
     FROM pawl.dead_letters d
+    JOIN unnest($5::text[], $6::text[], $7::integer[], $8::bigint[])
+           AS s (topic, handler, scope_id, pruned_to_ms)
+      ON s.topic = d.topic AND s.handler = d.handler
+     AND (s.pruned_to_ms IS NULL OR d.timestamp_ms >= s.pruned_to_ms)
    WHERE d.consumer_id = $1::integer AND d.status = 'replayed'
      AND d.resolution IN ('applied', 'duplicate') AND d.idempotency_key IS NOT NULL
-     AND EXISTS (SELECT FROM scopes s
-                  WHERE s.topic = d.topic AND s.handler = d.handler
-                    AND (s.pruned_to_ms IS NULL OR d.timestamp_ms >= s.pruned_to_ms))
-     AND NOT EXISTS (SELECT FROM scopes s
-                       JOIN pawl.idempotency_keys k
-                         ON k.scope_id = s.scope_id AND k.key = d.idempotency_key
-                      WHERE s.topic = d.topic AND s.handler = d.handler)
+     AND NOT EXISTS (SELECT FROM pawl.idempotency_keys k
+                      WHERE k.scope_id = s.scope_id AND k.key = d.idempotency_key)
      AND NOT EXISTS (SELECT FROM unnest($9::text[], $10::integer[], $11::bigint[],
                                         $12::bigint[]) AS a (topic, partition, after, upto)
                       WHERE a.topic = d.topic AND a.partition = d.partition

@@ -55,16 +55,15 @@ constexpr const char* kSetAside = R"sql(
             FROM pawl.dead_letters
            WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
              AND kafka_offset > $4::bigint AND kafka_offset <= $5::bigint
-             AND (kafka_offset <= $7::bigint OR died_at >= $8::timestamptz)
+             AND (kafka_offset <= $6::bigint OR died_at >= $7::timestamptz)
            UNION ALL
           SELECT kafka_offset, 'skipped'
             FROM pawl.skipped_messages
            WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
              AND kafka_offset > $4::bigint AND kafka_offset <= $5::bigint
-             AND (kafka_offset <= $7::bigint OR skipped_at >= $8::timestamptz)) recorded
+             AND (kafka_offset <= $6::bigint OR skipped_at >= $7::timestamptz)) recorded
    GROUP BY kafka_offset
    ORDER BY kafka_offset
-   LIMIT $6::bigint
 )sql";
 
 constexpr const char* kCountKeys = R"sql(
@@ -180,10 +179,9 @@ std::map<std::string, BookKey> AuditView::find(ScopeId scope, std::span<const st
 }
 
 std::vector<SetAside> AuditView::set_aside(const OffsetRange& range, std::int64_t base,
-                                           const std::string& since, int limit) const {
+                                           const std::string& since) const {
   auto parameters = consumer_parameter();
   add_range(parameters, range);
-  parameters.add_integer(limit);
   parameters.add_integer(base);
   parameters.add_text(since);
   const auto found = session_.exec(set_aside_, parameters);

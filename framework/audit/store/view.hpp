@@ -53,6 +53,8 @@ struct AuditScope {
   ScopeId id{};
   /// Keys of messages that are older may have been removed; the broker's time.
   std::optional<Instant> pruned_to;
+
+  friend bool operator==(const AuditScope&, const AuditScope&) = default;
 };
 
 /// What retention may have removed.
@@ -60,6 +62,8 @@ struct Pruned {
   std::map<std::string, AuditScope> scopes;
   /// Records of messages that were set aside before, and are resolved, may be gone.
   std::optional<Instant> records_to;
+
+  friend bool operator==(const Pruned&, const Pruned&) = default;
 };
 
 /// A key as it is stored.
@@ -107,10 +111,10 @@ class AuditView {
                                                     std::span<const std::string> keys,
                                                     const std::string& since) const;
 
-  /// In the order of offsets, up to `limit`. Of offsets behind `base` only what was recorded
-  /// `since` (as in BookRow).
+  /// In the order of offsets. Of offsets behind `base` only what was recorded `since` (as in
+  /// BookRow).
   [[nodiscard]] std::vector<SetAside> set_aside(const OffsetRange& range, std::int64_t base,
-                                                const std::string& since, int limit) const;
+                                                const std::string& since) const;
 
   /// Keys of this consumer that name offsets of the ranges, by windows of `window` offsets from the
   /// beginning of each. One pass over all keys.
