@@ -89,25 +89,28 @@ constexpr const char* kCountUnresolved = R"sql(
 )sql";
 
 // A key has a row as soon as its first message is set aside, until its next one arrives: whether
-// messages are parked, only they show.
+// messages are parked, only they show. The first dead letter is looked for only of the keys that are
+// shown.
 constexpr const char* kParkedKeys = R"sql(
-  SELECT k.topic, f.record_key, k.record_key_hash, n.letters,
-         to_char(n.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+  SELECT k.topic, f.record_key, k.record_key_hash, k.letters,
+         to_char(k.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          f.dead_letter_id, f.partition, f.kafka_offset,
          CASE WHEN f.status = 'dead' AND f.due_at IS NOT NULL THEN 'scheduled' ELSE f.status END,
          f.reason, f.error
-    FROM pawl.parked_keys k
-   CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest,
-                              bool_or(d.status = 'parked') AS parked
-                        FROM pawl.dead_letters d
-                       WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
-                         AND d.record_key_hash = k.record_key_hash
-                         AND d.status IN ('dead', 'parked')) n
+    FROM (SELECT p.consumer_id, p.topic, p.record_key_hash, n.letters, n.oldest
+            FROM pawl.parked_keys p
+           CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest,
+                                      bool_or(d.status = 'parked') AS parked
+                                FROM pawl.dead_letters d
+                               WHERE d.consumer_id = p.consumer_id AND d.topic = p.topic
+                                 AND d.record_key_hash = p.record_key_hash
+                                 AND d.status IN ('dead', 'parked')) n
+           WHERE p.consumer_id = $1::integer AND ($2 = '' OR p.topic = $2) AND n.parked
+           ORDER BY n.letters DESC, p.topic, p.record_key_hash
+           LIMIT $3::bigint) k
     JOIN pawl.dead_letters f
       ON f.dead_letter_id = pawl.first_dead_letter(k.consumer_id, k.topic, k.record_key_hash)
-   WHERE k.consumer_id = $1::integer AND ($2 = '' OR k.topic = $2) AND n.parked
-   ORDER BY n.letters DESC, k.topic, k.record_key_hash
-   LIMIT $3::bigint
+   ORDER BY k.letters DESC, k.topic, k.record_key_hash
 )sql";
 
 void fill(postgres::Parameters& parameters, ConsumerId consumer, const DeadLetterFilter& filter) {

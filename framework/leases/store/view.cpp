@@ -25,27 +25,36 @@ constexpr std::string_view kState = R"sql(
                      WHEN u.since IS NOT NULL THEN 'unknown' ELSE 'waits' END AS state) x
 )sql";
 
-// A scope is the consumer's where one of its topics puts keys into it.
+// A scope is the consumer's where one of its topics puts keys into it. Each scope's leases are read
+// in the order of their index up to the limit; what is joined is joined to these, a dead letter by
+// the only index that has its order.
 constexpr std::string_view kList = R"sql(
   SELECT s.name, l.key, coalesce(l.owner, ''),
-         floor(extract(epoch FROM l.lease_until) * 1000)::bigint, x.state, l.attempt,
+         floor(extract(epoch FROM l.lease_until) * 1000)::bigint, l.state, l.attempt,
          floor(extract(epoch FROM l.begun_at) * 1000)::bigint,
-         floor(extract(epoch FROM u.since) * 1000)::bigint,
+         floor(extract(epoch FROM l.since) * 1000)::bigint,
          l.done, l.response, coalesce(l.resolved_by, ''), coalesce(t.topic, ''), l.partition,
          l.kafka_offset, d.dead_letter_id
     FROM pawl.idempotency_scopes s
-    JOIN pawl.leases l USING (scope_id)
-    LEFT JOIN pawl.consumer_topics t USING (source_id)
+   CROSS JOIN LATERAL (
+         SELECT l.*, x.state, u.since
+           FROM pawl.leases l
+         {}
+          WHERE l.scope_id = s.scope_id AND ($3 = '' OR l.key = $3)
+            AND (NOT $4::boolean OR x.state = 'unknown')
+          ORDER BY l.key
+          LIMIT $5::bigint) l
+    LEFT JOIN pawl.consumer_topics t ON t.source_id = l.source_id
     LEFT JOIN LATERAL (
-         SELECT max(w.dead_letter_id) AS dead_letter_id FROM pawl.dead_letters w
+         SELECT w.dead_letter_id FROM pawl.dead_letters w
           WHERE w.consumer_id = t.consumer_id AND w.topic = t.topic AND w.partition = l.partition
-            AND w.kafka_offset = l.kafka_offset AND w.status IN ('dead', 'parked')) d ON true
-  {}
+            AND (w.kafka_offset, w.dead_letter_id) >= (l.kafka_offset, 0)
+            AND w.kafka_offset <= l.kafka_offset AND w.status IN ('dead', 'parked')
+          ORDER BY w.kafka_offset DESC, w.dead_letter_id DESC
+          LIMIT 1) d ON true
    WHERE CASE WHEN $2 <> '' THEN s.name = $2
               ELSE EXISTS (SELECT FROM pawl.scope_sources o JOIN pawl.consumer_topics c USING (source_id)
                             WHERE o.scope_id = s.scope_id AND c.consumer_id = $1::integer) END
-     AND ($3 = '' OR l.key = $3)
-     AND (NOT $4::boolean OR x.state = 'unknown')
    ORDER BY s.name, l.key
    LIMIT $5::bigint
 )sql";
