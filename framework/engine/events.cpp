@@ -44,6 +44,8 @@ constexpr auto kSteps = std::to_array<std::pair<Step, std::string_view>>({
     {Step::kRetryLater, "retry_later"},
     {Step::kRetried, "retried"},
     {Step::kParked, "parked"},
+    {Step::kOnProbation, "probation_started"},
+    {Step::kOffProbation, "probation_ended"},
     {Step::kProbation, "probation"},
     {Step::kFailed, "failed"},
     {Step::kFenced, "fenced"},

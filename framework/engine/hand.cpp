@@ -18,8 +18,9 @@ namespace {
 
 using How = Landing::How;
 
-/// How long to wait before asking again whether a message may run.
-constexpr std::chrono::milliseconds kGateRetry{20};
+/// How long to wait for leave to run a message. The thread waits, and not the message in its
+/// window, because each message that is turned away would make room for the next one.
+constexpr std::chrono::milliseconds kGateWait{20};
 
 Landing later(std::chrono::steady_clock::duration wait) {
   Landing landing{How::kLater};
@@ -94,9 +95,9 @@ Landing Hand::run(const Errand& errand) {
 Landing Hand::try_once(const Errand& errand) {
   if (auto landing = refused(errand))
     return *std::move(landing);
-  const auto pass = context_.gate.among_others();
+  const auto pass = context_.gate.among_others(kGateWait);
   if (!pass)
-    return later(kGateRetry);
+    return later({});
   return apply(errand, false);
 }
 

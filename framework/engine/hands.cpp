@@ -8,8 +8,8 @@
 namespace pawl::engine {
 namespace {
 
-/// How long to wait before asking again whether a message may run.
-constexpr std::chrono::milliseconds kGateRetry{20};
+/// As Hand's. Not longer: calls that have run wait for the session.
+constexpr std::chrono::milliseconds kGateWait{20};
 
 bool is_leased(const Errand& errand) {
   const auto* binding = errand.entry->binding;
@@ -182,12 +182,14 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
 }
 
 void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
-  // Of a message that runs alone others' calls may not be in hand: which of them ended the process
-  // nobody could say.
-  const auto pass = context_.gate.among_others();
-  auto begun = pass ? hand->begin_call(errand)
-                    : std::variant<Landing, std::unique_ptr<LeasedCall>>(
-                          Landing{.how = Landing::How::kLater, .wait = kGateRetry});
+  // While a message runs alone the application's code runs in no other call, because it would not
+  // be known which of them ended the process. pawl's own calls run none: they go on, or a slow one
+  // would keep the others waiting until the message could begin.
+  const bool runs_code = errand.entry->binding->liability != handlers::Liability::kNone;
+  const auto pass = runs_code ? context_.gate.among_others(kGateWait) : RunGate::Pass();
+  auto begun = pass || !runs_code ? hand->begin_call(errand)
+                                  : std::variant<Landing, std::unique_ptr<LeasedCall>>(
+                                        Landing{.how = Landing::How::kLater});
   {
     const std::scoped_lock lock(mutex_);
     put_down(std::move(hand));

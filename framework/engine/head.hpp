@@ -40,16 +40,13 @@ struct Head {
   /// The connection was lost while the handler of the message at this offset ran; that is counted
   /// when the message comes up again.
   std::optional<std::int64_t> broke_connection = std::nullopt;
-  /// So many messages, it first, may be why another process ended: each of them runs alone
-  /// (engine/probation.hpp).
-  std::uint32_t on_probation = 0;
   /// Of the attempts, those before it came to the head: it ran side by side with others then.
   std::uint32_t counted_ahead = 0;
 
   Suspicion suspicion = {};
 
   [[nodiscard]] bool is_plain() const {
-    return on_probation == 0 && !row_halted && !one_try_only && !broke_connection && attempts == 0;
+    return !row_halted && !one_try_only && !broke_connection && attempts == 0;
   }
   /// Something failed of it. Where it passes alone, it was the culprit of the batch that failed.
   [[nodiscard]] bool had_failed() const {
@@ -62,12 +59,8 @@ struct Head {
     broken_connections = 0;
     suspicion = {};
   }
-  /// It is behind: whatever comes next begins anew, but for what is on probation.
-  void pass() {
-    const auto still_on_probation = on_probation;
-    *this = {};
-    on_probation = still_on_probation;
-  }
+  /// It is behind: whatever comes next begins anew.
+  void pass() { *this = {}; }
 };
 
 }  // namespace pawl::engine

@@ -56,7 +56,7 @@ bool Partition::runs_alone_next(std::int64_t offset) const {
   if (!running())
     return phase_ != Phase::kStopped && !must_prove_;
   const bool is_first = inbox_.empty() || inbox_.front().record.offset() == offset;
-  return is_first && !head_.is_plain();
+  return is_first && (!head_.is_plain() || suspects_.has(offset));
 }
 
 std::optional<Partition::Clock::time_point> Partition::due() const {
@@ -136,6 +136,8 @@ void Partition::granted(const Positioned& positioned) {
                                                   acquired.fence, held_.previous_owner),
                   acquired.ahead);
   status_->position = acquired.stored.next();
+  // An operator may have left some out.
+  suspects_.passed(acquired.stored.last());
   // The register may have gone back: an end that was reached before is not behind it any more.
   status_->end_seen = -1;
   status_->acquired_in(positioned.topic_id, acquired.stored.next());
@@ -270,6 +272,7 @@ void Partition::stored(ledger::Position position, std::optional<std::int32_t> le
   status_->waits_since = -1;
   status_->position = position.next();
   ahead_.stored(position);
+  suspects_.passed(position.last());
 }
 
 Inbox::Item Partition::take_front() {
@@ -282,7 +285,6 @@ void Partition::passed_ahead(std::size_t count, Clock::time_point again) {
   ahead_.window().pop(count);
   ahead_.pass_again(again);
   note_next();
-  head_.on_probation -= std::min(head_.on_probation, static_cast<std::uint32_t>(count));
   head_is_behind();
 }
 
@@ -328,8 +330,8 @@ void Partition::passed_end(bool stored) {
   }
   has_room();
   inbox_.pop_front();
-  // Whatever was in a dead process' hands is behind.
-  head_.on_probation = 0;
+  // Whatever a process that ended was running is behind.
+  suspects_.stop_asking();
   acquire_backoff_.reset();
   reached_end(end);
 }

@@ -18,6 +18,7 @@
 #include "engine/phase.hpp"
 #include "engine/positions.hpp"
 #include "engine/run_gate.hpp"
+#include "engine/suspect_choice.hpp"
 #include "engine/verdict.hpp"
 #include "kafka/partition_stream.hpp"
 #include "ledger/offset_register.hpp"
@@ -74,6 +75,16 @@ class Partition {
   [[nodiscard]] Head& head() { return head_; }
   [[nodiscard]] const Head& head() const { return head_; }
   [[nodiscard]] FirstFetch& first_fetch() { return first_fetch_; }
+  /// Which of its messages may be why another process ended (engine/probation.hpp).
+  [[nodiscard]] SuspectChoice& suspects() { return suspects_; }
+  [[nodiscard]] const SuspectChoice& suspects() const { return suspects_; }
+  /// Whether the first of the inbox is one of them.
+  [[nodiscard]] bool first_is_suspect() const {
+    return !inbox_.empty() && inbox_.front().is_message() &&
+           suspects_.has(inbox_.front().record.offset());
+  }
+  /// Nothing that is known of the first of the inbox makes it go alone.
+  [[nodiscard]] bool first_is_plain() const { return head_.is_plain() && !first_is_suspect(); }
   [[nodiscard]] const Inbox& inbox() const { return inbox_; }
   [[nodiscard]] AheadOfOffset& ahead() { return ahead_; }
   [[nodiscard]] const AheadOfOffset& ahead() const { return ahead_; }
@@ -194,6 +205,7 @@ class Partition {
   Inbox inbox_;
   Head head_;
   FirstFetch first_fetch_;
+  SuspectChoice suspects_;
   AheadOfOffset ahead_;
   Pace pace_;
   std::optional<kafka::LogRange> range_;

@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "dead_letters/store/dead_letters.hpp"
+#include "engine/message_key.hpp"
+#include "engine/order_of.hpp"
 
 namespace pawl::engine {
+
+using handlers::Liability;
+
 namespace {
 
 /// How long to wait before asking again whether a message may run.
@@ -14,23 +20,115 @@ constexpr std::chrono::milliseconds kGateRetry{2};
 
 }  // namespace
 
-void Probation::consider(Partition& partition, const ledger::Acquired& acquired) const {
+void Probation::consider(Partition& partition, const ledger::Acquired& acquired) {
   // Our own session may have been lost, or an operator have changed something: no process ended.
-  const bool ended_by_another = acquired.previous_owner != context_.owner;
-  // With nothing left in the log nothing was in hand.
-  const auto& range = partition.range();
-  if (acquired.released || !ended_by_another || !range || range->end <= acquired.stored.next())
+  if (acquired.previous_owner == context_.owner)
     return;
-  // What came into the log after the process had ended was not in its hands.
-  const auto waiting = range->end - acquired.stored.next();
+  partition.suspects() = {};
+  // With nothing left in the log nothing was running.
+  const auto& range = partition.range();
+  if (acquired.released || !range || range->end <= acquired.stored.next())
+    return;
+  const auto& bound = context_.router.bound_to(partition.name().topic);
+  const auto any = [&](auto has) {
+    return std::ranges::any_of(bound, [&](const auto* binding) { return has(*binding); });
+  };
+  if (!any([](const auto& binding) { return binding.liability != Liability::kNone; }) ||
+      !ended(acquired))
+    return;
+  const bool calls_with_code = any([](const auto& binding) { return binding.lease_tells(); });
   const auto& plan = context_.router.plan_of(partition.name().topic);
-  partition.head().on_probation =
-      static_cast<std::uint32_t>(std::min<std::int64_t>(plan.most_in_hand, waiting));
+  partition.suspects() = SuspectChoice({.end = range->end,
+                                        .at_once = plan.most_in_hand,
+                                        .ahead = plan.max_ahead,
+                                        .side_by_side = partition.ahead().together(),
+                                        .calls_with_code = calls_with_code});
+  partition.tell(
+      Step::kOnProbation, acquired.stored.last(),
+      fmt::format("{} ended without giving this partition back. The messages that it may have been "
+                  "running, up to {}{}, run alone, one after another. While they do, all other "
+                  "messages of this process wait, up to {} ms at a time or as long as one of them "
+                  "takes, and then run for at least as long. No action needed",
+                  acquired.previous_owner, plan.most_in_hand,
+                  calls_with_code ? " and the calls that it had begun" : "",
+                  SuspectTurns::kTurn.count()));
+}
+
+/// Whether the process has ended that had the partition and did not give it back.
+bool Probation::ended(const ledger::Acquired& acquired) {
+  if (!acquired.previous_backend)
+    return true;
+  try {
+    return !context_.suspects.is_alive(*session_, *acquired.previous_backend);
+  } catch (const std::exception&) {
+    // A lost session is noticed at its next use.
+    return true;
+  }
+}
+
+void Probation::consider_next(Partition& partition) {
+  auto& suspects = partition.suspects();
+  if (const auto ran = suspects.take_end()) {
+    partition.tell(Step::kOffProbation, partition.held().stored.last(),
+                   fmt::format("messages that ran alone: {}; no other messages of this process "
+                               "wait for this partition any more",
+                               *ran));
+  }
+  const auto& inbox = partition.inbox();
+  if (inbox.empty() || !inbox.front().is_message())
+    return;
+  const auto offset = inbox.front().record.offset();
+  if (!suspects.knows(offset) && is_suspect(partition, inbox.front()))
+    suspects.add(offset);
+}
+
+bool Probation::is_suspect(Partition& partition, const Inbox::Item& item) {
+  const auto message = partition.view(item);
+  message::JsonView json(reader_, message);
+  auto order = order_of(context_.router, message, json, partition.ahead().together());
+  SuspectChoice::Candidate candidate{.offset = item.record.offset(), .handler = order.binding};
+  candidate.order_key = std::move(order.key);
+  if (order.binding != nullptr) {
+    candidate.liability = order.binding->liability;
+    candidate.calls = order.binding->leased != nullptr;
+    candidate.lease_tells = order.binding->lease_tells();
+    candidate.concurrency = order.binding->concurrency;
+  }
+  switch (partition.suspects().ask(candidate)) {
+    case SuspectChoice::Answer::kNo:
+      return false;
+    case SuspectChoice::Answer::kYes:
+      return true;
+    case SuspectChoice::Answer::kIfCalled:
+      break;
+  }
+  return was_called(partition, *order.binding, message, json);
+}
+
+/// Whether another process has an attempt of the message's call. It need not be the partition's
+/// last owner: that one may have ended in order while the message was still on probation.
+bool Probation::was_called(Partition& partition, const handlers::Binding& binding,
+                           const Message& message, message::JsonView& json) {
+  try {
+    const auto key = derive_key(binding, message, json);
+    const auto* const found = std::get_if<Key>(&key);
+    if (found == nullptr)
+      return false;
+    const auto& scope =
+        processor_.scopes().find(*session_, binding, message.topic(), partition.held().source);
+    const auto owner = context_.frame.leases->attempted_by(*session_, scope, found->text);
+    return owner && *owner != context_.owner;
+  } catch (const std::exception&) {
+    // A lost session is noticed at its next use. Redis is asked once only where it does not
+    // respond: its timeout for each message would keep the worker from its partitions.
+    if (session_.alive())
+      partition.suspects().stop_asking();
+    return true;
+  }
 }
 
 RunGate::Pass Probation::ask_to_run(Partition& partition) {
-  auto pass = partition.head().on_probation > 0 ? context_.gate.alone(&partition)
-                                                : context_.gate.among_others();
+  auto pass = partition.first_is_suspect() ? context_.gate.alone() : context_.gate.among_others();
   if (!pass)
     partition.wait(kGateRetry);
   return pass;
@@ -44,6 +142,8 @@ bool Probation::mark(Partition& partition) {
   attempt.subject = identify(context_.router, partition.view(item));
   const auto most = consequences_.options_of(attempt).max_crashes;
   std::optional<std::uint32_t> crashes;
+  // Before the answer to COMMIT, which may be lost.
+  marks_.insert(partition.name());
   try {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.held().epoch, offset,
                                      context_.owner, most);
@@ -54,6 +154,7 @@ bool Probation::mark(Partition& partition) {
     return false;
   }
   if (!crashes) {
+    marks_.erase(partition.name());
     consequences_.give_way(partition);
     return false;
   }
@@ -79,9 +180,6 @@ bool Probation::mark(Partition& partition) {
 }
 
 void Probation::end(Partition& partition, bool passed) {
-  auto& left = partition.head().on_probation;
-  if (passed && left > 0)
-    --left;
   if (!session_.alive())
     return;
   try {
@@ -90,6 +188,7 @@ void Probation::end(Partition& partition, bool passed) {
     } else {
       context_.suspects.unmark(*session_, partition.name(), context_.owner);
     }
+    marks_.erase(partition.name());
   } catch (const std::exception&) {
     // A mark of ours that stays is not counted against the message by us; a lost session is noticed
     // at its next use.
@@ -98,10 +197,41 @@ void Probation::end(Partition& partition, bool passed) {
       partition.warn(
           Warning::kFailureNotStored,
           fmt::format("the mark of a message that ran alone cannot be removed: {}; it counts "
-                      "against that message only if this process ends before the next one does so",
+                      "against that message only if this process ends before it can be removed",
                       failure.text));
     }
   }
+}
+
+void Probation::remove_marks(postgres::Session& session) {
+  while (!marks_.empty()) {
+    context_.suspects.unmark(session, *marks_.begin(), context_.owner);
+    marks_.erase(marks_.begin());
+  }
+}
+
+bool Probation::remove_marks() {
+  try {
+    remove_marks(*session_);
+  } catch (const std::exception&) {
+    session_.notice_failure(Warning::kFailureNotStored,
+                            "the mark of a message that ran alone cannot be removed yet");
+  }
+  return marks_.empty();
+}
+
+bool Probation::remove_marks_at_end() {
+  try {
+    if (session_.alive()) {
+      remove_marks(*session_);
+    } else if (const auto fresh = session_.open_to_end()) {
+      remove_marks(*fresh);
+    }
+  } catch (const std::exception&) {
+    // Whoever asks tries again, or says that it cannot be done.
+    return false;
+  }
+  return marks_.empty();
 }
 
 }  // namespace pawl::engine

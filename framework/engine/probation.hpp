@@ -1,24 +1,33 @@
 #pragma once
 
+#include <set>
+
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
+#include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
 #include "engine/run_gate.hpp"
 #include "engine/worker_session.hpp"
 #include "ledger/types.hpp"
+#include "message/json.hpp"
 
 namespace pawl::engine {
 
-/// Messages that were in hand when a process ended without letting go: each runs alone, behind a
-/// mark that says so, and is set aside when that ends processes again and again
-/// (docs/failures.md, "Messages that kill the process"). One worker's.
+/// Messages that may be why a process ended that had their partition and did not give it back: each
+/// runs alone, behind a mark that says so, and is set aside when that ends processes again and
+/// again (docs/failures.md, "Messages that kill the process"). One worker's.
 class Probation {
  public:
-  Probation(Context& context, WorkerSession& session, Consequences& consequences)
-      : context_(context), session_(session), consequences_(consequences) {}
+  Probation(Context& context, WorkerSession& session, Consequences& consequences,
+            MessageProcessor& processor)
+      : context_(context), session_(session), consequences_(consequences), processor_(processor) {}
 
-  /// The register gives us the partition: decides what of it is on probation. Before granted().
-  void consider(Partition& partition, const ledger::Acquired& acquired) const;
+  /// The register gives us the partition: decides whether some of it is on probation.
+  void consider(Partition& partition, const ledger::Acquired& acquired);
+
+  /// Decides whether the first message of the inbox is a suspect, if that is open. For each
+  /// unfinished message in the log's order, before it begins.
+  void consider_next(Partition& partition);
 
   /// Leave to run what is in hand. Without it the partition waits for a moment.
   RunGate::Pass ask_to_run(Partition& partition);
@@ -29,10 +38,26 @@ class Probation {
   /// The process has survived the message. `passed`: and it is behind.
   void end(Partition& partition, bool passed);
 
+  /// Marks of this worker remain, because its session was lost while a message ran alone.
+  [[nodiscard]] bool has_marks() const { return !marks_.empty(); }
+  /// Removes them: the process has survived those messages. False: they cannot be removed now.
+  bool remove_marks();
+  /// The same for a process that ends in order: over a new connection if the session is lost.
+  bool remove_marks_at_end();
+
  private:
+  [[nodiscard]] bool ended(const ledger::Acquired& acquired);
+  [[nodiscard]] bool is_suspect(Partition& partition, const Inbox::Item& item);
+  [[nodiscard]] bool was_called(Partition& partition, const handlers::Binding& binding,
+                                const Message& message, message::JsonView& json);
+  void remove_marks(postgres::Session& session);
+
   Context& context_;
   WorkerSession& session_;
   Consequences& consequences_;
+  MessageProcessor& processor_;
+  message::JsonReader reader_;
+  std::set<TopicPartition> marks_;  ///< that may be committed under this process' name
 };
 
 }  // namespace pawl::engine

@@ -23,26 +23,35 @@ RunGate::Pass RunGate::among_others() {
     return {*this, false};
   --running_;
   const std::scoped_lock lock(mutex_);
-  if (!suspect_runs_ && Clock::now() - asked_at_ > kPatience) {
-    // Its partition was taken from us before its turn came.
-    suspect_ = nullptr;
-    closed_ = false;
-  }
-  return {};
+  const bool open = turns_.ask_among_others(Clock::now());
+  follow_turns();
+  if (!open)
+    return {};
+  // Under the lock nobody closes.
+  ++running_;
+  return {*this, false};
 }
 
-RunGate::Pass RunGate::alone(const void* who) {
+RunGate::Pass RunGate::among_others(Clock::duration longest) {
+  if (auto pass = among_others())
+    return pass;
+  {
+    std::unique_lock lock(mutex_);
+    opened_.wait_for(lock, longest, [this] { return !turns_.closed(); });
+  }
+  return among_others();
+}
+
+RunGate::Pass RunGate::alone() {
   const std::scoped_lock lock(mutex_);
   const auto now = Clock::now();
-  const bool anothers_turn = suspect_ != nullptr && suspect_ != who && now - asked_at_ <= kPatience;
-  if (suspect_runs_ || anothers_turn)
+  if (turns_.running())
     return {};
-  suspect_ = who;
-  asked_at_ = now;
-  closed_ = true;
-  if (running_ > 0)
+  const bool its_turn = turns_.ask(now);
+  follow_turns();
+  if (!its_turn || running_ > 0)
     return {};
-  suspect_runs_ = true;
+  turns_.began(now);
   return {*this, true};
 }
 
@@ -52,9 +61,15 @@ void RunGate::leave(bool alone) noexcept {
     return;
   }
   const std::scoped_lock lock(mutex_);
-  suspect_runs_ = false;
-  suspect_ = nullptr;
-  closed_ = false;
+  turns_.ended(Clock::now());
+  follow_turns();
+}
+
+/// Under mutex_.
+void RunGate::follow_turns() {
+  const bool closed = turns_.closed();
+  if (closed_.exchange(closed) && !closed)
+    opened_.notify_all();
 }
 
 }  // namespace pawl::engine

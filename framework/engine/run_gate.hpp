@@ -2,16 +2,19 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 
+#include "engine/suspect_turns.hpp"
+
 namespace pawl::engine {
 
-/// Decides who of this process may run a handler now: many at once, or one suspect alone, so that a
-/// crash says which message caused it. Nobody blocks; who is turned away asks again. Any thread.
+/// Decides which messages of this process may run now: many at once, or one suspect alone, so that
+/// a crash says which message caused it. Who is turned away asks again. Any thread.
 class RunGate {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SuspectTurns::Clock;
 
   /// Leave to run, until it is destroyed. False: not now.
   class Pass {
@@ -35,21 +38,19 @@ class RunGate {
   };
 
   Pass among_others();
-  /// `who` names the suspect: while it asks again within kPatience the others are turned away, so
-  /// that its turn comes.
-  Pass alone(const void* who);
+  /// The same, and waits for it up to so long.
+  Pass among_others(Clock::duration longest);
+  Pass alone();
 
  private:
-  static constexpr std::chrono::milliseconds kPatience{250};
-
   void leave(bool alone) noexcept;
+  void follow_turns();
 
   std::atomic<int> running_{0};      ///< those among others
-  std::atomic<bool> closed_{false};  ///< a suspect runs or wants to
+  std::atomic<bool> closed_{false};  ///< as turns_ says
   std::mutex mutex_;
-  const void* suspect_ = nullptr;  // guarded by mutex_
-  bool suspect_runs_ = false;      // guarded by mutex_
-  Clock::time_point asked_at_{};   // guarded by mutex_
+  std::condition_variable opened_;
+  SuspectTurns turns_;  // guarded by mutex_
 };
 
 }  // namespace pawl::engine

@@ -42,6 +42,10 @@ Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& cal
     if (partition.inbox().front().record.kind() == kafka::Record::Kind::kEndOfLog) {
       pass_end(partition);
     } else if (!halts_at(partition)) {
+      probation_.consider_next(partition);
+      // A suspect runs where nothing else does meanwhile.
+      if (!partition.first_is_suspect() && is_call_next(partition))
+        return Turn::kCall;
       const auto filled = fill(partition);
       if (!filled)
         return Turn::kWorked;
@@ -66,10 +70,11 @@ Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& cal
           consequences_.follow(partition, *failed);
         return Turn::kWorked;
       }
-      // A suspect runs where nothing else does meanwhile.
-      if (partition.head().on_probation == 0 && is_call_next(partition))
-        return Turn::kCall;
+      const bool suspect = partition.first_is_suspect();
       run_alone(partition, work, i + 1 < kTurn && !pipelines(partition));
+      // The worker's other partitions can only take their turn if they ask for it.
+      if (suspect)
+        return Turn::kWorked;
     }
     if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
       return Turn::kWorked;
@@ -168,12 +173,13 @@ void Runner::pass_end(Partition& partition) {
     }
   }
   partition.passed_end(hole);
+  probation_.consider_next(partition);
 }
 
 /// Whatever is known of the head message alone keeps it out of a batch.
 bool Runner::may_batch(const Partition& partition) const {
   return context_.router.plan_of(partition.name().topic).batches() &&
-         partition.pace().batch().size() > 1 && partition.head().is_plain();
+         partition.pace().batch().size() > 1 && partition.first_is_plain();
 }
 
 bool Runner::pipelines(const Partition& partition) const {
@@ -181,7 +187,7 @@ bool Runner::pipelines(const Partition& partition) const {
 }
 
 bool Runner::may_pipeline(const Partition& partition) const {
-  return partition.pace().pipeline().size() > 1 && partition.head().is_plain() &&
+  return partition.pace().pipeline().size() > 1 && partition.first_is_plain() &&
          partition.inbox().size() > 1 && pipelines(partition);
 }
 
@@ -300,7 +306,7 @@ void Runner::collect_pipeline(const Partition& partition, Clock::time_point unti
 
 /// One message, of which something may be known from its attempts before.
 void Runner::run_alone(Partition& partition, const Work& work, bool more_follows) {
-  const bool suspect = partition.head().on_probation > 0;
+  const bool suspect = partition.first_is_suspect();
   if (suspect && !probation_.mark(partition))
     return;
   const auto offset = partition.inbox().front().record.offset();

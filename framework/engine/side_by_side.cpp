@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/halt_texts.hpp"
+#include "engine/order_of.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -18,10 +19,11 @@ bool is_end(const Inbox::Item& item) {
 }  // namespace
 
 SideBySide::SideBySide(Context& context, WorkerSession& session, Consequences& consequences,
-                       Runner& runner, Mailbox& mailbox, Find find)
+                       Probation& probation, Runner& runner, Mailbox& mailbox, Find find)
     : context_(context),
       session_(session),
       consequences_(consequences),
+      probation_(probation),
       runner_(runner),
       mailbox_(mailbox),
       find_(std::move(find)) {}
@@ -63,6 +65,8 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     const auto known = item.is_message() ? ahead.known(item.record.offset()) : nullptr;
     const bool same = known != nullptr && ahead.is_same(*known, item);
     const bool finished = same && known->outcome;
+    if (!finished)
+      probation_.consider_next(partition);
     const bool replaced = known != nullptr && known->outcome && !same;
     const auto place = finished   ? Place::kWindow
                        : replaced ? Place::kAlone
@@ -113,16 +117,18 @@ SideBySide::Place SideBySide::place_of(const Partition& partition, const Inbox::
   const bool known_alone =
       !item.is_message() ||
       goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) ||
-      !partition.head().is_plain() || ahead.is_suspect(item.record.offset());
+      !partition.first_is_plain() || ahead.is_suspect(item.record.offset());
   return known_alone ? Place::kAlone : Place::kWindow;
 }
 
-/// As in any partition. False: the partition may not go on now.
+/// As in any partition. False: the partition may not go on now, or it is the turn of others: those
+/// of this worker must ask for it.
 bool SideBySide::run_front_alone(Partition& partition, const std::function<bool()>& called_away) {
   const auto before = partition.held().stored;
+  const bool suspect = partition.first_is_suspect();
   runner_.turn_alone(partition);
-  return session_ && partition.running() && partition.is_due(Clock::now()) && !called_away() &&
-         (partition.held().stored != before || partition.inbox().empty());
+  return !suspect && session_ && partition.running() && partition.is_due(Clock::now()) &&
+         !called_away() && (partition.held().stored != before || partition.inbox().empty());
 }
 
 Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item item) {
@@ -130,22 +136,9 @@ Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item ite
       std::make_shared<InWindow>(InWindow{.stream = partition.stream(), .item = std::move(item)});
   const auto message = partition.view(entry->item);
   message::JsonView json(reader_, message);
-  // All are in one order then.
-  if (!partition.ahead().together())
-    entry->order_key = "";
-  try {
-    entry->binding = context_.router.route(message, json);
-    if (partition.ahead().together() && entry->binding != nullptr && entry->binding->order_by) {
-      const auto rendered = entry->binding->order_by->render_key(message, json);
-      if (const auto* key = std::get_if<message::KeyText>(&rendered))
-        entry->order_key = key->text;
-    }
-  } catch (const std::exception&) {
-    // Its value is not JSON; its handler says whether that is wrong. A record key that is parked
-    // for it holds back the later ones.
-    if (partition.ahead().together() && message.key())
-      entry->order_key = *message.key();
-  }
+  auto order = order_of(context_.router, message, json, partition.ahead().together());
+  entry->binding = order.binding;
+  entry->order_key = std::move(order.key);
   return entry;
 }
 

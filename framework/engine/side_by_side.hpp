@@ -10,6 +10,7 @@
 #include "engine/hands.hpp"
 #include "engine/mailbox.hpp"
 #include "engine/partition.hpp"
+#include "engine/probation.hpp"
 #include "engine/runner.hpp"
 #include "engine/worker_session.hpp"
 
@@ -26,8 +27,8 @@ class SideBySide {
   /// Finds a partition of the worker's by its name; null: it is not there any more.
   using Find = std::function<Partition*(const TopicPartition&)>;
 
-  SideBySide(Context& context, WorkerSession& session, Consequences& consequences, Runner& runner,
-             Mailbox& mailbox, Find find);
+  SideBySide(Context& context, WorkerSession& session, Consequences& consequences,
+             Probation& probation, Runner& runner, Mailbox& mailbox, Find find);
 
   /// The turn of a partition that runs. False: there is nothing to do.
   bool turn(Partition& partition, const std::function<bool()>& called_away);
@@ -59,6 +60,7 @@ class SideBySide {
   Context& context_;
   WorkerSession& session_;
   Consequences& consequences_;
+  Probation& probation_;
   Runner& runner_;
   Mailbox& mailbox_;
   const Find find_;

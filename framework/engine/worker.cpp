@@ -11,6 +11,9 @@
 namespace pawl::engine {
 namespace {
 
+/// A process that ends waits for so long for a database that is away, to remove its marks.
+constexpr std::chrono::seconds kMarksAtEnd{5};
+
 /// A database may lose commits, as by a failover, and keep our epoch: behind a pooler without the
 /// connection's breaking, and where a session was replaced meanwhile. What was lost of messages
 /// that finished out of order their successors find out. Empty: nothing is lost.
@@ -37,11 +40,11 @@ Worker::Worker(Context& context, bool announces)
       positions_(context),
       processor_(context.frame),
       consequences_(context, session_, processor_),
-      probation_(context, session_, consequences_),
+      probation_(context, session_, consequences_, processor_),
       crash_loop_(context, session_, consequences_),
       acquisition_(context, session_, positions_, consequences_, probation_, crash_loop_),
       runner_(context, session_, consequences_, probation_, crash_loop_, processor_),
-      side_by_side_(context, session_, consequences_, runner_, mailbox_,
+      side_by_side_(context, session_, consequences_, probation_, runner_, mailbox_,
                     [this](const TopicPartition& name) {
                       const auto found = partitions_.find(name);
                       return found == partitions_.end() ? nullptr : found->second.get();
@@ -206,11 +209,29 @@ void Worker::end() {
     }
   }
   finish_leaving();
+  remove_marks();
   leave_presence();
   session_.close();
   // A revocation posted meanwhile must not wait for us.
   mailbox_.close();
   finished_ = true;
+}
+
+/// A mark that stays counts as a crash once this process is gone, although it ends in order.
+void Worker::remove_marks() {
+  const auto until = Clock::now() + kMarksAtEnd;
+  while (probation_.has_marks() && !probation_.remove_marks_at_end()) {
+    if (Clock::now() >= until) {
+      context_.observers.emit(warning_event(
+          Warning::kFailureNotStored,
+          "the mark of a message that ran alone cannot be removed, because PostgreSQL does not "
+          "respond: the next process counts it as one crash of that message"));
+      return;
+    }
+    mailbox_.wait(Clock::now() + context_.options.postgres.retry_initial);
+    mailbox_.serve();
+    finish_leaving();
+  }
 }
 
 bool Worker::ensure_session() {
@@ -222,8 +243,11 @@ bool Worker::ensure_session() {
   if (state == WorkerSession::State::kNew) {
     processor_.forget();
     positions_.forget();
+    if (probation_.has_marks())
+      probation_.remove_marks();
   }
-  return state != WorkerSession::State::kNone;
+  // It may have been lost on the way.
+  return state != WorkerSession::State::kNone && session_;
 }
 
 /// False: none has ended.
@@ -377,7 +401,7 @@ void Worker::release(Partition& partition) {
   if (!partition.held().epoch || !session_.alive())
     return;
   // Not a clean hand-over while messages are on probation: the next owner goes on with that.
-  if (partition.head().on_probation > 0)
+  if (partition.suspects().is_going_on())
     return;
   try {
     if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch)) {

@@ -79,6 +79,7 @@ class Worker {
   void tell_presence();
   void leave_presence();
   void make_checkpoint();
+  void remove_marks();
 
   void release(Partition& partition);
   void drop(const TopicPartition& name, bool release_it);

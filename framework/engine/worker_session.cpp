@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ledger/stalled_sessions.hpp"
@@ -14,6 +15,8 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr const char* kOtherDatabase = "another database responds at postgres.url";
+/// Each step of it.
+constexpr milliseconds kOpenToEnd{2000};
 
 }  // namespace
 
@@ -46,6 +49,20 @@ std::unique_ptr<postgres::Session> WorkerSession::open_another() {
   settings.prepares = !deallocated_;
   settings.unwanted = &stop_asked_;
   settings.schema = context_.frame.schema;
+  auto fresh = open(settings);
+  if (!fresh)
+    return nullptr;
+  if (whose_ == Whose::kHand && !fresh->pooled())
+    ledger::tell_whose_hand(*fresh, context_.owner);
+  fresh->established();
+  run_connect_functions(*fresh);
+  fresh->take_baseline();
+  return fresh;
+}
+
+/// Null: on another database than ours.
+std::unique_ptr<postgres::Session> WorkerSession::open(
+    const postgres::SessionSettings& settings) const {
   auto fresh = std::make_unique<postgres::Session>(settings);
   if (fresh->connected_read_only())
     throw postgres::Error::connection_lost(kReadOnlyServer);
@@ -53,11 +70,17 @@ std::unique_ptr<postgres::Session> WorkerSession::open_another() {
                                 context_.options.kafka.cluster, context_.options.kafka.group,
                                 context_.registration))
     return nullptr;
-  if (whose_ == Whose::kHand && !fresh->pooled())
-    ledger::tell_whose_hand(*fresh, context_.owner);
-  fresh->established();
-  run_connect_functions(*fresh);
-  fresh->take_baseline();
+  return fresh;
+}
+
+std::unique_ptr<postgres::Session> WorkerSession::open_to_end() const {
+  auto settings = session_settings(context_.options);
+  settings.connect_timeout = std::min(settings.connect_timeout, kOpenToEnd);
+  settings.lock_timeout = std::min(settings.lock_timeout, kOpenToEnd);
+  settings.answer_timeout = kOpenToEnd;
+  auto fresh = open(settings);
+  if (fresh)
+    fresh->established();
   return fresh;
 }
 

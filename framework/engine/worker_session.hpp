@@ -114,6 +114,10 @@ class WorkerSession {
   /// whatever goes wrong, also what the application's code throws.
   [[nodiscard]] std::unique_ptr<postgres::Session> open_another();
 
+  /// The same for statements of pawl's own, when the process ends and nothing else connects any
+  /// more: it takes no longer than a few seconds.
+  [[nodiscard]] std::unique_ptr<postgres::Session> open_to_end() const;
+
   // From any thread:
   [[nodiscard]] WorkerCall current_call() const;
   /// Breaks the call in progress, if any.
@@ -122,6 +126,8 @@ class WorkerSession {
   void stop() { stop_asked_ = true; }
 
  private:
+  [[nodiscard]] std::unique_ptr<postgres::Session> open(
+      const postgres::SessionSettings& settings) const;
   void run_connect_functions(postgres::Session& fresh);
   void refuse_database();
   void discard();

@@ -106,6 +106,14 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 
+Liability liability_of(const Binding& binding) {
+  // These functions run without a lease.
+  if (binding.leased == nullptr || binding.key_function != nullptr ||
+      binding.on_duplicate != nullptr)
+    return Liability::kAny;
+  return binding.calls_code ? Liability::kCall : Liability::kNone;
+}
+
 }  // namespace
 
 /// A key of a leased handler's must not be claimed beside its lease.
@@ -157,6 +165,8 @@ Router::Router(const Options& options, const Registry& registry)
     binding->leased = binding->handler->as_leased_handler();
     binding->on_unknown = from.on_unknown;
     binding->remote_memory = from.remote_memory;
+    binding->calls_code = binding->leased != nullptr && from.http.empty();
+    binding->liability = liability_of(*binding);
     if (!from.order_by.empty())
       binding->order_by = message::Template::parse_key(from.order_by);
     for (const auto& topic : from.topics) {
@@ -204,6 +214,12 @@ std::string_view Router::entry_of(std::string_view topic) const {
   const std::string name(topic);
   const std::scoped_lock lock(known_mutex_);
   return known_.try_emplace(name, entries_.entry_of(name)).first->second;
+}
+
+const std::vector<const Binding*>& Router::bound_to(std::string_view topic) const {
+  static const std::vector<const Binding*> kNone;
+  const auto bound = by_topic_.find(entry_of(topic));
+  return bound == by_topic_.end() ? kNone : bound->second;
 }
 
 const Binding* Router::route(const Message& message, message::JsonView& json) const {

@@ -21,6 +21,13 @@
 
 namespace pawl::handlers {
 
+/// What of a handler's messages may be why a process ended.
+enum class Liability {
+  kAny,   ///< all of it
+  kCall,  ///< its call, which runs the application's code under a lease, and nothing before it
+  kNone,  ///< nothing: pawl itself calls, and no code of the application runs
+};
+
 /// One [[handler]] of the configuration, compiled: which messages, which key, what to run.
 struct Binding {
   std::string label;
@@ -44,12 +51,19 @@ struct Binding {
   const LeasedHandler* leased = nullptr;
   OnUnknown on_unknown = OnUnknown::kCall;
   std::chrono::milliseconds remote_memory{0};  ///< zero: for ever
+  bool calls_code = false;                     ///< its call is the application's code
+  Liability liability = Liability::kAny;
   /// `handler`, where its messages go in batches; nullptr: each has a transaction of its own.
   const BatchHandler* batch = nullptr;
 
   /// A message whose key was processed before with another payload is a conflict, not a duplicate.
   [[nodiscard]] bool conflicts(std::int64_t payload_hash, std::int64_t processed_hash) const {
     return payload_hash != processed_hash && conflict == Conflict::kFail;
+  }
+  /// A lease tells of its messages whether the application's code was called, and nothing of that
+  /// is needed to find the lease.
+  [[nodiscard]] bool lease_tells() const {
+    return leased != nullptr && calls_code && key_function == nullptr;
   }
   /// It may have to wait behind an earlier one of its record key.
   [[nodiscard]] bool may_park(const Message& message) const {
@@ -81,6 +95,8 @@ class Router {
     return plans_.of(entry_of(topic));
   }
   [[nodiscard]] const TopicPlans& plans() const { return plans_; }
+  /// The topic's handlers, in the configuration's order.
+  [[nodiscard]] const std::vector<const Binding*>& bound_to(std::string_view topic) const;
 
   [[nodiscard]] const std::vector<std::unique_ptr<Binding>>& bindings() const { return bindings_; }
 

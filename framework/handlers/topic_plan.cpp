@@ -66,7 +66,7 @@ TopicPlan plan_of(const Group& group, const Options& options) {
     if (is_concurrent(handler))
       plan.max_ahead = std::max(plan.max_ahead, handler.max_ahead);
   }
-  plan.most_in_hand = plan.max_ahead;
+  plan.most_in_hand = std::min(plan.max_ahead, options.consumer.concurrency);
   if (plan.batches())
     plan.most_in_hand = std::max(plan.most_in_hand, options.batch.max_messages);
   if (plan.pipelines())

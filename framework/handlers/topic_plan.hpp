@@ -61,7 +61,7 @@ struct TopicPlan {
   bool calls = false;  ///< a handler calls out: its message goes alone, on another thread
   /// Messages of a partition that may be begun while an earlier one is not finished; 1: none.
   std::uint32_t max_ahead = 1;
-  /// Messages of a partition that may be in progress when a process ends.
+  /// Messages of a partition, calls left out, that may be in progress when a process ends.
   std::uint32_t most_in_hand = 1;
   std::vector<PlannedHandler> handlers;  ///< in the configuration's order
 

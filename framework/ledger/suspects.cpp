@@ -24,13 +24,20 @@ constexpr const char* kClear = R"sql(
      AND (marked_by = $4 OR marked_by IS NULL)
 )sql";
 
+constexpr const char* kIsAlive = R"sql(
+  SELECT EXISTS (SELECT FROM pg_stat_activity a
+                  WHERE a.pid = $1::integer AND a.backend_start = $2::timestamptz
+                    AND a.state LIKE 'idle%')
+)sql";
+
 }  // namespace
 
 Suspects::Suspects(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       mark_{"pawl_mark_suspect", in_schema(kMark, schema)},
       unmark_{"pawl_unmark_suspect", in_schema(kUnmark, schema)},
-      clear_{"pawl_clear_suspect", in_schema(kClear, schema)} {}
+      clear_{"pawl_clear_suspect", in_schema(kClear, schema)},
+      is_alive_{"pawl_owner_is_alive", kIsAlive} {}
 
 std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
                                             const TopicPartition& partition, OwnerEpoch epoch,
@@ -45,6 +52,15 @@ std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
   const auto results = postgres::run_transaction(session, {{&mark_, std::move(parameters)}});
   const auto crashes = optional_integer(results.front().get(), 0, 0);
   return crashes ? std::optional(static_cast<std::uint32_t>(*crashes)) : std::nullopt;
+}
+
+bool Suspects::is_alive(postgres::Session& session, const postgres::Backend& backend) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(backend.pid);
+  parameters.add_text(backend.backend_start);
+  const auto results =
+      postgres::run_relaxed_transaction(session, {{&is_alive_, std::move(parameters)}});
+  return boolean(results.front().get(), 0, 0);
 }
 
 void Suspects::unmark(postgres::Session& session, const TopicPartition& partition,

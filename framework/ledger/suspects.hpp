@@ -10,7 +10,7 @@
 
 namespace pawl::ledger {
 
-/// pawl.suspects: which message was in hand when a process ended without letting go, and how many
+/// pawl.suspects: which message may be why a process ended without letting go, and how many
 /// processes have ended since while they ran it alone (docs/design.md, "Probation").
 class Suspects {
  public:
@@ -22,6 +22,11 @@ class Suspects {
   std::optional<std::uint32_t> mark(postgres::Session& session, const TopicPartition& partition,
                                     OwnerEpoch epoch, std::int64_t offset, const std::string& owner,
                                     std::uint32_t most) const;
+
+  /// Whether the session is open, and its client is there: it waits for that to send something. A
+  /// session in the middle of a statement does not notice the end of its client. The server may not
+  /// show it to this user: it counts as ended then.
+  bool is_alive(postgres::Session& session, const postgres::Backend& backend) const;
 
   /// The process has survived the message, whatever became of it. The count stays.
   void unmark(postgres::Session& session, const TopicPartition& partition,
@@ -36,6 +41,7 @@ class Suspects {
   postgres::Statement mark_;
   postgres::Statement unmark_;
   postgres::Statement clear_;
+  postgres::Statement is_alive_;
 };
 
 }  // namespace pawl::ledger

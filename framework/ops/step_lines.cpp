@@ -82,6 +82,7 @@ std::optional<StepLine> line_of(const Event& event) {
       return said(level_enum::warn);
     case Step::kDeadLettered:
     case Step::kRetryLater:
+    case Step::kOnProbation:
     case Step::kProbation:
     case Step::kFailed:
     case Step::kKafkaLost:
@@ -93,6 +94,7 @@ std::optional<StepLine> line_of(const Event& event) {
     case Step::kFenced:
       return event.by_operator ? said(level_enum::info) : said(level_enum::warn, true);
     case Step::kAcquired:
+    case Step::kOffProbation:
     case Step::kRevoked:
     case Step::kPaused:
     case Step::kKafkaBack:

@@ -10,29 +10,25 @@ TEST_CASE("whatever is known of a message makes it go alone") {
   CHECK_FALSE(Head{.one_try_only = true}.is_plain());
   CHECK_FALSE(Head{.row_halted = true}.is_plain());
   CHECK_FALSE(Head{.broke_connection = 7}.is_plain());
-  CHECK_FALSE(Head{.on_probation = 2}.is_plain());
   // New statements are prepared for whatever comes next.
   CHECK(Head{.prepared_anew_for = 7}.is_plain());
 }
 
 TEST_CASE("a message that had failed is the culprit of what failed with it") {
   CHECK_FALSE(Head{}.had_failed());
-  CHECK_FALSE(Head{.on_probation = 1}.had_failed());
   CHECK(Head{.attempts = 1}.had_failed());
   CHECK(Head{.row_halted = true}.had_failed());
   CHECK(Head{.prepared_anew_for = 7}.had_failed());
 }
 
-TEST_CASE("behind a message everything begins anew, but for what else is on probation") {
+TEST_CASE("behind a message everything begins anew") {
   Head head{.attempts = 3,
             .broken_connections = 2,
             .one_try_only = true,
             .row_halted = true,
             .prepared_anew_for = 7,
-            .broke_connection = 7,
-            .on_probation = 4};
+            .broke_connection = 7};
   head.pass();
-  CHECK(head.on_probation == 4);
   CHECK(head.attempts == 0);
   CHECK(head.broken_connections == 0);
   CHECK_FALSE(head.one_try_only);

@@ -147,7 +147,7 @@ TEST_CASE("an outage of the database while a suspect runs is no crash") {
   server.start();
   process->kill(SIGCONT);
   world.wait_until_all_processed();
-  CHECK(occurrences(*process, "EVENT probation") == 0);
+  CHECK(occurrences(*process, "EVENT probation ") == 0);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
   CHECK(world.imbalance() == "");
   stop_cleanly(*process);
@@ -165,7 +165,7 @@ TEST_CASE("a mark whose session still lives is no crash") {
   wait_until_stopped(*stopped, 60s);
   const auto heir = world.start(program("dead-letter"));
   world.wait_until_all_processed();
-  CHECK(occurrences(*heir, "EVENT probation") == 0);
+  CHECK(occurrences(*heir, "EVENT probation ") == 0);
   stopped->kill(SIGCONT);
   stop_cleanly(*heir);
   stop_cleanly(*stopped);

@@ -2,12 +2,16 @@
 #include "handlers/router.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <optional>
+#include <string>
 
 #include "handlers/topic_entries.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using pawl::FailurePolicy;
+using pawl::handlers::Liability;
 using pawl::handlers::Router;
 
 namespace {
@@ -110,6 +114,48 @@ TEST_CASE("a topic's handlers are those of its name, else of the pattern that me
   CHECK(router.plan_of("orders.us").pipelines());
   CHECK_FALSE(router.plan_of("payments").pipelines());
   CHECK_FALSE(router.plan_of("other").pipelines());
+}
+
+TEST_CASE("which messages of a handler may be why a process ended") {
+  struct Row {
+    const char* what;
+    bool http;
+    bool key;
+    bool on_duplicate;
+    Liability liability;
+    bool lease_tells;
+  };
+  const auto row = GENERATE(
+      Row{"a call of pawl's", true, false, false, Liability::kNone, false},
+      Row{"with a key of the application's", true, true, false, Liability::kAny, false},
+      Row{"with its code for duplicates", true, false, true, Liability::kAny, false},
+      Row{"a call of the application's", false, false, false, Liability::kCall, true},
+      Row{"whose key is found without its code", false, false, true, Liability::kAny, true},
+      Row{"whose key is not", false, true, false, Liability::kAny, false});
+  CAPTURE(row.what);
+  auto options = two_handlers();
+  auto& handler = options.handlers[1];
+  handler.name = "call";
+  handler.sql = {};
+  pawl::Registry registry;
+  if (row.http) {
+    handler.http.url.written = "http://127.0.0.1/";
+  } else {
+    registry.leased_handler(
+        "call", {.call = [](pawl::Lease&, const pawl::Message&) { return pawl::Response(); }});
+  }
+  if (row.key)
+    registry.key("call", [](const pawl::Message&) { return std::optional<std::string>("k"); });
+  if (row.on_duplicate)
+    registry.on_duplicate("call", [](const pawl::Message&, const pawl::Response&) {});
+  const Router router(options, registry);
+  // SQL, of the other topic.
+  REQUIRE(router.bound_to("t").size() == 1);
+  CHECK(router.bound_to("t")[0]->liability == Liability::kAny);
+  CHECK_FALSE(router.bound_to("t")[0]->lease_tells());
+  CHECK(router.bound_to("u")[0]->liability == row.liability);
+  CHECK(router.bound_to("u")[0]->lease_tells() == row.lease_tells);
+  CHECK(router.bound_to("v").empty());
 }
 
 TEST_CASE("what a configuration writes to, its patterns do not mean") {

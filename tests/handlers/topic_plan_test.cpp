@@ -210,6 +210,10 @@ TEST_CASE("what a process that ends may have had in progress, of each topic") {
   CHECK(most({call()}) == 1);
   CHECK(most({call(), plain("a")}) == 64);
   CHECK(most({plain("a"), batch()}) == 500);
+  // No more than there are threads for, however many wait in the window.
+  options.consumer.concurrency = 16;
+  CHECK(most({with(call(), 2), plain("a")}) == 16);
+  options.consumer.concurrency = 2000;
   CHECK(most({with(call(), 2), plain("a")}) == 1000);
   CHECK(plan_topics({}, options).of("other").most_in_hand == 1);
 }

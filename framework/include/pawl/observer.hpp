@@ -28,6 +28,8 @@ enum class Step {
   kRetryLater,    ///< set aside, to be tried again by itself; detail says why
   kRetried,       ///< such a message was applied, or had been; detail says which
   kParked,        ///< stored behind a dead letter of its record key and committed
+  kOnProbation,   ///< a process ended: messages that it may have been running run alone now
+  kOffProbation,  ///< they have; detail says how many
   kProbation,     ///< processes have ended while they ran this message alone; detail says how many
   kFailed,        ///< one try failed; detail says why
   kFenced,        ///< another owner's epoch was found

@@ -114,6 +114,12 @@ class KeyLeases {
   [[nodiscard]] virtual LeaseAnswer acquire(postgres::Session& session,
                                             LeaseRequest& request) const = 0;
 
+  /// The process that has the latest attempt of the key, while that is neither given back nor
+  /// recorded; also if its lease has ended. Nullopt: there is none.
+  [[nodiscard]] virtual std::optional<std::string> attempted_by(postgres::Session& session,
+                                                                const Scope& scope,
+                                                                const std::string& key) const = 0;
+
   /// `unwanted`: ends whatever it waits for.
   [[nodiscard]] virtual std::unique_ptr<LeaseExtender> make_extender(
       const std::atomic<bool>& unwanted) const = 0;

@@ -18,6 +18,10 @@ constexpr const char* kAcquire = R"sql(
                             $13::bigint, $14::integer, $15, $16::bytea)
 )sql";
 
+constexpr const char* kAttemptedBy = R"sql(
+  SELECT owner FROM pawl.leases WHERE scope_id = $1::integer AND key = $2 AND owner IS NOT NULL
+)sql";
+
 constexpr const char* kExtend = R"sql(
   SELECT place, how
     FROM pawl.extend_leases($1, $2::bigint, $3::integer[], $4::text[], $5::bigint[])
@@ -66,6 +70,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
       time_(time),
       records_(schema),
       acquire_(with_scope("pawl_acquire_lease", kAcquire, 1, 17, schema)),
+      attempted_by_{"pawl_lease_attempted_by", in_schema(kAttemptedBy, schema)},
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
       give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
 
@@ -96,6 +101,18 @@ LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& re
     answer.last_ago = std::chrono::milliseconds(*time);
   }
   return answer;
+}
+
+std::optional<std::string> PostgresLeases::attempted_by(postgres::Session& session,
+                                                        const Scope& scope,
+                                                        const std::string& key) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(scope.id));
+  parameters.add_text(key);
+  const auto results =
+      postgres::run_relaxed_transaction(session, {{&attempted_by_, std::move(parameters)}});
+  const auto* rows = results.front().get();
+  return PQntuples(rows) == 0 ? std::nullopt : std::optional(text(rows, 0, 0));
 }
 
 class PostgresLeases::Extender final : public LeaseExtender {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ class PostgresLeases final : public KeyLeases {
 
   [[nodiscard]] LeaseAnswer acquire(postgres::Session& session,
                                     LeaseRequest& request) const override;
+  [[nodiscard]] std::optional<std::string> attempted_by(postgres::Session& session,
+                                                        const Scope& scope,
+                                                        const std::string& key) const override;
   [[nodiscard]] std::unique_ptr<LeaseExtender> make_extender(
       const std::atomic<bool>& unwanted) const override;
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
@@ -40,6 +44,7 @@ class PostgresLeases final : public KeyLeases {
   const std::chrono::milliseconds time_;
   const CallRecords records_;
   postgres::Statement acquire_;
+  postgres::Statement attempted_by_;
   postgres::Statement extend_;
   postgres::Statement give_back_;
 };

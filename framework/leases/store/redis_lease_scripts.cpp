@@ -122,6 +122,17 @@ RedisLeaseAnswer RedisLeaseScripts::acquire(redis::Connection& connection,
   return parse({reply, connection.server(), acquire_.name()}, connection);
 }
 
+std::optional<std::string> RedisLeaseScripts::attempted_by(redis::Connection& connection,
+                                                           ScopeId scope,
+                                                           const std::string& key) const {
+  const auto reply = connection.run({"HMGET", history_name(scope, key), "state", "owner"});
+  if (reply.type != redis::Reply::Type::kArray || reply.items.size() != 2)
+    throw redis::Error::malformed(connection.server(), "HMGET", redis::describe(reply.type));
+  if (reply.items[0].text != "PROCESSING")
+    return std::nullopt;
+  return reply.items[1].text;
+}
+
 std::vector<Extended> RedisLeaseScripts::extend(redis::Connection& connection,
                                                 const std::vector<KeyLease>& leases,
                                                 milliseconds time) const {

@@ -52,6 +52,11 @@ class RedisLeaseScripts {
                                          const RedisLeaseRequest& request,
                                          std::chrono::milliseconds history) const;
 
+  /// The process whose attempt the history says is not ended; nullopt: there is none.
+  [[nodiscard]] std::optional<std::string> attempted_by(redis::Connection& connection,
+                                                        ScopeId scope,
+                                                        const std::string& key) const;
+
   /// For `time` from now on, each by itself, all in one round trip. Never kBusy.
   [[nodiscard]] std::vector<Extended> extend(redis::Connection& connection,
                                              const std::vector<KeyLease>& leases,

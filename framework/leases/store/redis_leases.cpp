@@ -171,6 +171,17 @@ LeaseAnswer RedisLeases::acquire(postgres::Session& session, LeaseRequest& reque
   }
 }
 
+std::optional<std::string> RedisLeases::attempted_by(postgres::Session& session, const Scope& scope,
+                                                     const std::string& key) const {
+  const auto scripts = this->scripts(session);
+  try {
+    auto connection = pool_->borrow();
+    return scripts->attempted_by(*connection, scope.id, key);
+  } catch (const redis::Error& error) {
+    throw LeasesAway(error.what());
+  }
+}
+
 LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts& scripts,
                              LeaseRequest& request) const {
   auto connection = pool_->borrow();

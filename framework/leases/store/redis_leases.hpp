@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class RedisLeases final : public KeyLeases {
 
   [[nodiscard]] LeaseAnswer acquire(postgres::Session& session,
                                     LeaseRequest& request) const override;
+  [[nodiscard]] std::optional<std::string> attempted_by(postgres::Session& session,
+                                                        const Scope& scope,
+                                                        const std::string& key) const override;
   [[nodiscard]] std::unique_ptr<LeaseExtender> make_extender(
       const std::atomic<bool>& unwanted) const override;
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,

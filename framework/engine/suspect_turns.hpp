@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace pawl::engine {
+
+/// When the suspects of a process may run, each of them alone, and when all other messages may.
+/// Suspects run one after another in a turn of up to kTurn; the last one that begins in it may take
+/// longer. If another message was turned away meanwhile, the turn ends, and the others have the
+/// process for as long as they waited and at least for kTurn. Pure: times are given. One thread.
+class SuspectTurns {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::chrono::milliseconds kTurn{100};
+
+  /// A suspect asks. True: no other message may begin, and the suspect may run once those that run
+  /// have come back and no other suspect runs.
+  [[nodiscard]] bool ask(Clock::time_point now) {
+    end_if_left(now);
+    if (!closed_ && now < others_until_)
+      return false;
+    closed_ = true;
+    asked_at_ = now;
+    return true;
+  }
+  /// It runs.
+  void began(Clock::time_point now) {
+    running_ = true;
+    last_began_at_ = now;
+    if (!began_at_)
+      began_at_ = now;
+  }
+  /// It has come back.
+  void ended(Clock::time_point now) {
+    running_ = false;
+    asked_at_ = now;
+    if (turned_away_since_ && is_over(now))
+      end(now);
+  }
+
+  /// Any other message asks. True: it may run.
+  [[nodiscard]] bool ask_among_others(Clock::time_point now) {
+    end_if_left(now);
+    if (closed_ && !turned_away_since_) {
+      turned_away_since_ = now;
+      // A worker cannot ask for its other partitions while it runs a suspect.
+      if (!running_ && is_over(now)) {
+        turned_away_since_ = last_began_at_;
+        end(now);
+      }
+    }
+    return !closed_;
+  }
+
+  [[nodiscard]] bool running() const { return running_; }
+  [[nodiscard]] bool closed() const { return closed_; }
+
+ private:
+  /// No suspect begins in the turn any more, if others wait.
+  [[nodiscard]] bool is_over(Clock::time_point now) const {
+    return began_at_ && now - *began_at_ >= kTurn;
+  }
+  /// A suspect that does not ask again for that long is behind, or its partition has left.
+  void end_if_left(Clock::time_point now) {
+    if (closed_ && !running_ && now - asked_at_ > kTurn)
+      end(now);
+  }
+  void end(Clock::time_point now) {
+    if (turned_away_since_)
+      others_until_ = now + std::max<Clock::duration>(kTurn, now - *turned_away_since_);
+    closed_ = false;
+    began_at_.reset();
+    turned_away_since_.reset();
+  }
+
+  bool closed_ = false;   ///< to others: it is the turn of suspects
+  bool running_ = false;  ///< a suspect
+  Clock::time_point asked_at_{};
+  std::optional<Clock::time_point> began_at_;  ///< the first suspect of the turn
+  Clock::time_point last_began_at_{};
+  std::optional<Clock::time_point> turned_away_since_;
+  Clock::time_point others_until_ = Clock::time_point::min();
+};
+
+}  // namespace pawl::engine

@@ -1,0 +1,112 @@
+#include "engine/suspect_turns.hpp"
+
+#include <vector>
+
+#include "prelude.hpp"
+
+namespace {
+
+using pawl::engine::SuspectTurns;
+
+SuspectTurns::Clock::time_point at(int ms) {
+  return SuspectTurns::Clock::time_point(std::chrono::hours(1)) + std::chrono::milliseconds(ms);
+}
+
+/// A suspect asks, runs and comes back.
+void run(SuspectTurns& turns, int from, int to) {
+  REQUIRE(turns.ask(at(from)));
+  turns.began(at(from));
+  turns.ended(at(to));
+}
+
+}  // namespace
+
+TEST_CASE("without a suspect all messages run") {
+  SuspectTurns turns;
+  CHECK(turns.ask_among_others(at(0)));
+  CHECK_FALSE(turns.closed());
+}
+
+TEST_CASE("suspects run one after another in turns, and between the turns all other messages") {
+  struct Row {
+    const char* what;
+    std::vector<int> suspects;  ///< how long each of them takes, one right after the other
+    int waits_from;             ///< another message asks then, and again all the time
+    int ends;                   ///< the turn
+    int others_until;           ///< suspects are turned away before
+  };
+  const auto row =
+      GENERATE(Row{"short ones share a turn", {30, 30, 30, 30, 30}, 0, 120, 240},
+               Row{"one that takes longer ends the turn", {1, 5000, 1}, 0, 5001, 10002},
+               Row{"the others get as long as they waited", {60, 60}, 50, 120, 220},
+               Row{"and at least a turn", {99, 2}, 100, 101, 201});
+  CAPTURE(row.what);
+  SuspectTurns turns;
+  int now = 0;
+  for (const auto took : row.suspects) {
+    if (!turns.ask(at(now)))
+      break;
+    turns.began(at(now));
+    if (row.waits_from < now + took)
+      CHECK_FALSE(turns.ask_among_others(at(std::max(now, row.waits_from))));
+    now += took;
+    turns.ended(at(now));
+  }
+  CHECK(now == row.ends);
+  CHECK_FALSE(turns.closed());
+  CHECK(turns.ask_among_others(at(now)));
+  CHECK_FALSE(turns.ask(at(row.others_until - 1)));
+  CHECK(turns.ask(at(row.others_until)));
+  CHECK_FALSE(turns.ask_among_others(at(row.others_until)));
+}
+
+TEST_CASE("suspects go on while no other message waits") {
+  SuspectTurns turns;
+  for (int now = 0; now < 1000; now += 50)
+    run(turns, now, now + 50);
+  // The turn is over long since.
+  CHECK(turns.ask_among_others(at(1010)));
+  CHECK_FALSE(turns.ask(at(1109)));
+  CHECK(turns.ask(at(1110)));
+}
+
+TEST_CASE("messages that could not ask while a suspect ran get as long as that took") {
+  SuspectTurns turns;
+  run(turns, 0, 300);
+  CHECK(turns.ask_among_others(at(301)));
+  CHECK_FALSE(turns.ask(at(601)));
+  CHECK(turns.ask(at(602)));
+}
+
+TEST_CASE("messages that a suspect waits for are waited for by the others as well") {
+  SuspectTurns turns;
+  CHECK(turns.ask(at(0)));
+  CHECK_FALSE(turns.ask_among_others(at(1)));
+  // A slow message comes back after 10 s; the suspect has asked all the time.
+  for (int now = 50; now < 10000; now += 50)
+    REQUIRE(turns.ask(at(now)));
+  run(turns, 10000, 10100);
+  CHECK(turns.ask_among_others(at(10100)));
+  CHECK_FALSE(turns.ask(at(20198)));
+  CHECK(turns.ask(at(20199)));
+}
+
+TEST_CASE("a suspect that does not ask again keeps no message out") {
+  SuspectTurns turns;
+  CHECK(turns.ask(at(0)));
+  CHECK_FALSE(turns.ask_among_others(at(100)));
+  CHECK(turns.ask_among_others(at(101)));
+  // Another one waits until the others had their turn.
+  CHECK_FALSE(turns.ask(at(200)));
+  CHECK(turns.ask(at(201)));
+}
+
+TEST_CASE("a suspect that runs for long is not taken for one that has left") {
+  SuspectTurns turns;
+  CHECK(turns.ask(at(0)));
+  turns.began(at(0));
+  CHECK(turns.running());
+  CHECK_FALSE(turns.ask_among_others(at(60000)));
+  turns.ended(at(60001));
+  CHECK(turns.ask_among_others(at(60001)));
+}
