@@ -159,20 +159,38 @@ std::string first_texts(const Status& status, bool all, std::string_view others,
   return text;
 }
 
-std::string probation_text(const ledger::RegisterRow& row) {
+std::string probation_text(const Status& status, const ledger::RegisterRow& row) {
+  // Whatever else its process has takes turns with it.
+  std::set<std::string> waiting;
+  for (const auto& partition : status.partitions) {
+    if (partition.row && partition.row->owned() && partition.row->owner == row.owner &&
+        partition.row->partition != row.partition)
+      waiting.insert(partition.row->partition.topic);
+  }
+  const auto others = waiting.empty()
+                          ? std::string("Its process has no other partition that waits for it.")
+                          : fmt::format(
+                                "While it runs, the other partitions of its process {} "
+                                "wait (of {}); then they run for at least as long.",
+                                row.owner, fmt::join(waiting, ", "));
   return fmt::format(
       "\n{} [{}] is on PROBATION at offset {}: a process ended while it had the message in hand.\n"
-      "  {}; {} since while they ran nothing else (docs/failures.md).\n",
+      "  {}; {} since while they ran nothing else (docs/failures.md).\n"
+      "  {}\n"
+      "  {}\n",
       row.partition.topic, row.partition.partition, row.suspect->offset,
       row.suspect->runs ? "It runs alone now" : "It will run alone",
-      counted(row.suspect->crashes, "process has ended", "processes have ended"));
+      counted(row.suspect->crashes, "process has ended", "processes have ended"), others,
+      row.suspect->crashes == 0
+          ? "No action needed."
+          : "Check the exit codes of those processes, and the kernel's log for an OOM kill.");
 }
 
 std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
   if (row.retrying())
     return retrying_text(status, row);
   if (row.on_probation())
-    return probation_text(row);
+    return probation_text(status, row);
   if (row.state == ledger::PartitionState::kRunning)
     return "";
   const bool halted = row.state == ledger::PartitionState::kHalted;

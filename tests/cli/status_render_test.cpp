@@ -283,8 +283,21 @@ TEST_CASE("status says that a partition is on probation, and what that is") {
   CHECK(verdict_of(status) == "no partition of 2 halted, 1 on probation, lag 3, no dead letters");
   const auto text = status_text(status, false);
   CHECK_THAT(text, ContainsSubstring("payments [0] is on PROBATION at offset 100") &&
-                       ContainsSubstring("It runs alone now; 2 processes have ended since"));
+                       ContainsSubstring("It runs alone now; 2 processes have ended since") &&
+                       ContainsSubstring("the other partitions of its process host:1:ab wait (of "
+                                         "payments); then they run for at least as long.") &&
+                       ContainsSubstring("Check the exit codes"));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("totals").at("on_probation") == 1);
+}
+
+TEST_CASE("status says when no other partition waits for one on probation") {
+  auto partition = running(0, 3);
+  partition.row->suspect = ledger::SuspectView{100, 0, true};
+  auto another = running(1, 0);
+  another.row->owner = "host:2:cd";
+  CHECK_THAT(status_text(with({partition, another}), false),
+             ContainsSubstring("Its process has no other partition that waits for it.\n"
+                               "  No action needed.\n"));
 }
 
 TEST_CASE("the commands in status can be pasted") {
