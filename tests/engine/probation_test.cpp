@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <future>
+#include <pqxx/pqxx>
 
+#include "charging_world.hpp"
 #include "payments_world.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
@@ -39,6 +42,60 @@ int run_until_it_survives(PaymentsWorld& world, const ProgramOptions& options, i
     REQUIRE(status.signal == SIGSEGV);
     REQUIRE(crashes < 20);
   }
+}
+
+/// From now on the offsets of messages that run alone are in the table `marks`.
+void note_marks(const PaymentsWorld& world) {
+  world.execute("CREATE TABLE marks (kafka_offset bigint)");
+  world.execute(R"sql(
+      CREATE FUNCTION note_mark() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+          INSERT INTO marks VALUES (NEW.kafka_offset);
+          RETURN NEW;
+      END $$)sql");
+  world.execute(
+      "CREATE TRIGGER note_mark AFTER INSERT OR UPDATE ON pawl.suspects FOR EACH ROW EXECUTE "
+      "FUNCTION note_mark()");
+}
+
+/// A second topic, and the [[handler]] that enters its messages in the table `seen`.
+class Orders {
+ public:
+  explicit Orders(PaymentsWorld& world)
+      : topic_(world.broker().new_topic("orders", 1)), producer_(world.broker().bootstrap()) {
+    world.execute("CREATE TABLE seen (place bigserial, topic text)");
+  }
+  [[nodiscard]] std::string handler() const {
+    return fmt::format(
+        "\n[[handler]]\ntopics = [\"{}\"]\nsql = \"INSERT INTO seen (topic) VALUES ('orders')\"\n",
+        topic_);
+  }
+  void produce(int count) {
+    for (int i = 0; i < count; ++i) {
+      Record record;
+      record.value = "{}";
+      record.headers = {{"event-id", fmt::format("order-{}", i)}};
+      producer_.send(topic_, record);
+    }
+    producer_.flush();
+  }
+
+ private:
+  std::string topic_;
+  pawl::testing::KafkaProducer producer_;
+};
+
+std::int64_t seen(const PaymentsWorld& world, const std::string& topic) {
+  return world.number(fmt::format("SELECT count(*) FROM seen WHERE topic = '{}'", topic));
+}
+
+/// Ends the sessions whose handler has waited for an advisory lock for a second, in which a process
+/// hears of its signals; how many there were.
+std::int64_t end_waiting_sessions(const PaymentsWorld& world) {
+  return world.number(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = "
+      "current_database() AND wait_event = 'advisory' AND "
+      "query_start < clock_timestamp() - interval '1 second'");
 }
 
 }  // namespace
@@ -166,6 +223,8 @@ TEST_CASE("a mark whose session still lives is no crash") {
   const auto heir = world.start(program("dead-letter"));
   world.wait_until_all_processed();
   CHECK(occurrences(*heir, "EVENT probation ") == 0);
+  // The process that was frozen has not ended.
+  CHECK(occurrences(*heir, "EVENT probation_started") == 0);
   stopped->kill(SIGCONT);
   stop_cleanly(*heir);
   stop_cleanly(*stopped);
@@ -178,24 +237,161 @@ TEST_CASE(
   PaymentsWorld world(1, &server);
   world.create_crash_on_poison();
   world.use_handler(kCrashOnPoisonSql);
-  world.execute("CREATE TABLE marks (kafka_offset bigint)");
-  world.execute(R"sql(
-      CREATE FUNCTION note_mark() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN
-          INSERT INTO marks VALUES (NEW.kafka_offset);
-          RETURN NEW;
-      END $$)sql");
   world.produce_one("poison", 6, 0);
   for (int i = 0; i < 5; ++i)
     world.produce_one(fmt::format("after-{}", i), 1, 0);
   // One message was in hand when it ended.
   const auto killed = world.start(program("dead-letter", {"--kill", "claimed:1"}));
   REQUIRE(killed->wait(60s).signal == SIGKILL);
-  world.execute(
-      "CREATE TRIGGER note_mark AFTER INSERT OR UPDATE ON pawl.suspects FOR EACH ROW EXECUTE "
-      "FUNCTION note_mark()");
+  note_marks(world);
   world.drain(program("dead-letter"));
   CHECK(world.value("SELECT string_agg(idempotency_key, ', ') FROM pawl.dead_letters") == "poison");
   CHECK(world.number("SELECT count(*) FROM ledger") == 5);
   CHECK(world.value("SELECT string_agg(DISTINCT kafka_offset::text, ' ') FROM marks") == "0");
+}
+
+// A database that fails over while somebody restarts consumers: none of them crashes.
+TEST_CASE("processes that end in order while their connection is lost blame no message") {
+  PaymentsWorld world(1);
+  world.use_handler(R"toml(sql = [
+  "SELECT pg_advisory_xact_lock(7)",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.set("postgres.lock_timeout=29s");
+  for (int i = 0; i < 3; ++i)
+    world.produce_one(fmt::format("innocent-{}", i), 1, 0);
+  const ProgramOptions options{{"--set", "consumer.pipeline=1"},
+                               "[failures]\non_failure = \"dead-letter\"\nmax_crashes = 3\n"};
+  const auto wait_for_handler = [&] {
+    wait_until(
+        [&] {
+          return world.number(
+                     "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                     "current_database() AND wait_event = 'advisory'") > 0;
+        },
+        60s, "a handler that waits");
+  };
+  pqxx::connection connection(world.url());
+  pqxx::work lock(connection);
+  lock.exec("SELECT pg_advisory_xact_lock(7)");
+  {
+    const auto killed = world.start(options);
+    wait_for_handler();
+    killed->kill(SIGKILL);
+    REQUIRE(killed->wait(60s).signal == SIGKILL);
+    wait_until([&] { return end_waiting_sessions(world) > 0; }, 60s, "its session to end");
+  }
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    const auto process = world.start(options);
+    const ShowOnFailure show("consumer", *process);
+    wait_until(
+        [&] {
+          return world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by <> ''") == 1;
+        },
+        60s, "the message to run alone");
+    wait_for_handler();
+    process->kill(SIGTERM);
+    auto end = std::async(std::launch::async, [&] { return process->wait(60s); });
+    // Again, if it comes to its handler again before it has heard of the signal.
+    wait_until(
+        [&] {
+          end_waiting_sessions(world);
+          return end.wait_for(0s) == std::future_status::ready;
+        },
+        90s, "the process to end");
+    CHECK(end.get().code == 0);
+    CHECK(world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by IS NOT NULL") == 0);
+  }
+  CHECK(world.number("SELECT coalesce(max(crashes), 0) FROM pawl.suspects") == 0);
+  lock.commit();
+  world.drain(options);
+  CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
+  CHECK(world.number("SELECT count(*) FROM ledger") == 3);
+}
+
+// 872 mails were on probation, and no payment was applied for 15 minutes.
+TEST_CASE("calls of pawl's own are not on probation, and other topics go on") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  Orders orders(world);
+  const auto mails = fmt::format(
+      R"(http = {{ url = "{}/charges/{{header:event-id}}", headers = {{ Event-Id = "{{header:event-id}}" }}, json = {{ amount = "{{/amount}}" }} }}
+concurrency = 16
+order_by = "{{header:event-id}}"
+)",
+      api.url());
+  world.use_handler(mails);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  for (int i = 0; i < 100; ++i)
+    world.produce_one(fmt::format("mail-{}", i), 1, 0);
+  const auto killed = charging.start();
+  wait_for_calls(api, 16);
+  killed->kill(SIGKILL);
+  REQUIRE(killed->wait(60s).signal == SIGKILL);
+  // That process did not have this topic.
+  world.use_handler(mails + orders.handler());
+  orders.produce(50);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  // All mails wait: some for the leases of the dead process, and all for the API.
+  wait_until([&] { return seen(world, "orders") == 50; }, 60s, "the orders");
+  CHECK(world.stored(0) == -1);
+  CHECK(occurrences(*process, "EVENT probation_started") == 0);
+  api.release();
+  world.wait_until_processed(150);
+  stop_cleanly(*process);
+}
+
+TEST_CASE("of the application's calls those that were begun run alone, and no others") {
+  PaymentApi api(true, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  // Code for duplicates runs without a lease.
+  const std::string handler = GENERATE("deaf", "charge");
+  CAPTURE(handler);
+  charging.use(handler, "concurrency = 4\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  for (int i = 0; i < 40; ++i)
+    world.produce_one(fmt::format("payment-{}", i), 1, 0);
+  const auto killed = charging.start();
+  wait_for_calls(api, 4);
+  killed->kill(SIGKILL);
+  REQUIRE(killed->wait(60s).signal == SIGKILL);
+  note_marks(world);
+  api.release();
+  charging.drain();
+  CHECK(world.value("SELECT string_agg(DISTINCT kafka_offset::text, ' ') FROM marks") == "0 1 2 3");
+  CHECK(world.processed() == 40);
+}
+
+TEST_CASE("suspects and the other messages of their process take turns") {
+  PaymentsWorld world(1);
+  Orders orders(world);
+  // Each takes longer than a turn.
+  const std::string slow =
+      R"toml(sql = ["SELECT pg_sleep(0.12)", "INSERT INTO seen (topic) VALUES ('payments')"])toml";
+  world.use_handler(slow);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  for (int i = 0; i < 80; ++i)
+    world.produce_one(fmt::format("payment-{}", i), 1, 0);
+  const auto killed = world.start();
+  wait_until([&] { return seen(world, "payments") > 0; }, 60s, "the first payment");
+  killed->kill(SIGKILL);
+  REQUIRE(killed->wait(60s).signal == SIGKILL);
+  // That process did not have this topic.
+  world.use_handler(slow + orders.handler());
+  orders.produce(20);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("EVENT probation_started", 60s);
+  wait_until([&] { return seen(world, "orders") == 20; }, 120s, "the orders");
+  process->wait_for_output("EVENT probation_ended", 120s);
+  world.wait_until_processed(100);
+  // A pipeline of 64 was on probation, and the orders did not wait for all of it.
+  CHECK(world.number("SELECT count(*) FROM seen WHERE topic = 'payments' AND place > "
+                     "(SELECT max(place) FROM seen WHERE topic = 'orders')") >= 32);
+  stop_cleanly(*process);
 }
