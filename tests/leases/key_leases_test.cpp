@@ -90,6 +90,26 @@ KeyLease lease(const std::string& owner, std::int64_t token) {
 
 }  // namespace
 
+TEST_CASE("an attempt is known by its process until it is given back or recorded") {
+  Keys keys;
+  const auto attempted_by = [&] {
+    return keys.leases().attempted_by(keys.session(), lease("", 0).scope, "k");
+  };
+  CHECK_FALSE(attempted_by());
+  REQUIRE(keys.acquire(lease("a", 1)).how == How::kMine);
+  CHECK(attempted_by() == "a");
+  // As when the process has died.
+  keys.expire();
+  CHECK(attempted_by() == "a");
+  REQUIRE(keys.acquire(lease("b", 2)).how == How::kMine);
+  CHECK(attempted_by() == "b");
+  REQUIRE(keys.give_back(lease("b", 2), GivenBack::kUnknown));
+  CHECK_FALSE(attempted_by());
+  REQUIRE(keys.acquire(lease("c", 3)).how == How::kMine);
+  REQUIRE(keys.record(lease("c", 3), "done").empty());
+  CHECK_FALSE(attempted_by());
+}
+
 TEST_CASE("of those that ask for a key one has it, until it gives it back or its time is over") {
   Keys keys;
   const auto one = keys.acquire(lease("a", 1));

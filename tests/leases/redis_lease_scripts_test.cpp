@@ -116,6 +116,25 @@ TEST_CASE(
   CHECK_FALSE(key.is_held());
 }
 
+TEST_CASE("Redis: an attempt is known by its process until it is given back or complete") {
+  Key key;
+  const auto attempted_by = [&] {
+    return key.leases().attempted_by(key.connection(), ScopeId{1}, "k");
+  };
+  CHECK_FALSE(attempted_by());
+  REQUIRE(key.acquire(lease("a", 1)).how == How::kMine);
+  CHECK(attempted_by() == "a");
+  key.expire();
+  CHECK(attempted_by() == "a");
+  REQUIRE(key.acquire(lease("b", 2)).how == How::kMine);
+  CHECK(attempted_by() == "b");
+  REQUIRE(key.give_back(lease("b", 2), GivenBack::kUnknown));
+  CHECK_FALSE(attempted_by());
+  REQUIRE(key.acquire(lease("c", 3)).how == How::kMine);
+  REQUIRE(key.complete(lease("c", 3)));
+  CHECK_FALSE(attempted_by());
+}
+
 TEST_CASE("Redis: what is unknown counts from the first such attempt on") {
   Key key;
   (void)key.acquire(lease("a", 1));
