@@ -94,7 +94,8 @@ struct OutboxPage {
 struct LeasesPage {
   std::string elsewhere;  ///< the command that looks where they are; empty: they are here
   ledger::LeaseCounts counts;
-  std::vector<ledger::LeaseRow> leases;
+  std::string resolve;  ///< the command that tells the outcome of one, without its arguments
+  std::vector<ledger::LeaseRow> leases;  ///< those that are unknown first
   std::vector<ledger::LeaseLoss> losses;
   std::size_t most = 0;
 };

@@ -216,7 +216,16 @@ LeasesPage read_leases(postgres::Session& session, const Options& options) {
   const auto consumer = cli::require_consumer(session, options);
   const ledger::LeaseView view(options.postgres.schema, consumer.id);
   page.counts = view.count(session);
-  page.leases = view.list(session, {}, kMostRows);
+  page.resolve = command_text(options.invocation, "leases resolve");
+  ledger::LeaseFilter unknown;
+  unknown.unknown = true;
+  page.leases = view.list(session, unknown, kMostRows);
+  for (auto& lease : view.list(session, {}, kMostRows)) {
+    if (static_cast<std::int64_t>(page.leases.size()) == kMostRows)
+      break;
+    if (lease.state != ledger::LeaseState::kUnknown)
+      page.leases.push_back(std::move(lease));
+  }
   page.losses = view.losses(session, {}, kMostRows);
   page.most = kMostRows;
   return page;

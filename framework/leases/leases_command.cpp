@@ -165,7 +165,7 @@ int list(const Options& options, const Arguments& arguments) {
   Table table({{"KEY"},
                {"STATE"},
                {"ATTEMPTS", Align::kRight},
-               {"BEGUN"},
+               {"LAST LEASE"},
                {"UNKNOWN SINCE"},
                {"OWNER"},
                {"MESSAGE"},

@@ -152,6 +152,7 @@ LeasesPage leases() {
   lease.key = std::string("LEASE-KEY") + kEvil;
   lease.state = pawl::ledger::LeaseState::kUnknown;
   lease.attempts = 2;
+  lease.unknown_since = pawl::ledger::Instant(std::chrono::milliseconds(1767225600000));
   lease.owner = kEvil;
   lease.topic = kEvil;
   lease.dead_letter = 12;
@@ -160,6 +161,7 @@ LeasesPage leases() {
   loss.key = std::string("LOST-KEY") + kEvil;
   loss.topic = kEvil;
   page.most = 100;
+  page.resolve = "pawl leases resolve --config F";
   return page;
 }
 
@@ -180,6 +182,11 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
                        ContainsSubstring("late</span>") && ContainsSubstring("Kafka is away") &&
                        ContainsSubstring("RECORD-KEY") && ContainsSubstring("The first 1 of 2."));
   const auto calls = leases_html(frame(true), leases());
+  CHECK_THAT(calls, ContainsSubstring("<code>pawl leases resolve --config F --not-done -- KEY<") &&
+                        ContainsSubstring("datetime=\"2026-01-01T00:00:00Z\""));
+  auto known = leases();
+  known.leases[0].state = pawl::ledger::LeaseState::kWaits;
+  CHECK_THAT(leases_html(frame(true), known), !ContainsSubstring("leases resolve"));
   CHECK_THAT(calls, ContainsSubstring("LEASE-KEY") && ContainsSubstring("LOST-KEY") &&
                         ContainsSubstring("unknown</span>") &&
                         ContainsSubstring("href=\"/letter?id=12\""));

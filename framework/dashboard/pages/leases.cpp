@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dashboard/pages/parts.hpp"
 
 namespace pawl::dashboard {
@@ -24,25 +26,37 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
   leases.column("Key");
   leases.column("State");
   leases.column("Attempts", "number");
-  leases.column("Begun");
+  leases.column("Unknown since");
+  leases.column("Last lease");
   leases.column("Until");
   leases.column("Message");
   leases.column("Owner");
   for (const auto& lease : page.leases) {
-    leases.row(
-        {escape(lease.scope), key_html(frame, lease.key),
-         lease.state == ledger::LeaseState::kUnknown ? badge("bad", ledger::to_string(lease.state))
-                                                     : std::string(ledger::to_string(lease.state)),
-         std::to_string(lease.attempts), instant_html(lease.begun), instant_html(lease.until),
-         fmt::format(
-             "{} {}{}", place_text({lease.topic, lease.partition}), lease.offset,
-             lease.dead_letter
-                 ? ", letter " + link("/letter", {{"id", std::to_string(*lease.dead_letter)}},
-                                      std::to_string(*lease.dead_letter))
-                 : ""),
-         dash_if_empty(lease.owner)});
+    leases.row({escape(lease.scope), key_html(frame, lease.key),
+                lease.state == ledger::LeaseState::kUnknown
+                    ? badge("bad", ledger::to_string(lease.state))
+                    : std::string(ledger::to_string(lease.state)),
+                std::to_string(lease.attempts), instant_html(lease.unknown_since),
+                instant_html(lease.begun), instant_html(lease.until),
+                fmt::format("{} {}{}", place_text({lease.topic, lease.partition}), lease.offset,
+                            lease.dead_letter
+                                ? ", letter " + link("/letter",
+                                                     {{"id", std::to_string(*lease.dead_letter)}},
+                                                     std::to_string(*lease.dead_letter))
+                                : ""),
+                dash_if_empty(lease.owner)});
   }
-  content += "<section><h2>Calls</h2>" + leases.text("No call is without outcome.");
+  content += "<section><h2>Calls</h2>";
+  const bool unknown = std::ranges::any_of(
+      page.leases, [](const auto& lease) { return lease.state == ledger::LeaseState::kUnknown; });
+  if (unknown) {
+    content += fmt::format(
+        "<p class=\"why\">Check with the remote service what an unknown call did, and record it. "
+        "Then resume its partition, or replay its dead letter.\n<code>{0} --done -- KEY</code>\n"
+        "<code>{0} --not-done -- KEY</code></p>\n",
+        escape(page.resolve));
+  }
+  content += leases.text("No call is without outcome.");
   if (page.leases.size() == page.most)
     content += fmt::format("<p class=\"meta\">The first {}; there may be more.</p>", page.most);
   content += "</section>\n";

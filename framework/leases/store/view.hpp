@@ -31,7 +31,7 @@ struct LeaseRow {
   std::string owner;  ///< empty: it was given back
   std::optional<Instant> until;
   std::uint32_t attempts = 0;
-  Instant begun;  ///< of the last attempt
+  Instant begun;  ///< of the last lease, for an attempt or for a question about one
   /// Since when it is unknown whether an attempt did anything; also of one that has expired.
   std::optional<Instant> unknown_since;
   bool done = false;  ///< and its response is to be recorded
