@@ -78,8 +78,10 @@ int look_once(const Options& options, const Arguments& arguments) {
     if (!problem.empty())
       unseen.push_back(problem);
   }
-  for (const auto& [topic, why] : status.refused_topics)
-    unseen.push_back(why);
+  for (const auto* topics : {&status.refused_topics, &status.ambiguous_topics}) {
+    for (const auto& [topic, why] : *topics)
+      unseen.push_back(why);
+  }
   if (!unseen.empty()) {
     std::cerr << fmt::format("could not see everything: {}\n", fmt::join(unseen, "; "));
     return kFailed;

@@ -49,8 +49,9 @@ struct Status {
   /// That a pattern means, offsets are stored of, and do not exist any more.
   std::vector<std::string> gone_topics;
   bool awaits_topics = false;  ///< there are patterns alone, and they mean no topic yet
-  std::map<std::string, std::string> refused_topics;  ///< that Kafka refuses to tell of, and why
-  bool known = false;                                 ///< the database has this consumer
+  std::map<std::string, std::string> refused_topics;    ///< that Kafka refuses to tell of, and why
+  std::map<std::string, std::string> ambiguous_topics;  ///< that several patterns mean: sentences
+  bool known = false;                                   ///< the database has this consumer
   std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
   std::vector<StatusPartition> partitions;  ///< by topic and number
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition

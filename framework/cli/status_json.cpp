@@ -91,6 +91,9 @@ std::string status_json(const Status& status, bool indented) {
   auto& refused = root["refused_topics"] = Json::array();
   for (const auto& [topic, why] : status.refused_topics)
     refused.push_back({{"topic", topic}, {"reason", why}});
+  auto& ambiguous = root["ambiguous_topics"] = Json::array();
+  for (const auto& [topic, why] : status.ambiguous_topics)
+    ambiguous.push_back({{"topic", topic}, {"reason", why}});
   root["outbox"] = status.outbox ? outbox_json(*status.outbox) : Json(nullptr);
   root["leases"] = status.leases ? leases_json(*status.leases) : Json(nullptr);
   root["totals"] = totals_json(totals_of(status));

@@ -455,6 +455,8 @@ std::string verdict_of(const Status& status) {
     parts.emplace_back("TOPICS ARE MISSING");
   if (!status.refused_topics.empty())
     parts.emplace_back("Kafka REFUSES TOPICS");
+  if (!status.ambiguous_topics.empty())
+    parts.emplace_back("TOPICS OF SEVERAL PATTERNS");
   if (!status.kafka_problem.empty())
     parts.emplace_back("Kafka DOES NOT ANSWER");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -474,6 +476,8 @@ std::string status_text(const Status& status, bool all) {
     text += gone_topic_text(topic) + '\n';
   for (const auto& [topic, why] : status.refused_topics)
     text += engine::topic_refused_text(topic, why) + ".\n";
+  for (const auto& [topic, why] : status.ambiguous_topics)
+    text += why + ".\n";
   text += partitions_text(status, all);
   text += conditions_text(status);
   text += unowned_text(status);

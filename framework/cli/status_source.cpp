@@ -181,6 +181,7 @@ void StatusSource::ask_kafka(Status& status) {
   status.kafka_problem = look.problem;
   const auto topics = topics_seen(options_, look, stored);
   status.refused_topics = topics.refused;
+  status.ambiguous_topics = topics.ambiguous;
   if (!look.problem.empty())
     return;
   status.missing_topics = topics.missing;

@@ -17,7 +17,7 @@ TopicsSeen topics_seen(const Options& options, const KafkaLook& look,
   TopicsSeen seen;
   seen.refused = look.refused;
   for (const auto& [topic, patterns] : look.ambiguous)
-    seen.refused[topic] = message::ambiguous_topic_text(topic, patterns);
+    seen.ambiguous[topic] = message::ambiguous_topic_text(topic, patterns);
   if (!look.problem.empty())
     return seen;
   const auto missing = [&look](const std::string& topic) {

@@ -24,14 +24,15 @@ struct TopicsSeen {
   std::vector<std::string> missing;  ///< named in the configuration, and do not exist
   /// That a pattern means, offsets are stored of, and do not exist any more.
   std::vector<std::string> gone;
-  /// That Kafka refuses to tell of, or that several patterns mean; and why.
-  std::map<std::string, std::string> refused;
+  std::map<std::string, std::string> refused;  ///< that Kafka refuses to tell of, and why
+  /// That several patterns mean, so that nobody handles them: a sentence of each, without its dot.
+  std::map<std::string, std::string> ambiguous;
   /// Nobody has met them, or the one who did refused them.
   std::vector<UnstoredPartitions> unstored;
 };
 
 /// Of a look that asked for the handlers' topics. Where Kafka could not be asked (look.problem)
-/// only `refused` is known.
+/// only `refused` and `ambiguous` are known.
 [[nodiscard]] TopicsSeen topics_seen(const Options& options, const KafkaLook& look,
                                      const std::set<TopicPartition>& stored);
 

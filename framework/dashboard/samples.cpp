@@ -235,7 +235,7 @@ Samples::Look Sampler::seen() {
     return look;
   }
   const auto topics = cli::topics_seen(options_, kafka, {partitions.begin(), partitions.end()});
-  look.whole = topics.refused.empty() && topics.unstored.empty();
+  look.whole = topics.refused.empty() && topics.ambiguous.empty() && topics.unstored.empty();
   for (const auto& topic : topics.missing)
     look.problems.push_back(cli::missing_topic_text(topic));
   for (const auto& topic : topics.gone)
@@ -244,6 +244,8 @@ Samples::Look Sampler::seen() {
     look.problems.push_back(cli::unstored_text(unstored, options_.invocation));
   for (const auto& [topic, why] : topics.refused)
     look.problems.push_back(engine::topic_refused_text(topic, why) + ".");
+  for (const auto& [topic, why] : topics.ambiguous)
+    look.problems.push_back(why + ".");
   return look;
 }
 
