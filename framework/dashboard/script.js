@@ -38,7 +38,8 @@
     words.className = "message problem";
     words.dataset.notFresh = "";
     words.setAttribute("role", "alert");
-    words.textContent = "Not fresh: this page could not be refreshed. Its age is shown above. Load it again to see why.";
+    words.textContent = "Not fresh: this page could not be refreshed. Its age is shown above. " +
+      "Load it again to see why.";
     main.prepend(words);
   };
 
