@@ -730,7 +730,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = CountField{field<&Options::consumer, &EngineOptions::concurrency>, 1, 1000},
      .meaning = "Messages that this process runs side by side at most where handlers have a "
                 "[`concurrency`](concurrency.md): each with a thread and a PostgreSQL connection, "
-                "made when they are needed."},
+                "made when they are needed. As many delayed retries run at once, each with two "
+                "connections."},
 
     {.section = "consumer",
      .name = "durability",

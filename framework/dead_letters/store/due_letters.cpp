@@ -10,10 +10,12 @@ namespace {
 // Partition by partition, by the index dead_letters_due: letters of one that is halted are not
 // read.
 constexpr const char* kDue = R"sql(
-  SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries
+  SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
+         d.record_key_hash
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
-         SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries, d.due_at
+         SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
+                d.record_key_hash, d.due_at
            FROM pawl.dead_letters d
           WHERE d.consumer_id = r.consumer_id AND d.topic = r.topic AND d.partition = r.partition
             AND d.due_at <= statement_timestamp() AND d.status IN ('dead', 'parked')
@@ -74,7 +76,8 @@ std::vector<DueLetter> DueLetters::due(postgres::Session& session, std::int64_t 
                        {text(rows, row, 1), static_cast<std::int32_t>(integer(rows, row, 2))},
                        integer(rows, row, 3),
                        text(rows, row, 4),
-                       static_cast<std::int32_t>(integer(rows, row, 5))});
+                       static_cast<std::int32_t>(integer(rows, row, 5)),
+                       bytes(rows, row, 6)});
   }
   return letters;
 }

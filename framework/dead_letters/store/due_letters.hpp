@@ -22,6 +22,7 @@ struct DueLetter {
   /// How often it was tried by itself; -1: not at all, also not from Kafka, where its record key
   /// was parked.
   std::int32_t retries = 0;
+  std::optional<std::string> record_key_hash = {};
 };
 
 /// Why a letter that was taken failed once more.
