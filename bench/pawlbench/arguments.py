@@ -65,6 +65,13 @@ def parse(arguments: list[str]) -> Options:
         help="idempotency keys of the full table (keys); default 20000000",
     )
     add(
+        "--dead-letters",
+        type=_count,
+        default=1_000_000,
+        metavar="N",
+        help="dead letters of the full table (state); default 1000000",
+    )
+    add(
         "--backlog",
         type=_count,
         default=10_000_000,
@@ -131,6 +138,7 @@ def parse(arguments: list[str]) -> Options:
         workers=given.workers,
         seconds=given.seconds or (1 if given.quick else 10),
         keys=given.keys,
+        dead_letters=given.dead_letters,
         backlog=given.backlog,
         outbox_rows=given.outbox_rows,
         modes=given.modes,

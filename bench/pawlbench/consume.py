@@ -25,6 +25,7 @@ class Work:
     processes: int = 1
     round_trip_ms: float = 0.0  # to PostgreSQL, on top of what it is
     keys: int = 0  # that are there before
+    dead_letters: int | None = None  # too; None: it is not what is compared
     random_ids: bool = False
     commit_delay_us: int = 0  # PostgreSQL waits so long for others to share a flush
     value_bytes: int = VALUE_BYTES
@@ -62,6 +63,7 @@ class Consume:
             "commit_delay_us": self.work.commit_delay_us,
             "value_bytes": self.work.value_bytes,
             "one_hot": int(self.work.one_hot),
+            **({} if self.work.dead_letters is None else {"dead_letters": self.work.dead_letters}),
         }
 
     def prepare(self, site: Site) -> None:
@@ -78,7 +80,12 @@ class Consume:
         asynchronous = self.consumer.commit == ASYNCHRONOUS
         with ExitStack() as stack:
             database = stack.enter_context(
-                site.database(self.work.keys, asynchronous, self.work.commit_delay_us)
+                site.database(
+                    self.work.keys,
+                    asynchronous,
+                    self.work.commit_delay_us,
+                    self.work.dead_letters or 0,
+                )
             )
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))
             # One of several that has no partitions yet would take them for drained.

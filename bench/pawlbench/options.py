@@ -12,6 +12,7 @@ class Options:
     workers: int
     seconds: int
     keys: int
+    dead_letters: int
     backlog: int
     outbox_rows: int
     modes: list[str]  # none: all of them

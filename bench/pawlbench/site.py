@@ -145,10 +145,18 @@ class Site:
 
     @contextmanager
     def database(
-        self, keys: int = 0, asynchronous: bool = False, commit_delay_us: int = 0
+        self,
+        keys: int = 0,
+        asynchronous: bool = False,
+        commit_delay_us: int = 0,
+        dead_letters: int = 0,
     ) -> Iterator[Database]:
-        """A new database with pawl's tables, the payments' and `keys` idempotency keys."""
-        template = self._filled_template(keys) if keys else "bench_empty"
+        """A new database with pawl's tables, the payments' and `keys` idempotency keys, or `dead_letters`."""
+        template = "bench_empty"
+        if keys:
+            template = self._filled_template(keys)
+        elif dead_letters:
+            template = self._template_with_dead_letters(dead_letters)
         database = Database(self.unique("run"), self._server)
         self.server.query(f"CREATE DATABASE {database.name} TEMPLATE {template} STRATEGY file_copy")
         if asynchronous:
@@ -192,6 +200,27 @@ class Site:
                 "ALTER TABLE pawl.idempotency_keys ADD PRIMARY KEY (scope_id, key);"
                 "INSERT INTO naive_keys SELECT key FROM pawl.idempotency_keys;"
                 "ALTER TABLE naive_keys ADD PRIMARY KEY (key);"
+                "VACUUM (ANALYZE)"
+            )
+            self._templates.add(name)
+        return name
+
+    def _template_with_dead_letters(self, dead_letters: int) -> str:
+        name = f"bench_dead_letters_{dead_letters}"
+        if name not in self._templates:
+            say(f"  filling a table with {dead_letters:,} dead letters")
+            # Half of them are resolved; they are another group's.
+            database = self._make_template(name)
+            database.query("ALTER TABLE naive_keys ADD PRIMARY KEY (key)")
+            database.query(
+                "INSERT INTO pawl.consumers (cluster, group_id) VALUES ('bench', 'another');"
+                "INSERT INTO pawl.dead_letters"
+                " (consumer_id, topic, partition, kafka_offset, message_digest, status, reason, handler,"
+                " idempotency_key, error, record_key_hash, payload, resolved_at)"
+                " SELECT c.consumer_id, 'payments', g % 8, g, sha256(g::text::bytea),"
+                " CASE WHEN g % 2 = 0 THEN 'dead' ELSE 'replayed' END, 'error', 'payment', g::text,"
+                " 'bench', sha256(g::text::bytea), 'omitted', CASE WHEN g % 2 = 1 THEN now() END"
+                f" FROM pawl.consumers c, generate_series(1, {dead_letters}) AS g;"
                 "VACUUM (ANALYZE)"
             )
             self._templates.add(name)
