@@ -100,11 +100,15 @@ class Difference {
       return;
     const auto count = row.processed() - was.processed();
     const auto lag = partition.lag();
-    auto text = fmt::format("offset {} to {}: {} message{}", was.stored.last(), row.stored.last(),
+    auto text = fmt::format("offset {} to {}: {} message{}", was.stored.next(), row.stored.last(),
                             count, count == 1 ? "" : "s");
-    if (was.stored.last() < 0)
+    if (was.stored.last() < 0) {
       text = fmt::format("up to offset {}: {} message{}", row.stored.last(), count,
                          count == 1 ? "" : "s");
+      // Else markers of transactions, and what compaction has removed.
+    } else if (const auto empty = row.stored.last() - was.stored.last() - count; empty > 0) {
+      text += fmt::format(" ({} offset{} without one)", empty, empty == 1 ? "" : "s");
+    }
     if (partition.rate)
       text += fmt::format(", {:.0f}/s", *partition.rate);
     text += lag ? fmt::format(", lag {}", *lag) : std::string(", lag unknown");

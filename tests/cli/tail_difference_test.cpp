@@ -66,14 +66,20 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
          is.rate = 5.4;
          is.end = 25;
        },
-       {"advanced: offset 9 to 19: 10 messages, 5/s, lag 5"}},
+       {"advanced: offset 10 to 19: 10 messages, 5/s, lag 5"}},
       {"an advance of which little is known, with duplicates",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(11);
          is.row->applied = 11;
          is.row->duplicates = 1;
        },
-       {"advanced: offset 9 to 11: 2 messages, lag unknown, 1 of them duplicates"}},
+       {"advanced: offset 10 to 11: 2 messages, lag unknown, 1 of them duplicates"}},
+      {"an advance over markers of transactions",
+       [](auto&, auto& is) {
+         is.row->stored = ledger::Position::behind(19);
+         is.row->applied = 16;
+       },
+       {"advanced: offset 10 to 19: 6 messages (4 offsets without one), lag unknown"}},
       {"the first message",
        [](auto& was, auto& is) {
          was = owned(0, -1);
@@ -200,7 +206,7 @@ TEST_CASE("tail tells once that a server does not answer, and what has happened 
   auto back = look({owned(0, 12)});
   CHECK(told(remembered(waiting, away), back) ==
         std::vector<std::string>{"postgres-back: PostgreSQL answers again",
-                                 "advanced: offset 9 to 12: 3 messages, lag unknown"});
+                                 "advanced: offset 10 to 12: 3 messages, lag unknown"});
   back.status.kafka_problem = "refused";
   CHECK(told(before, back).front().starts_with("kafka-lost: "));
   CHECK(told(back, look({owned(0, 12)})).front().starts_with("kafka-back: "));
