@@ -11,6 +11,18 @@ namespace {
 
 /// One that takes samples, and those that the dashboard keeps for its pages.
 constexpr std::size_t kDashboard = 3;
+/// Of each delayed retry that runs: pawl's own, and the handler's.
+constexpr std::size_t kRetry = 2;
+
+bool retries_later(const Options& options) {
+  const auto later = [](const FailureOptions& failures) {
+    return failures.on_failure == FailurePolicy::kRetryLater;
+  };
+  return later(options.failures) ||
+         std::ranges::any_of(options.handlers, [&](const HandlerOptions& handler) {
+           return handler.failures && later(*handler.failures);
+         });
+}
 
 }  // namespace
 
@@ -35,7 +47,9 @@ std::vector<ConnectionNeed> connection_needs(const Options& options,
     add(calls || by_key, options.consumer.concurrency,
         "handlers with concurrency or calls (consumer.concurrency)");
     add(calls && options.leases.store == LeaseStore::kPostgres, 1, "leases");
-    add(true, 1, "delayed retries");
+    add(true, 1, "the search for delayed retries");
+    add(retries_later(options), kRetry * options.consumer.concurrency,
+        "delayed retries (consumer.concurrency)");
     add(true, 1, "sessions that block a partition");
     add(options.retention.interval != kNever, 1, "retention");
     add(!options.dead_letters.topic.empty(), 1, "dead_letters.topic");

@@ -50,6 +50,10 @@ TEST_CASE("a process needs connections for what its configuration has") {
   options.dead_letters.topic = "dead";
   options.alerts.notify_channel = "c";
   CHECK(needed(options) == 2 + 2 + 16 + 3 + 1 + 1);
+  // Of one that runs: pawl's session and the handler's.
+  options.handlers[0].failures = options.failures;
+  options.handlers[0].failures->on_failure = pawl::FailurePolicy::kRetryLater;
+  CHECK(needed(options) == 2 + 2 + 16 + 3 + 1 + 1 + 2 * 16);
 }
 
 TEST_CASE("a relay needs connections for the outbox alone") {
