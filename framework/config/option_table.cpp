@@ -206,10 +206,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "kafka",
      .name = "buffer",
      .field = SizeField{field<&Options::kafka, &KafkaOptions::buffer>, kMiB, 64 * kGiB},
-     .meaning =
-         "Fetched but not yet processed data of all partitions together; each has what it needs of "
-         "it, so one that is busy among many that are not has nearly all. One larger record "
-         "passes. Counted are keys, values, headers and 512 bytes for each message."},
+     .meaning = "Fetched but not yet processed data of all partitions together; each has a "
+                "reserved share, and beyond it what it needs. One larger record passes. Counted "
+                "are keys, values, headers and 512 bytes for each message."},
 
     {.section = "kafka",
      .name = "topic_check_interval",

@@ -166,7 +166,7 @@ void Acquisition::position(Partition& partition) {
     return;
   try {
     partition.seek();
-    partition.tell(Step::kPositioned, partition.held().stored.next());
+    partition.tell(Step::kPositioned, partition.taken().next());
   } catch (const kafka::KafkaError& error) {
     if (partition.seek_failed(kSeekRetry) % kMaxFailedSeeks != 0)
       return;

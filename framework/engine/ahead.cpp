@@ -42,7 +42,7 @@ void AheadOfOffset::stored(ledger::Position position) {
 }
 
 bool AheadOfOffset::add(const Window::Entry& entry, ledger::Position stored) {
-  if (entry->item.from != std::max(stored, tail_))
+  if (entry->item.from != taken(stored))
     return false;
   tail_ = ledger::Position::behind(entry->offset());
   window_.add(entry);
@@ -52,7 +52,14 @@ bool AheadOfOffset::add(const Window::Entry& entry, ledger::Position stored) {
 void AheadOfOffset::clear() {
   tail_ = {};
   window_.clear();
+  contention_.passed();
   halt_.reset();
+}
+
+void AheadOfOffset::drop_unbegun() {
+  window_.drop_unbegun();
+  tail_ = window_.empty() ? ledger::Position{}
+                          : ledger::Position::behind(window_[window_.size() - 1].offset());
 }
 
 /// The first one in the log's order is told.
@@ -70,7 +77,7 @@ void AheadOfOffset::wind_up() {
 std::optional<AheadOfOffset::Clock::time_point> AheadOfOffset::due() const {
   if (winding_up_)
     return std::nullopt;
-  auto due = window_.due();
+  auto due = contention_.due(window_.due(), window_.running());
   if (window_.prefix() > 0)
     due = std::min(due.value_or(next_pass_), next_pass_);
   return due;

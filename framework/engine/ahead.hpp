@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/contention.hpp"
 #include "engine/errand.hpp"
 #include "engine/window.hpp"
 #include "handlers/topic_plan.hpp"
@@ -26,11 +27,11 @@ class AheadOfOffset {
   /// in the log's order.
   static constexpr std::size_t kMostTaken = 64;
 
-  /// `plan`: of its topic. `bytes`: what its window may hold.
-  AheadOfOffset(const handlers::TopicPlan& plan, std::size_t bytes)
+  /// `plan`: of its topic.
+  explicit AheadOfOffset(const handlers::TopicPlan& plan)
       : together_(plan.max_ahead > 1),
         calls_(plan.calls),
-        window_({together_ ? plan.max_ahead : kMostTaken, bytes}) {}
+        window_(together_ ? plan.max_ahead : kMostTaken) {}
 
   ~AheadOfOffset();
   AheadOfOffset(const AheadOfOffset&) = delete;
@@ -58,6 +59,10 @@ class AheadOfOffset {
   /// Adds to the window what stands behind all that it has had. False: it does not, and is not
   /// added; something was lost on its way.
   bool add(const Window::Entry& entry, ledger::Position stored);
+  /// Behind the last message in the window, or an end of the log; `stored`: the stored offset.
+  [[nodiscard]] ledger::Position taken(ledger::Position stored) const {
+    return std::max(stored, tail_);
+  }
   /// There was an end of the log behind the last message.
   void skipped_end(std::int64_t end) { tail_ = std::max(tail_, ledger::Position::before(end)); }
   /// Of the last message in the window; `stored`: of the stored offset.
@@ -66,6 +71,8 @@ class AheadOfOffset {
   }
   /// The window's messages are fetched again, if at all.
   void clear();
+  /// Those behind the last one that has begun or is finished are.
+  void drop_unbegun();
 
   /// The handler of the message at this offset may be what broke its connection: it runs alone once
   /// all before it is stored.
@@ -78,6 +85,12 @@ class AheadOfOffset {
   /// Of the message at which it is wanted.
   [[nodiscard]] std::int64_t halt_offset() const { return halt_->halt.message_offset.value(); }
   std::optional<AttemptHalt> take_halt() { return std::exchange(halt_, std::nullopt); }
+
+  [[nodiscard]] Contention& contention() { return contention_; }
+  /// Nothing that comes can begin before the window has changed.
+  [[nodiscard]] bool is_closed() const {
+    return window_.full() || !together_ || contention_.pauses();
+  }
 
   /// Nothing more is begun.
   void wind_up();
@@ -92,6 +105,7 @@ class AheadOfOffset {
   const bool together_;
   const bool calls_;
   Window window_;
+  Contention contention_;
   std::shared_ptr<HeldPartition> held_;
   ledger::Position tail_;  ///< behind what was added last, or an end of the log
   std::map<std::int64_t, ledger::KnownAhead> known_;

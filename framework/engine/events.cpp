@@ -101,6 +101,7 @@ constexpr auto kWarnings = std::to_array<std::pair<Warning, std::string_view>>({
     {Warning::kAcquireFailed, "acquire_failed"},
     {Warning::kPositionFailed, "position_failed"},
     {Warning::kStreamStuck, "stream_stuck"},
+    {Warning::kBufferFull, "buffer_full"},
     {Warning::kOutOfOrder, "out_of_order"},
     {Warning::kNoRoom, "no_room"},
     {Warning::kRegisterUnread, "register_unread"},

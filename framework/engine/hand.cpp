@@ -301,8 +301,13 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kGoOn:
       return later(backoff_.next());
     case What::kTryAgain: {
-      if (attempt.failure.pending)
-        return later(*attempt.failure.pending);
+      if (failure.pending)
+        return later(*failure.pending);
+      if (failure.waited_for_lock()) {
+        auto landing = later({});
+        landing.waited_for_lock = true;
+        return landing;
+      }
       const auto initial = context_.options.postgres.retry_initial;
       return later(action.wait == Action::Wait::kJitter ? Backoff(initial, initial).next()
                                                         : backoff_.next());

@@ -25,11 +25,14 @@ Partition::Partition(Context& context, std::shared_ptr<kafka::PartitionStream> s
     : context_(context),
       stream_(std::move(stream)),
       status_(context.board.add(stream_->partition())),
-      ahead_(context.router.plan_of(name().topic), context.options.kafka.buffer / 2),
+      ahead_(context.router.plan_of(name().topic)),
       pace_(PipelinePace(context.options.consumer.pipeline),
             BatchPace(context.options.batch.max_messages, context.longest_batch)),
       acquire_backoff_(context.options.postgres.retry_initial, context.options.postgres.retry_max),
-      retry_backoff_(context.options.failures.retry_initial, context.options.failures.retry_max) {}
+      retry_backoff_(context.options.failures.retry_initial, context.options.failures.retry_max) {
+  if (ahead_.together() || ahead_.calls())
+    stream_->run_ahead();
+}
 
 Partition::~Partition() {
   context_.board.remove(status_);
@@ -82,9 +85,11 @@ void Partition::back_off(Action::Wait how) {
     case Action::Wait::kAcquireBackoff:
       wait(acquire_backoff_.next());
       return;
-    case Action::Wait::kRetryBackoff:
-      wait(retry_backoff_.next());
-      return;
+    case Action::Wait::kRetryBackoff: {
+      const auto time = retry_backoff_.next();
+      // What is in the window may be running.
+      return ahead_.window().empty() ? rest(time) : wait(time);
+    }
   }
 }
 
@@ -92,6 +97,13 @@ void Partition::rest(Clock::duration time) {
   wait(time);
   if (time >= kKeepsFetched)
     happens(Happening::kRest);
+}
+
+void Partition::make_room(Clock::time_point until) {
+  if (until - Clock::now() < kKeepsFetched)
+    return;
+  not_before_ = until;
+  happens(Happening::kMakeRoom);
 }
 
 void Partition::wait_for_room(const std::string& why) {
@@ -188,9 +200,8 @@ void Partition::refused(const Refused& refused, milliseconds again) {
 }
 
 void Partition::seek() {
-  clear();
-  inbox_.open(held_.stored);
-  const kafka::LogPosition next{held_.stored.next(), held_.leader_epoch};
+  inbox_.open(taken());
+  const kafka::LogPosition next{taken().next(), ahead_.leader_epoch(held_.leader_epoch)};
   fetching_ = true;
   context_.membership->intake().open(*stream_, next.offset, [&] {
     context_.membership->seek_and_resume(name(), next, kafka::kAnswerTimeout);
@@ -204,11 +215,19 @@ std::uint32_t Partition::seek_failed(Clock::duration pause) {
   return ++failed_seeks_;
 }
 
-/// Nothing has come. False: Kafka must be asked again, for its client is stuck.
+/// Nothing has come, perhaps for want of room. False: Kafka must be asked again, for its client is
+/// stuck.
 bool Partition::watch_stream(Clock::time_point now) {
   if (!inbox_.is_stuck(now, {status_->log_end, status_->end_seen, status_->log_end_answers}))
     return true;
   inbox_.saw_life(now, status_->log_end_answers);
+  if (stream_->waits_for_room()) {
+    warn(Warning::kBufferFull,
+         "kafka.buffer is full of messages of other partitions, so this partition is not fetched. "
+         "pawl fetches it once there is room. If this lasts, look for retries in the log, or raise "
+         "kafka.buffer");
+    return true;
+  }
   warn(Warning::kStreamStuck,
        "Kafka has records but delivers none; seeking again. When this comes again and again the "
        "batch there may be in a format that Kafka's client does not know");
@@ -383,10 +402,14 @@ void Partition::let_go() {
 }
 
 bool Partition::happens(Happening what) {
-  // What runs, or is finished, is known to the register only by then.
-  const bool fetched_again = what == Happening::kSeekAgain || what == Happening::kRest;
-  if (fetched_again && running() && !ahead_.window().empty())
-    what = Happening::kAskAgain;
+  if (running() && !ahead_.window().empty()) {
+    // What runs goes on meanwhile.
+    if (what == Happening::kSeekAgain)
+      what = Happening::kMakeRoom;
+    // What is finished the register knows.
+    if (what == Happening::kRest)
+      what = Happening::kAskAgain;
+  }
   const auto next = after(phase_, what);
   if (!next)
     return false;
@@ -394,8 +417,12 @@ bool Partition::happens(Happening what) {
   // A seek of Kafka's client stops what it fetches by itself.
   if (phase_ != Phase::kRunning && what != Happening::kSeekAgain)
     stop_fetching();
-  if (phase_ != Phase::kRunning)
+  if (what == Happening::kMakeRoom) {
+    inbox_.clear();
+    ahead_.drop_unbegun();
+  } else if (phase_ != Phase::kRunning) {
     clear();
+  }
   return true;
 }
 

@@ -111,6 +111,9 @@ class Partition {
   /// Nothing is tried for so long. What was fetched would only keep room in kafka.buffer from
   /// others meanwhile, so where it is long it is fetched again.
   void rest(Clock::duration time);
+  /// Nothing of its window runs, and nothing begins before. Where that is long, what has not begun
+  /// is fetched again.
+  void make_room(Clock::time_point until);
   /// The server has no disk, memory or connection to spare: waited for as for a server that is
   /// away.
   void wait_for_room(const std::string& why);
@@ -131,7 +134,9 @@ class Partition {
   /// The register has not given it to us, or only to be halted. `again`: when it is asked again
   /// where there is no row to store a halt in.
   void refused(const Refused& refused, std::chrono::milliseconds again);
-  /// Kafka is told to deliver from the stored offset. Throws kafka::KafkaError.
+  /// What Kafka is told to deliver from: behind the stored offset and what is in the window.
+  [[nodiscard]] ledger::Position taken() const { return ahead_.taken(held_.stored); }
+  /// Kafka is told so. Throws kafka::KafkaError.
   void seek();
   /// Kafka did not take the position; the number of times that it did not.
   std::uint32_t seek_failed(Clock::duration pause);

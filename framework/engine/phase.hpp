@@ -19,6 +19,7 @@ enum class Happening : std::uint8_t {
   kSeekTaken,     ///< Kafka delivers from its position
   kSeekAgain,     ///< what comes is not what was asked for, or nothing comes
   kRest,          ///< nothing is tried for long, so what was fetched makes room for others
+  kMakeRoom,      ///< of its window only what has begun stays, and the rest is fetched again
   kStop,          ///< it halts, or is paused
   kAskAgain,      ///< its epoch, the session or the position does not hold any more
   kTopicInDoubt,  ///< its topic may have been removed or made anew
@@ -33,6 +34,7 @@ enum class Happening : std::uint8_t {
       return phase == Phase::kPositioning ? std::optional(Phase::kRunning) : std::nullopt;
     case Happening::kSeekAgain:
     case Happening::kRest:
+    case Happening::kMakeRoom:
       return phase == Phase::kRunning ? std::optional(Phase::kPositioning) : std::nullopt;
     case Happening::kStop:
       return Phase::kStopped;

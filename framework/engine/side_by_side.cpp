@@ -1,10 +1,12 @@
 #include "engine/side_by_side.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "engine/halt_texts.hpp"
 #include "engine/order_of.hpp"
+#include "engine/retries.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -36,10 +38,26 @@ bool SideBySide::turn(Partition& partition, const std::function<bool()>& called_
   if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
     return true;
   worked = begin(partition, std::numeric_limits<std::int64_t>::max()) || worked;
-  if (!is_due_to_pass(partition))
-    return worked;
-  pass(partition);
-  return true;
+  if (is_due_to_pass(partition)) {
+    pass(partition);
+    return true;
+  }
+  if (!worked)
+    make_room(partition);
+  return worked;
+}
+
+/// While nothing of the window can run for long, what has not begun is left to Kafka.
+void SideBySide::make_room(Partition& partition) {
+  const auto& ahead = partition.ahead();
+  const auto& window = ahead.window();
+  if (!ahead.is_closed() || window.running() > 0 || window.prefix() > 0)
+    return;
+  const bool has_some = window.full() || window.unbegun() > 0 ||
+                        (!window.empty() && partition.inbox().up_to_last_message() > 0);
+  const auto due = ahead.due();
+  if (has_some && due)
+    partition.make_room(*due);
 }
 
 /// Takes what has been fetched into the window, up to what may be begun. False: nothing was done.
@@ -147,7 +165,10 @@ bool SideBySide::begin(Partition& partition, std::int64_t below) {
   auto& ahead = partition.ahead();
   bool worked = false;
   const auto now = Clock::now();
-  while (auto entry = ahead.window().next(now, below)) {
+  while (ahead.contention().lets_begin(now, ahead.window().running())) {
+    auto entry = ahead.window().next(now, below);
+    if (!entry)
+      break;
     worked = true;
     context_.hands->give(
         {ahead.held(), std::move(entry), [this](const Errand& errand, const Landing& landing) {
@@ -169,12 +190,13 @@ bool SideBySide::begin(Partition& partition, std::int64_t below) {
 void SideBySide::landed(Partition& partition, const Errand& errand, const Landing& landing) {
   auto& ahead = partition.ahead();
   const auto& entry = errand.entry;
+  const auto wait = wait_after(ahead, errand, landing);
   switch (landing.how) {
     case Landing::How::kFinished:
       ahead.window().finished(entry, landing.outcome);
       return;
     case Landing::How::kLater:
-      ahead.window().later(entry, Clock::now() + landing.wait);
+      ahead.window().later(entry, Clock::now() + wait);
       return;
     case Landing::How::kHalt:
       ahead.window().halted(entry);
@@ -190,6 +212,25 @@ void SideBySide::landed(Partition& partition, const Errand& errand, const Landin
       partition.acquire_again(true);
       return;
   }
+}
+
+/// How long its message waits, if it runs again. After a lock was waited for in vain that grows
+/// with each time, of the message or of its partition. No other message begins for up to half of
+/// it, and so each of them has its turn before this one.
+SideBySide::Clock::duration SideBySide::wait_after(AheadOfOffset& ahead, const Errand& errand,
+                                                   const Landing& landing) {
+  auto& waits = errand.entry->lock_waits;
+  if (!landing.waited_for_lock) {
+    ahead.contention().passed();
+    waits = 0;
+    return landing.wait;
+  }
+  const auto& options = context_.options.failures;
+  const auto now = Clock::now();
+  const auto rounds = ahead.contention().waited(errand.given, now);
+  const auto wait = wait_before_retry(options, std::max(++waits, rounds));
+  ahead.contention().pause(now + std::min(wait, wait_before_retry(options, rounds)) / 2);
+  return wait;
 }
 
 bool SideBySide::is_due_to_pass(const Partition& partition) const {
@@ -258,7 +299,7 @@ bool SideBySide::wind_up(Partition& partition) {
     ahead.wind_up();
     context_.hands->take_back(ahead.held().get());
   }
-  if (!partition.running() || !session_)
+  if (!partition.held_here() || !session_)
     return true;
   if (ahead.window().running() > 0)
     return false;

@@ -52,10 +52,12 @@ class SideBySide {
   bool run_front_alone(Partition& partition, const std::function<bool()>& called_away);
   [[nodiscard]] Window::Entry make_entry(const Partition& partition, Inbox::Item item);
   bool begin(Partition& partition, std::int64_t below);
+  static void make_room(Partition& partition);
   [[nodiscard]] bool is_due_to_pass(const Partition& partition) const;
   bool pass(Partition& partition);
   bool halt_as_wanted(Partition& partition);
   void landed(Partition& partition, const Errand& errand, const Landing& landing);
+  Clock::duration wait_after(AheadOfOffset& ahead, const Errand& errand, const Landing& landing);
 
   Context& context_;
   WorkerSession& session_;

@@ -9,7 +9,6 @@ std::uint32_t Window::slots(const InWindow& entry) {
 }
 
 void Window::add(const Entry& entry) {
-  bytes_ += entry->item.record.memory();
   entries_.push_back(entry);
   if (entry->outcome) {
     count_prefix();
@@ -24,10 +23,6 @@ void Window::add(const Entry& entry) {
       return;
   }
   make_ready(entry);
-}
-
-bool Window::full() const {
-  return entries_.size() >= limits_.messages || (!entries_.empty() && bytes_ >= limits_.bytes);
 }
 
 void Window::make_ready(const Entry& entry) {
@@ -66,6 +61,7 @@ Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
   }
   ++busy_[entry->binding];
   ++running_;
+  entry->begun = true;
   return entry;
 }
 
@@ -120,9 +116,34 @@ void Window::pop(std::size_t count) {
       if (last != last_finished_.end() && last->second == entry.offset())
         last_finished_.erase(last);
     }
-    bytes_ -= entries_.front()->item.record.memory();
     entries_.pop_front();
     --prefix_;
+  }
+}
+
+bool Window::is_unbegun(const InWindow& entry) {
+  return !entry.begun && !entry.outcome;
+}
+
+std::size_t Window::unbegun() const {
+  const auto first = std::find_if(entries_.rbegin(), entries_.rend(),
+                                  [](const Entry& entry) { return !is_unbegun(*entry); });
+  return static_cast<std::size_t>(first - entries_.rbegin());
+}
+
+void Window::drop_unbegun() {
+  for (; !entries_.empty() && is_unbegun(*entries_.back()); entries_.pop_back()) {
+    auto& entry = *entries_.back();
+    entry.dropped = true;
+    ready_[entry.binding].erase(entry.offset());
+    one_by_one_[entry.binding].erase(entry.offset());
+    if (!entry.order_key)
+      continue;
+    // It is the last one of its order key as well.
+    const auto queue = in_order_.find(*entry.order_key);
+    queue->second.pop_back();
+    if (queue->second.empty())
+      in_order_.erase(queue);
   }
 }
 
@@ -136,7 +157,6 @@ void Window::clear() {
   later_.clear();
   in_order_.clear();
   last_finished_.clear();
-  bytes_ = 0;
   running_ = 0;
   prefix_ = 0;
 }

@@ -37,6 +37,8 @@ struct InWindow {
   std::optional<std::int64_t> predecessor = {};
   /// Its window has let go of it: what comes of it is not asked for any more.
   bool dropped = false;
+  bool begun = false;
+  std::uint32_t lock_waits = 0;  ///< attempts in a row that waited for a lock in vain
 
   [[nodiscard]] std::int64_t offset() const { return item.record.offset(); }
 };
@@ -49,15 +51,12 @@ class Window {
   using Clock = std::chrono::steady_clock;
   using Entry = std::shared_ptr<InWindow>;
 
-  struct Limits {
-    std::size_t messages = 1;
-    std::size_t bytes = std::size_t{1} << 20U;  ///< one larger message fits when it is alone
-  };
-  explicit Window(Limits limits) : limits_(limits) {}
+  /// `most`: messages. kafka.buffer bounds their bytes (kafka/fetch_buffer.hpp).
+  explicit Window(std::size_t most) : most_(most) {}
 
   /// Behind all others. One with an outcome is finished already.
   void add(const Entry& entry);
-  [[nodiscard]] bool full() const;
+  [[nodiscard]] bool full() const { return entries_.size() >= most_; }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] const InWindow& operator[](std::size_t index) const { return *entries_[index]; }
@@ -78,8 +77,12 @@ class Window {
   [[nodiscard]] std::size_t running() const { return running_; }
   /// So many of the first are finished.
   [[nodiscard]] std::size_t prefix() const { return prefix_; }
+  /// Of the last ones, those that have not begun and are not finished.
+  [[nodiscard]] std::size_t unbegun() const;
   /// Drops the first ones, which are finished.
   void pop(std::size_t count);
+  /// Drops the last ones, up to one that has begun or is finished.
+  void drop_unbegun();
   /// Drops all; those that run are not waited for.
   void clear();
 
@@ -88,11 +91,11 @@ class Window {
 
   [[nodiscard]] static std::uint32_t slots(const InWindow& entry);
   void make_ready(const Entry& entry);
+  [[nodiscard]] static bool is_unbegun(const InWindow& entry);
   void count_prefix();
 
-  const Limits limits_;
+  const std::size_t most_;
   std::deque<Entry> entries_;
-  std::size_t bytes_ = 0;
   std::size_t running_ = 0;
   std::size_t prefix_ = 0;
   std::map<const handlers::Binding*, Ready> ready_;

@@ -13,14 +13,15 @@ namespace pawl::kafka {
 inline constexpr std::size_t kRecordOverhead = 512;
 
 /// How kafka.buffer is divided, in bytes. librdkafka cannot bound what it fetches by what all
-/// partitions hold together; so its own queue, one for all, is kept short, and the rest is a pool
-/// of which every partition takes what it needs (docs/design.md, "Fetching").
+/// partitions hold together; so its own queue, one for all, is kept short, and the rest is a pool.
+/// Of the pool each partition has a reserved share; beyond it every partition takes what it needs
+/// (docs/design.md, "Fetching").
 struct BufferPlan {
   std::size_t pool;      ///< taken out of librdkafka's queue and not processed yet
   std::size_t queue;     ///< librdkafka's queue: it fetches nothing while that holds so much
   std::size_t response;  ///< most of one answer of a broker
   std::size_t quantum;   ///< most of one partition in one answer
-  std::size_t least;     ///< what a partition may hold whatever others do; all together half a pool
+  std::size_t least;     ///< reserved for each partition; all together at most half a pool
 
   [[nodiscard]] static BufferPlan of(std::size_t buffer, std::size_t partitions);
 
@@ -30,22 +31,40 @@ struct BufferPlan {
   friend bool operator==(const BufferPlan&, const BufferPlan&) = default;
 };
 
+/// How much of the pool is reserved, and what partitions hold beyond their reserved shares.
+struct BufferUse {
+  std::size_t reserved = 0;  ///< whether it is held or not
+  std::size_t in_turn = 0;   ///< by partitions whose messages run one after another
+  std::size_t ahead = 0;     ///< by those whose messages may stay after they were run
+};
+
+/// One partition's part of the pool.
+struct BufferPart {
+  std::size_t reserved = 0;
+  std::size_t held = 0;
+  /// Messages of the partition run ahead of its stored offset (engine/window.hpp). So it keeps what
+  /// it holds for as long as its first message is retried.
+  bool ahead = false;
+};
+
 enum class Admission {
   kAccept,
   /// The partition has more than its part while others may need it: it is not fetched until its
   /// worker has processed some of it.
   kThrottle,
-  /// There is no room for anybody.
+  /// The record is larger than what is left. It is the next one to get room, which partitions whose
+  /// messages run one after another return.
   kWait,
 };
 
-/// What to do with a record of `bytes` for a partition that holds `held` of the `total` in use and
-/// has a FetchWindow of `window`.
-[[nodiscard]] Admission admit(const BufferPlan& plan, std::size_t total, std::size_t held,
+/// What to do with a record of `bytes` for a partition that has this part of the pool and a
+/// FetchWindow of `window`. A record that fits into the partition's reserved share is always
+/// accepted.
+[[nodiscard]] Admission admit(const BufferPlan& plan, const BufferUse& use, const BufferPart& part,
                               std::size_t bytes, std::size_t window);
 
-/// Whether a partition that was throttled is fetched again.
-[[nodiscard]] bool may_resume(const BufferPlan& plan, std::size_t total, std::size_t held,
+/// Whether a partition that was throttled holds so little that it is fetched again.
+[[nodiscard]] bool may_resume(const BufferPlan& plan, const BufferUse& use, const BufferPart& part,
                               std::size_t window);
 
 /// How much of the pool one partition may hold because its worker is quick enough to need it: who
@@ -72,36 +91,67 @@ class FetchBuffer {
   FetchBuffer(const BufferPlan& plan, std::function<void()> on_room);
 
   [[nodiscard]] const BufferPlan& plan() const { return plan_; }
-  [[nodiscard]] std::size_t total() const { return total_.load(); }
-  void take(std::size_t bytes) { total_ += bytes; }
-  void give_back(std::size_t bytes);
+  [[nodiscard]] BufferUse use() const { return {reserved_, in_turn_, ahead_}; }
+
+  /// A share for one more partition, in bytes. 0: half of the pool is reserved, as where there are
+  /// more partitions than when the process started.
+  [[nodiscard]] std::size_t reserve();
+  void cancel(std::size_t reserved);
+
+  // What a partition holds beyond its reserved share; `ahead`: as BufferPart has it.
+  void take(std::size_t bytes, bool ahead) { (ahead ? ahead_ : in_turn_) += bytes; }
+  void give_back(std::size_t bytes, bool ahead);
+
   /// False: there is room for `bytes` already. True: on_room will be called.
   [[nodiscard]] bool wait_for_room(std::size_t bytes);
+  [[nodiscard]] bool waits_for_room() const { return wanted_ != 0; }
 
  private:
+  [[nodiscard]] bool has_room(std::size_t bytes) const;
+  void tell_of_room();
+
   const BufferPlan plan_;
   const std::function<void()> on_room_;
-  std::atomic<std::size_t> total_{0};
+  std::atomic<std::size_t> reserved_{0};
+  std::atomic<std::size_t> in_turn_{0};
+  std::atomic<std::size_t> ahead_{0};
   std::atomic<std::size_t> wanted_{0};  ///< on_room is called when so much is free; 0: nobody waits
 };
 
-/// One partition's part of the pool. Thread-safe.
+/// One partition's part of the pool, with its reserved share until cancel(). Thread-safe, but for
+/// cancel() and run_ahead().
 class BufferShare {
  public:
-  explicit BufferShare(FetchBuffer& buffer) : buffer_(buffer) {}
+  explicit BufferShare(FetchBuffer& buffer) : buffer_(buffer), reserved_(buffer.reserve()) {}
+  BufferShare(const BufferShare&) = delete;
+  BufferShare& operator=(const BufferShare&) = delete;
 
-  [[nodiscard]] std::size_t held() const { return held_.load(); }
+  /// Before anything is taken.
+  void run_ahead() { ahead_ = true; }
+  /// The partition takes nothing more.
+  void cancel() {
+    if (!std::exchange(canceled_, true))
+      buffer_.cancel(reserved_);
+  }
+  [[nodiscard]] BufferPart part() const { return {reserved_, held_, ahead_}; }
   void take(std::size_t bytes) {
-    held_ += bytes;
-    buffer_.take(bytes);
+    const auto before = held_.fetch_add(bytes);
+    buffer_.take(beyond(before + bytes) - beyond(before), ahead_);
   }
   void give_back(std::size_t bytes) {
-    held_ -= bytes;
-    buffer_.give_back(bytes);
+    const auto before = held_.fetch_sub(bytes);
+    buffer_.give_back(beyond(before) - beyond(before - bytes), ahead_);
   }
 
  private:
+  [[nodiscard]] std::size_t beyond(std::size_t held) const {
+    return held > reserved_ ? held - reserved_ : 0;
+  }
+
   FetchBuffer& buffer_;
+  const std::size_t reserved_;
+  bool ahead_ = false;
+  bool canceled_ = false;
   std::atomic<std::size_t> held_{0};
 };
 

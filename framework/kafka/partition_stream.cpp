@@ -47,17 +47,27 @@ void PartitionStream::note_dry() {
 
 /// True: it is throttled and is to go on now, which is said once. The caller holds the mutex.
 bool PartitionStream::may_go_on() {
+  if (!open_ || !throttled_ || resume_asked_)
+    return false;
   const auto& buffer = intake_.buffer();
-  if (!open_ || !throttled_ || resume_asked_ ||
-      !may_resume(buffer.plan(), buffer.total(), share_.held(), window_.bytes()))
+  const auto use = buffer.use();
+  const auto part = share_.part();
+  if (!may_resume(buffer.plan(), use, part, window_.bytes()) ||
+      admit(buffer.plan(), use, part, refused_, window_.bytes()) == Admission::kThrottle)
     return false;
   window_.lasted(std::chrono::steady_clock::now() - throttled_at_);
   resume_asked_ = true;
   return true;
 }
 
-void PartitionStream::throttle() {
+bool PartitionStream::waits_for_room() {
+  const std::scoped_lock lock(mutex_);
+  return throttled_ || intake_.buffer().waits_for_room();
+}
+
+void PartitionStream::throttle(std::size_t refused) {
   throttled_ = true;
+  refused_ = refused;
   resume_asked_ = false;
   ran_dry_ = false;
   throttled_at_ = std::chrono::steady_clock::now();
@@ -82,6 +92,7 @@ void PartitionStream::shut() {
 void PartitionStream::close() {
   const std::scoped_lock lock(mutex_);
   inbox_.clear();
+  share_.cancel();
   open_ = false;
   closed_ = true;
 }
@@ -120,13 +131,13 @@ PartitionStream::Push PartitionStream::push_message(Record& record) {
     return Push::kUnsure;
   const auto& buffer = intake_.buffer();
   const auto bytes = record.memory();
-  switch (admit(buffer.plan(), buffer.total(), share_.held(), bytes, window_.bytes())) {
+  switch (admit(buffer.plan(), buffer.use(), share_.part(), bytes, window_.bytes())) {
     case Admission::kAccept:
       break;
     case Admission::kWait:
       return Push::kWait;
     case Admission::kThrottle:
-      throttle();
+      throttle(bytes);
       return Push::kStop;
   }
   doubt_ = Doubt::kNone;
@@ -142,7 +153,7 @@ bool PartitionStream::is_unexpected(bool is_what_was_awaited) {
   if (doubt_ != Doubt::kFirst || is_what_was_awaited)
     return false;
   doubt_ = Doubt::kAskedAgain;
-  throttle();
+  throttle(0);
   resume_asked_ = true;
   return true;
 }

@@ -31,9 +31,15 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
 
   [[nodiscard]] const TopicPartition& partition() const { return partition_; }
 
+  /// Messages of the partition run ahead of its stored offset (kafka/fetch_buffer.hpp). Called
+  /// before it is opened.
+  void run_ahead() { share_.run_ahead(); }
+
   /// Takes up to `most` records that are there already; never waits. Nothing once it is closed.
   /// The records must go before the stream does.
   std::vector<Record> take(std::size_t most);
+  /// What it awaits is not fetched for want of room in kafka.buffer.
+  [[nodiscard]] bool waits_for_room();
 
  private:
   friend class Intake;
@@ -61,7 +67,7 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
 
   Push push_message(Record& record);
   [[nodiscard]] bool is_next(const Record& record) const;
-  void throttle();
+  void throttle(std::size_t refused);
   void note_dry();
   bool may_go_on();
   bool is_unexpected(bool is_what_was_awaited);
@@ -78,6 +84,7 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   bool throttled_ = false;
   bool resume_asked_ = false;
   bool ran_dry_ = false;
+  std::size_t refused_ = 0;  ///< bytes of the record for which there was no room
   FetchWindow window_;
   std::chrono::steady_clock::time_point throttled_at_{};
   LogPosition next_;  ///< behind what was accepted last

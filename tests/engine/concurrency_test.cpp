@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <pqxx/connection>
 #include <pqxx/transaction>
 
@@ -37,6 +38,20 @@ std::int64_t ahead(const PaymentsWorld& world) {
 void wait_until_ahead(const PaymentsWorld& world, std::int64_t messages) {
   wait_until([&] { return ahead(world) == messages; }, 60s,
              fmt::format("{} messages ahead of the stored offset", messages));
+}
+
+/// More than kafka.buffer may hold of 12 partitions: 400 messages of 10 KB for each.
+void produce_more_than_buffer(PaymentsWorld& world) {
+  const std::string padding(10000, 'x');
+  testing::KafkaProducer producer(world.broker().bootstrap());
+  for (int i = 0; i < 12 * 400; ++i) {
+    testing::Record record;
+    record.value = fmt::format(R"({{"owner":"late","padding":"{}"}})", padding);
+    record.headers = {{"event-id", fmt::format("owned-{}", i)}};
+    record.partition = i % 12;
+    producer.send(world.topic(), record);
+  }
+  producer.flush(180s);
 }
 
 /// As `pawl status` reads it.
@@ -346,4 +361,101 @@ TEST_CASE("a message halts its partition once it is the first that is not done")
   world.wait_for_state(0, "halted");
   CHECK(world.stored(0) == 0);
   CHECK(world.in_register(0, "halt_offset") == "1");
+}
+
+// Fails, by its deadline, when messages that wait for their next attempts may fill kafka.buffer.
+TEST_CASE("a topic whose messages are all retried side by side leaves kafka.buffer to another") {
+  PaymentsWorld world(12);
+  world.execute("CREATE TABLE owners (id text PRIMARY KEY)");
+  world.execute("CREATE TABLE owned (event_id text, owner text REFERENCES owners)");
+  world.execute("CREATE TABLE healthy (event_id text)");
+  world.use_handler(R"toml(concurrency = 8
+sql = "INSERT INTO owned VALUES ({header:event-id}, {/owner})")toml");
+  world.set("failures.retry_for=1h");
+  const auto healthy = world.broker().new_topic("healthy", 2);
+  produce_more_than_buffer(world);
+  const auto process = world.start({.extra_config = fmt::format(R"toml([[handler]]
+topics = ["{}"]
+sql = "INSERT INTO healthy VALUES ({{header:event-id}})")toml",
+                                                                healthy)});
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] {
+        return world.number("SELECT count(*) FROM pawl.messages_ahead WHERE attempts > 0") >= 500;
+      },
+      120s, "500 messages that wait for their next attempts");
+  testing::KafkaProducer producer(world.broker().bootstrap());
+  for (int i = 0; i < 200; ++i) {
+    testing::Record record;
+    record.value = "{}";
+    record.headers = {{"event-id", fmt::format("healthy-{}", i)}};
+    record.partition = i % 2;
+    producer.send(healthy, record);
+  }
+  producer.flush(60s);
+  world.wait_until_processed(200, 60s);
+  CHECK(world.number("SELECT count(*) FROM healthy") == 200);
+  CHECK(world.number("SELECT count(*) FROM owned") == 0);
+
+  world.execute("INSERT INTO owners VALUES ('late')");
+  world.wait_until_processed(12 * 400 + 200, 180s);
+  CHECK(world.value("SELECT concat_ws(' ', count(*), count(DISTINCT event_id)) FROM owned") ==
+        "4800 4800");
+  CHECK(ahead(world) == 0);
+}
+
+TEST_CASE("what cannot begin for long is fetched again, and continues in its order") {
+  PaymentsWorld world(1);
+  prepare(world, "max_ahead = 16");
+  world.set("failures.retry_initial=2s");
+  world.set("failures.retry_for=1h");
+  world.execute("INSERT INTO closed VALUES ('slow')");
+  produce(world, "quick", 1, 2);
+  produce(world, "slow", 1, 20);
+  produce(world, "quick", 3, 10);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  // Only the first of them has begun.
+  process->wait_for_output("EVENT positioned " + world.topic() + " 0 3", 120s);
+  CHECK(world.stored(0) == 1);
+  world.execute("DELETE FROM closed");
+  world.wait_for_stored(0, 29);
+  CHECK(order_of(world, "slow") == "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20");
+  CHECK(order_of(world, "quick") == "1,2,3,4,5,6,7,8,9,10");
+  CHECK(counts(world) == "30 0 0 0 0");
+  CHECK(ahead(world) == 0);
+}
+
+TEST_CASE("behind the lock of a table one message of a partition waits at a time") {
+  PaymentsWorld world(1);
+  prepare(world);
+  world.set("postgres.lock_timeout=1s");
+  produce(world, "first", 1, 1);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 0);
+  pqxx::connection connection(world.url());
+  std::optional<pqxx::work> lock(std::in_place, connection);
+  lock->exec("LOCK TABLE ordered");
+  for (int i = 1; i < 20; ++i)
+    produce(world, fmt::format("account-{}", i), 1, 1);
+  const auto failures_reach = [&](int count) {
+    return occurrences(*process, "EVENT failed " + world.topic()) >= count;
+  };
+  // Four at first, and what began in their place.
+  wait_until([&] { return failures_reach(8); }, 60s, "messages that waited for the lock in vain");
+  std::int64_t most = 0;
+  wait_until(
+      [&] {
+        most = std::max(most, world.number("SELECT count(*) FROM pg_locks WHERE NOT granted AND "
+                                           "relation = 'ordered'::regclass AND database = (SELECT "
+                                           "oid FROM pg_database WHERE datname = "
+                                           "current_database())"));
+        return failures_reach(11);
+      },
+      120s, "more of them");
+  CHECK(most == 1);
+  lock.reset();
+  world.wait_for_stored(0, 19);
+  CHECK(counts(world) == "20 0 0 0 0");
 }

@@ -27,6 +27,7 @@ constexpr std::array kTable{
     Row{Happening::kSeekTaken,    {kNothing,            Phase::kRunning,      kNothing,             kNothing}},
     Row{Happening::kSeekAgain,    {kNothing,            kNothing,             Phase::kPositioning,  kNothing}},
     Row{Happening::kRest,         {kNothing,            kNothing,             Phase::kPositioning,  kNothing}},
+    Row{Happening::kMakeRoom,     {kNothing,            kNothing,             Phase::kPositioning,  kNothing}},
     Row{Happening::kStop,         {Phase::kStopped,     Phase::kStopped,      Phase::kStopped,      Phase::kStopped}},
     Row{Happening::kAskAgain,     {Phase::kAcquiring,   Phase::kAcquiring,    Phase::kAcquiring,    Phase::kAcquiring}},
     Row{Happening::kTopicInDoubt, {kNothing,            Phase::kAcquiring,    Phase::kAcquiring,    kNothing}},

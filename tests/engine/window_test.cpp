@@ -56,7 +56,7 @@ using Offsets = std::vector<std::int64_t>;
 
 TEST_CASE("messages begin in the log's order, up to their handler's concurrency") {
   const auto three = handler(3);
-  Window window({.messages = 10});
+  Window window(10);
   for (std::int64_t offset = 1; offset <= 5; ++offset)
     window.add(entry(offset, three));
   std::vector<Window::Entry> running;
@@ -73,7 +73,7 @@ TEST_CASE("messages begin in the log's order, up to their handler's concurrency"
 
 TEST_CASE("messages of one order key run one after the other, and hold up no others") {
   const auto four = handler(4);
-  Window window({.messages = 10});
+  Window window(10);
   window.add(entry(1, four, "a"));
   window.add(entry(2, four, "a"));
   window.add(entry(3, four, "b"));
@@ -92,7 +92,7 @@ TEST_CASE("messages of one order key run one after the other, and hold up no oth
 
 TEST_CASE("one that is tried again later keeps its order key waiting, not its handler") {
   const auto two = handler(2);
-  Window window({.messages = 10});
+  Window window(10);
   window.add(entry(1, two, "a"));
   window.add(entry(2, two, "a"));
   window.add(entry(3, two, "b"));
@@ -111,7 +111,7 @@ TEST_CASE("one that is tried again later keeps its order key waiting, not its ha
 TEST_CASE("a handler without concurrency is overtaken by nobody of its own") {
   const auto one = handler(1);
   const auto two = handler(2);
-  Window window({.messages = 10});
+  Window window(10);
   window.add(entry(1, one));
   window.add(entry(2, one));
   window.add(entry(3, two));
@@ -123,9 +123,9 @@ TEST_CASE("a handler without concurrency is overtaken by nobody of its own") {
   CHECK_FALSE(window.next(kNow + 2s));
 }
 
-TEST_CASE("the window is full by its messages or their bytes, and what is finished leaves it") {
+TEST_CASE("a window holds so many messages, and what is finished leaves it") {
   const auto two = handler(2);
-  Window window({.messages = 2});
+  Window window(2);
   CHECK_FALSE(window.full());
   window.add(entry(1, two));
   auto known = entry(2, two);
@@ -144,7 +144,7 @@ TEST_CASE("the window is full by its messages or their bytes, and what is finish
 
 TEST_CASE("what a window has let go of is marked") {
   const auto two = handler(2);
-  Window window({.messages = 2});
+  Window window(2);
   window.add(entry(1, two));
   const auto running = window.next(kNow);
   window.clear();
@@ -156,7 +156,7 @@ TEST_CASE("what a window has let go of is marked") {
 TEST_CASE("a handler without concurrency keeps its order also where one waits for an order key") {
   const auto one = handler(1);
   const auto two = handler(2);
-  Window window({.messages = 10});
+  Window window(10);
   window.add(entry(1, two, "a"));
   window.add(entry(2, one, "a"));
   window.add(entry(3, one, "b"));
@@ -170,7 +170,7 @@ TEST_CASE("a handler without concurrency keeps its order also where one waits fo
 
 TEST_CASE("one at which the partition halts gives its slot back, and does not begin again") {
   const auto two = handler(2);
-  Window window({.messages = 10});
+  Window window(10);
   for (std::int64_t offset = 1; offset <= 4; ++offset)
     window.add(entry(offset, two, offset < 3 ? "a" : "b"));
   std::vector<Window::Entry> running;
@@ -184,7 +184,7 @@ TEST_CASE("one at which the partition halts gives its slot back, and does not be
 
 TEST_CASE("a message names the one before it in its order key that was finished in the window") {
   const auto four = handler(4);
-  Window window({.messages = 10});
+  Window window(10);
   for (std::int64_t offset = 1; offset <= 4; ++offset)
     window.add(entry(offset, four, offset == 2 ? "other" : "key"));
   // Finished before the partition was acquired: its epoch vouches for that.
@@ -215,4 +215,61 @@ TEST_CASE("a message names the one before it in its order key that was finished 
   window.clear();
   window.add(entry(4, four, "key"));
   CHECK_FALSE(window.next(kNow)->predecessor.has_value());
+}
+
+TEST_CASE("what has not begun is dropped from the end of a window, and comes again") {
+  const auto one = handler(1);
+  const auto two = handler(2);
+  Window window(10);
+  window.add(entry(1, two, "a"));
+  window.add(entry(2, two, "a"));
+  window.add(entry(3, two, "b"));
+  // Finished before the partition was acquired.
+  auto known = entry(4, two, "b");
+  known->outcome = Outcome::kApplied;
+  window.add(known);
+  auto last_of_key = entry(5, two, "a");
+  window.add(last_of_key);
+  window.add(entry(6, one, "a"));
+  window.add(entry(7, two));
+  CHECK(window.unbegun() == 3);
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 3});
+  window.later(running[0], kNow + 1s);
+  window.drop_unbegun();
+  CHECK(window.size() == 4);
+  CHECK(window.unbegun() == 0);
+  CHECK(last_of_key->dropped);
+  CHECK_FALSE(known->dropped);
+  // Those of its order key that are left have their turns, and none that was dropped.
+  CHECK(begin(window).empty());
+  const auto again = window.next(kNow + 1s);
+  REQUIRE(again == running[0]);
+  window.finished(again, Outcome::kApplied);
+  auto second = window.next(kNow);
+  REQUIRE(second->offset() == 2);
+  window.finished(second, Outcome::kApplied);
+  CHECK_FALSE(window.next(kNow));
+  // They come again.
+  window.add(entry(5, two, "a"));
+  window.add(entry(6, one, "a"));
+  second = window.next(kNow);
+  REQUIRE(second->offset() == 5);
+  CHECK(second->predecessor == 2);
+  CHECK_FALSE(window.next(kNow));
+  window.finished(second, Outcome::kApplied);
+  CHECK(window.next(kNow)->offset() == 6);
+}
+
+TEST_CASE("a window of which nothing has begun is dropped whole") {
+  const auto one = handler(1);
+  Window window(2);
+  window.add(entry(1, one));
+  window.add(entry(2, one));
+  CHECK(window.unbegun() == 2);
+  window.drop_unbegun();
+  CHECK(window.empty());
+  CHECK_FALSE(window.next(kNow));
+  window.add(entry(1, one));
+  CHECK(window.next(kNow)->offset() == 1);
 }

@@ -13,7 +13,7 @@ namespace pawl {
 enum class Step {
   kAssigned,      ///< Kafka gave the partition to this process
   kAcquired,      ///< the register gave it to this process; offset = stored offset
-  kPositioned,    ///< Kafka delivers from the stored offset on
+  kPositioned,    ///< Kafka delivers from the stored offset on, or from behind what runs ahead
   kFetched,       ///< a message is taken in hand
   kLeased,        ///< the lease of its key is taken
   kCalled,        ///< the call has ended, or none was made
@@ -95,6 +95,7 @@ enum class Warning {
   kAcquireFailed,       ///< a partition cannot be taken from the register yet
   kPositionFailed,      ///< Kafka does not take or tell a partition's position yet
   kStreamStuck,         ///< Kafka has records of a partition and delivers none
+  kBufferFull,          ///< a partition is not fetched: other partitions fill kafka.buffer
   kOutOfOrder,          ///< the register refuses an offset; it and Kafka are asked again
   kNoRoom,              ///< the server has no room for what must be stored beside messages
   kRegisterUnread,      ///< operators' changes of the register are not seen now

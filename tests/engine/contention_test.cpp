@@ -1,0 +1,72 @@
+// When messages of a partition that wait for locks begin again: decisions over times, no servers.
+#include "engine/contention.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+using namespace std::chrono_literals;
+using pawl::engine::Contention;
+
+namespace {
+
+const Contention::Clock::time_point kNow{100s};
+
+}  // namespace
+
+TEST_CASE("without contention all messages begin, and are due as they say") {
+  Contention contention;
+  CHECK(contention.lets_begin(kNow, 7));
+  CHECK_FALSE(contention.pauses());
+  CHECK(contention.due(kNow + 1s, 7) == kNow + 1s);
+  CHECK_FALSE(contention.due(std::nullopt, 0));
+}
+
+TEST_CASE("messages that wait for locks in vain are counted in rounds") {
+  Contention contention;
+  struct Case {
+    Contention::Clock::duration begun, landed;
+    std::uint32_t rounds;
+    const char* why;
+  };
+  const std::vector<Case> cases{
+      {0s, 5s, 1, "the first"},
+      {0s, 5s, 1, "one beside it"},
+      {4s, 9s, 1, "one that began before the first came back"},
+      {5s, 10s, 2, "one that began after that"},
+      {9s, 14s, 2, "one beside that one"},
+      {15s, 20s, 3, "the next"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.why);
+    CHECK(contention.waited(kNow + c.begun, kNow + c.landed) == c.rounds);
+  }
+  contention.passed();
+  CHECK(contention.waited(kNow, kNow + 30s) == 1);
+}
+
+TEST_CASE("in contention one message begins at a time, after a pause") {
+  Contention contention;
+  contention.waited(kNow, kNow);
+  contention.pause(kNow + 10s);
+  CHECK(contention.pauses());
+  CHECK_FALSE(contention.lets_begin(kNow + 9s, 0));
+  CHECK(contention.due(kNow + 1s, 0) == kNow + 10s);
+  // Those that began before come back by themselves.
+  CHECK_FALSE(contention.lets_begin(kNow + 9s, 3));
+  CHECK_FALSE(contention.due(kNow + 1s, 3));
+
+  CHECK_FALSE(contention.lets_begin(kNow + 10s, 3));
+  CHECK(contention.lets_begin(kNow + 10s, 0));
+  CHECK_FALSE(contention.pauses());
+  CHECK_FALSE(contention.lets_begin(kNow + 10s, 1));
+  CHECK_FALSE(contention.due(kNow + 11s, 1));
+  // There was none to begin: the next one's own time counts.
+  CHECK(contention.due(kNow + 11s, 0) == kNow + 11s);
+
+  contention.waited(kNow + 10s, kNow + 15s);
+  contention.pause(kNow + 35s);
+  CHECK_FALSE(contention.lets_begin(kNow + 34s, 0));
+  contention.passed();
+  CHECK(contention.lets_begin(kNow + 34s, 7));
+  CHECK_FALSE(contention.pauses());
+}
