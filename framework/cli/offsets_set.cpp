@@ -41,6 +41,12 @@ struct Move {
   std::int64_t next = 0;                   ///< the next offset to process
   bool asked_for = true;  ///< false: only comes along with the topic's first contact
   [[nodiscard]] bool goes_back() const { return row && next < row->stored.next(); }
+  /// How many offsets from `from` on and below `to` the log has.
+  [[nodiscard]] std::int64_t in_log(std::int64_t from, std::int64_t to) const {
+    if (!range)
+      return to - from;
+    return std::max<std::int64_t>(0, std::min(to, range->end) - std::max(from, range->start));
+  }
 };
 
 struct Plan {
@@ -300,9 +306,9 @@ void OffsetChange::print() const {
     } else if (!move.row) {
       what = "first position";
     } else if (const auto now = move.row->stored.next(); move.next < now) {
-      what = fmt::format("{} offsets are delivered again", now - move.next);
+      what = fmt::format("{} offsets are delivered again", move.in_log(move.next, now));
     } else if (move.next > now) {
-      what = fmt::format("{} offsets are LEFT OUT", move.next - now);
+      what = fmt::format("{} offsets are LEFT OUT", move.in_log(now, move.next));
     } else {
       what = "stays";
     }

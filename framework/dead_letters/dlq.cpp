@@ -69,10 +69,11 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                {"REASON"},
                {"STATUS"},
                {"LETTERS", Table::Align::kRight},
+               {"SCHEDULED", Table::Align::kRight},
                {"OLDEST"}});
   for (const auto& count : counts) {
     table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
-               std::to_string(count.letters), count.oldest});
+               std::to_string(count.letters), std::to_string(count.retried), count.oldest});
   }
   std::cout << table.text();
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <optional>
+#include <string_view>
 
 #include "config/invocation.hpp"
 #include "console/bad_call.hpp"
@@ -25,8 +27,13 @@ struct ShowArguments {
   std::int64_t id = 0;
   std::string value_to;
   std::string key_to;
+  std::optional<std::int64_t> max_bytes;
   bool json = false;
 };
+
+/// Of a value or a header on a terminal, unless --max-bytes says otherwise.
+constexpr std::int64_t kShown = 4096;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30U;
 
 void write_bytes(const std::string& option, const std::string& file, const DeadLetter& letter,
                  const std::optional<std::string>& bytes) {
@@ -41,6 +48,16 @@ void write_bytes(const std::string& option, const std::string& file, const DeadL
   out.flush();
   if (!out)
     throw FatalError(fmt::format("{}: cannot write {}", option, file));
+}
+
+/// For machines whole, unless they ask for less.
+Json shown(std::optional<std::string_view> bytes, const ShowArguments& arguments) {
+  if (arguments.json) {
+    return readable(bytes, arguments.max_bytes ? static_cast<std::size_t>(*arguments.max_bytes)
+                                               : std::string_view::npos);
+  }
+  const auto most = static_cast<std::size_t>(arguments.max_bytes.value_or(kShown));
+  return bytes && bytes->size() > most ? Json(to_text(decode(bytes, most))) : readable(bytes);
 }
 
 int show(const Options& options, const ShowArguments& arguments) {
@@ -63,11 +80,11 @@ int show(const Options& options, const ShowArguments& arguments) {
   entry["error_detail"] = or_null(letter.error_detail);
   auto& headers = entry["headers"] = Json::array();
   for (const auto& header : letter.headers)
-    headers.push_back({{"name", readable(header.name)}, {"value", readable(header.value)}});
+    headers.push_back({{"name", readable(header.name)}, {"value", shown(header.value, arguments)}});
   if (letter.headers_unknown)
     headers = arguments.json ? Json(nullptr) : Json("unknown: Kafka's client cannot read them");
   // As it came: a number read and printed again may be another one.
-  entry["value"] = readable(letter.record_value);
+  entry["value"] = shown(letter.record_value, arguments);
   if (arguments.json) {
     std::cout << indented(entry) << '\n';
     return kDone;
@@ -99,6 +116,11 @@ void add_dlq_show(Command& dlq, Commands& commands) {
       ->type_name("FILE");
   show_command->add_option("--key-to", show_arguments->key_to, "Write the key's bytes to a file")
       ->type_name("FILE");
+  show_command
+      ->add_option("--max-bytes", show_arguments->max_bytes,
+                   "Of the value and of each header show so much (4096; with --json all)")
+      ->within(1, kMostBytes)
+      ->type_name("N");
   show_command->add_flag("--json", show_arguments->json, "For machines");
   commands.set_action(show_command, [show_config, show_arguments] {
     return show(show_config->load(), *show_arguments);

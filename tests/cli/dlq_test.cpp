@@ -299,3 +299,15 @@ TEST_CASE("erase removes what a record key's messages carried") {
   CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters d WHERE d::text LIKE '%stranger%'") ==
         "0");
 }
+
+TEST_CASE("dlq list names what is tried again by itself, and dlq show cuts what is large") {
+  Failing site("retry-later");
+  site.pay(0, "bad", "stranger", std::string(5000, ' ') + "1");
+  site.drain();
+  CHECK_THAT(site.run({"dlq", "list"}).out, ContainsSubstring(" scheduled "));
+  const auto id = site.sql("SELECT dead_letter_id FROM pawl.dead_letters");
+  const auto cut = site.run({"dlq", "show", id}).out;
+  CHECK_THAT(cut, ContainsSubstring("... (cut; --max-bytes ") && !ContainsSubstring(" 1}"));
+  CHECK_THAT(site.run({"dlq", "show", id, "--max-bytes", "10000"}).out, ContainsSubstring(" 1}"));
+  CHECK_THAT(site.run({"dlq", "show", id, "--json"}).out, ContainsSubstring(" 1}"));
+}

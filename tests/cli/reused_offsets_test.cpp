@@ -49,6 +49,10 @@ TEST_CASE("a dead letter of a topic made anew stands beside the one of its offse
   site.drain();
   KafkaBroker::shared().delete_topic(site.topic);
   KafkaBroker::shared().create_topic(site.topic, 1);
+  CHECK_THAT(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "0",
+                       "--dry-run"})
+                 .out,
+             ContainsSubstring("0 offsets are delivered again"));
   site.pay_stranger("new", "2");
   site.set_offset("0");
   site.drain();
