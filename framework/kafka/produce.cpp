@@ -143,7 +143,8 @@ std::optional<std::int32_t> partition_of_key(const KafkaOptions& options,
                                              const std::optional<std::string>& key,
                                              std::int32_t partitions) {
   const auto given = options.librdkafka.find("partitioner");
-  const std::string_view name = given == options.librdkafka.end() ? kPartitioner : given->second;
+  const std::string_view name = given == options.librdkafka.end() ? std::string_view(kPartitioner)
+                                                                  : std::string_view(given->second);
   const bool any =
       name.ends_with("_random") && (!key || (key->empty() && name == "consistent_random"));
   if (any || name == "random")

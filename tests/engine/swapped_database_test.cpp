@@ -124,8 +124,8 @@ TEST_CASE("behind a database that went back, keys are in the scope of that datab
   world.wait_for_stored(0, 9);
   const auto number = world.value("SELECT scope_id FROM pawl.idempotency_scopes");
   {
-    // Another scope has its number there, with the same keys. Before the swap: behind it the process
-    // may be the first to take the number.
+    // Another scope has its number there, with the same keys. Before the swap: behind it the
+    // process may be the first to take the number.
     pqxx::connection other(databases.other_url(world));
     pqxx::nontransaction(other).exec(
         "INSERT INTO pawl.idempotency_scopes (name) VALUES ('of another');"

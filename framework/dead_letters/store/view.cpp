@@ -89,8 +89,8 @@ constexpr const char* kCountUnresolved = R"sql(
 )sql";
 
 // A key has a row as soon as its first message is set aside, until its next one arrives: whether
-// messages are parked, only they show. The first dead letter is looked for only of the keys that are
-// shown.
+// messages are parked, only they show. The first dead letter is looked for only of the keys that
+// are shown.
 constexpr const char* kParkedKeys = R"sql(
   SELECT k.topic, f.record_key, k.record_key_hash, k.letters,
          to_char(k.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
