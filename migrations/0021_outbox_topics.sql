@@ -106,13 +106,18 @@ ALTER TABLE pawl.outbox_lanes ADD COLUMN producer bigint NOT NULL DEFAULT 0, ADD
 COMMENT ON COLUMN pawl.outbox_lanes.producer IS
     'Number of the transactional id under which the lane is published.';
 COMMENT ON COLUMN pawl.outbox_lanes.released_epoch IS
-    'The last epoch whose owner gave the lane back, behind the end of its producer.';
+    'The last epoch behind which no producer of the transactional id lives: its owner was alone, and gave the lane back.';
 
-CREATE OR REPLACE FUNCTION pawl.release_outbox_lane(p_lane integer, p_epoch bigint)
+-- p_alone: the owner has shut out whoever had the lane before, and its own producer has ended. Without that a producer of an
+-- earlier epoch may live, whoever gives the lane back later.
+DROP FUNCTION pawl.release_outbox_lane(integer, bigint);
+CREATE FUNCTION pawl.release_outbox_lane(p_lane integer, p_epoch bigint, p_alone boolean)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE pawl.outbox_lanes l SET owner = NULL, lease_until = NULL, released_epoch = p_epoch
+    UPDATE pawl.outbox_lanes l
+       SET owner = NULL, lease_until = NULL,
+           released_epoch = CASE WHEN p_alone THEN p_epoch ELSE l.released_epoch END
      WHERE l.lane = p_lane AND l.epoch = p_epoch;
     RETURN FOUND;
 END

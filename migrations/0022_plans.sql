@@ -1,3 +1,4 @@
+-- pawl: stop-programs
 -- What is asked per message or periodically about a table that grows is asked by an index, whatever the statistics say. A
 -- plan outlives the statistics that it was made by: one that was made while a table was empty reads the whole table until
 -- PostgreSQL analyzes it. So these statements are functions with settings of their own. Each comparison of rows leaves

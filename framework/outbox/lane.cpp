@@ -125,7 +125,12 @@ OutboxLane::OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,
 
 OutboxLane::~OutboxLane() {
   stop();
-  thread_.join();
+  wait();
+}
+
+void OutboxLane::wait() {
+  if (thread_.joinable())
+    thread_.join();
 }
 
 void OutboxLane::stop() {
@@ -387,7 +392,9 @@ void OutboxLane::try_again(const TopicPartition& partition) {
       return;
     if (rows.size() > kRowsOneByOne)
       rows.erase(rows.begin() + kRowsOneByOne, rows.end());
+    trying_ = partition;
     publish(without_unknown_topics(without_held(std::move(rows))), kTryTimeout);
+    trying_.reset();
   }
   unwritable_.writable(partition);
   tell_left_out();
@@ -471,8 +478,10 @@ std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::Outbox
   site_.store.begin_batch(*session_, lane_, number_, token_, ids_of(rows));
   emit(Step::kOutboxBegun, rows.size());
   producer_->begin();
-  for (const auto& row : rows)
-    send(*producer_, row, unwritable_.place(row.topic, row.key, row.id).partition);
+  for (const auto& row : rows) {
+    send(*producer_, row,
+         trying_ ? trying_->partition : unwritable_.place(row.topic, row.key, row.id).partition);
+  }
   emit(Step::kOutboxSent, rows.size());
   const kafka::BatchProducer::GroupOffset offset{
       site_.name_in_kafka(lane_.lane),

@@ -77,6 +77,8 @@ class OutboxLane {
 
   /// Ends behind the batch in hand. From any thread.
   void stop();
+  /// Until it has ended.
+  void wait();
   /// There may be something to publish. From any thread.
   void ring() { bell_.ring(); }
 
@@ -86,6 +88,8 @@ class OutboxLane {
   [[nodiscard]] bool failed() const { return failed_; }
   /// Once it has ended.
   [[nodiscard]] const std::string& why_failed() const { return why_failed_; }
+  /// Once it has ended: no producer of its transactional id lives.
+  [[nodiscard]] bool alone() const { return in_kafka_.alone; }
   /// Once it has ended: what it knows for the next one of its lane.
   [[nodiscard]] const UnwritablePartitions& unwritable() const { return unwritable_; }
   /// The partitions that it leaves out, and why; empty: none.
@@ -152,6 +156,7 @@ class OutboxLane {
   Clock::time_point next_sweep_{};
   UnwritablePartitions::Sizes known_topics_;  ///< that may be written to
   UnwritablePartitions unwritable_;
+  std::optional<TopicPartition> trying_;  ///< the transaction is for it alone
   ledger::LaneProducer in_kafka_;
   std::thread thread_;
 };

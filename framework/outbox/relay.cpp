@@ -217,9 +217,10 @@ void OutboxRelay::reap() {
       put_off();
     }
     const auto held = (*lane)->lane();
+    const bool alone = (*lane)->alone();
     unwritable_.insert_or_assign(held.lane, (*lane)->unwritable());
     lane = lanes_.erase(lane);
-    site_->store.release(*session_, held);
+    site_->store.release(*session_, held, alone);
   }
 }
 
@@ -366,14 +367,16 @@ void OutboxRelay::share_lanes() {
 void OutboxRelay::leave() {
   for (const auto& lane : lanes_)
     lane->stop();
-  std::vector<ledger::HeldLane> held;
-  for (const auto& lane : lanes_)
-    held.push_back(lane->lane());
+  std::vector<std::pair<ledger::HeldLane, bool>> held;
+  for (const auto& lane : lanes_) {
+    lane->wait();
+    held.emplace_back(lane->lane(), lane->alone());
+  }
   lanes_.clear();
   try {
-    for (const auto& lane : held) {
+    for (const auto& [lane, alone] : held) {
       if (session_ && session_->alive())
-        site_->store.release(*session_, lane);
+        site_->store.release(*session_, lane, alone);
     }
     if (session_ && session_->alive())
       site_->store.leave(*session_, owner_);

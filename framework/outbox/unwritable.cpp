@@ -74,7 +74,11 @@ UnwritablePartitions::Place UnwritablePartitions::place(const std::string& topic
 
 bool UnwritablePartitions::leads_to(const TopicPartition& partition, const std::string& topic,
                                     const std::optional<std::string>& key) const {
-  return topic == partition.topic && chooser_(key, partitions_of(topic)) == partition.partition;
+  if (topic != partition.topic)
+    return false;
+  const auto chosen = chooser_(key, partitions_of(topic));
+  // One that may go anywhere waits only where nothing is left.
+  return chosen ? *chosen == partition.partition : place(topic, key, 0).left_out;
 }
 
 std::optional<TopicPartition> UnwritablePartitions::due(Clock::time_point now) const {

@@ -112,6 +112,11 @@ TEST_CASE("a partition is tried later and later, and sooner where it had no lead
   CHECK_FALSE(unwritable.leads_to(kBad, "half", "0"));
   CHECK_FALSE(unwritable.leads_to(kBad, "half", std::nullopt));
   CHECK_FALSE(unwritable.leads_to(kBad, "other", "1"));
+  // What has no key is tried as well, once nothing else is left for it.
+  note(unwritable, {kGood, {"half", 2}}, true);
+  CHECK(unwritable.leads_to(kBad, "half", std::nullopt));
+  unwritable.writable(kGood);
+  unwritable.writable({"half", 2});
   unwritable.writable(kBad);
   CHECK(unwritable.empty());
   CHECK_FALSE(unwritable.due(kNow + 1000h));

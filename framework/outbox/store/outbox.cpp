@@ -40,7 +40,8 @@ constexpr const char* kTake = R"sql(
     FROM pawl.take_outbox_lane($1, $2::bigint, $3) t
 )sql";
 
-constexpr const char* kRelease = "SELECT pawl.release_outbox_lane($1::integer, $2::bigint)";
+constexpr const char* kRelease =
+    "SELECT pawl.release_outbox_lane($1::integer, $2::bigint, $3::boolean)";
 
 constexpr const char* kProducer = R"sql(
   SELECT l.producer, coalesce(l.released_epoch = l.epoch - 1, false)
@@ -166,9 +167,10 @@ std::optional<LaneGrant> Outbox::take(postgres::Session& session, const std::str
                    integer(rows, 0, 2), text(rows, 0, 3), integer(rows, 0, 4)};
 }
 
-void Outbox::release(postgres::Session& session, const HeldLane& lane) const {
+void Outbox::release(postgres::Session& session, const HeldLane& lane, bool alone) const {
   postgres::Parameters parameters;
   add(parameters, lane);
+  parameters.add_text(alone ? "true" : "false");
   postgres::run_relaxed_transaction(session, {{&release_, std::move(parameters)}});
 }
 

@@ -36,7 +36,8 @@ struct HeldLane {
 /// The producer of a lane in Kafka.
 struct LaneProducer {
   std::int64_t number = 0;  ///< of its transactional id
-  /// No other producer of that id lives: who had the lane before has given it back behind its end.
+  /// No other producer of that id lives: who had the lane before was alone, and has given it back
+  /// behind its end.
   bool alone = false;
 };
 
@@ -90,7 +91,8 @@ class Outbox {
   std::optional<LaneGrant> take(postgres::Session& session, const std::string& owner,
                                 std::chrono::milliseconds lease,
                                 const std::string& kafka_cluster_id) const;
-  void release(postgres::Session& session, const HeldLane& lane) const;
+  /// `alone`: no producer of the lane's transactional id lives, this owner's included.
+  void release(postgres::Session& session, const HeldLane& lane, bool alone) const;
   /// It publishes no more, so that others take its share at once.
   void leave(postgres::Session& session, const std::string& owner) const;
   /// Nullopt: the lane is not this owner's in the database of this session, which may be another
