@@ -65,6 +65,69 @@ $$;
 -- What an owner of the lane left behind is found among its rows.
 DROP FUNCTION pawl.outbox_batch(integer);
 
+-- Among them is what stands before a message of its key that was set apart since: only what stands behind that one waits.
+CREATE FUNCTION pawl.is_outbox_key_apart(p_topic text, p_key bytea, p_outbox_id bigint)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT p_key IS NOT NULL AND EXISTS (
+        SELECT FROM pawl.outbox_failed f
+         WHERE f.topic = p_topic AND sha256(f.record_key) = sha256(p_key) AND f.status <> 'discarded'
+           AND f.outbox_id < p_outbox_id)
+$$;
+
+-- As before, otherwise.
+CREATE OR REPLACE FUNCTION pawl.next_outbox_rows(
+    p_lane integer, p_after bigint, p_since pg_snapshot, p_most integer, p_bytes bigint)
+RETURNS TABLE (seen pg_snapshot, more boolean, outbox_id bigint, topic text, record_key bytea,
+               record_value bytea, headers jsonb, event_id text, held boolean)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    seen pg_snapshot := pg_current_snapshot();
+    ended xid8[];
+    -- Almost never, and then no row has to be asked about.
+    any_apart boolean := EXISTS (SELECT FROM pawl.outbox_failed f WHERE f.status <> 'discarded');
+BEGIN
+    IF p_after IS NULL THEN
+        ended := ARRAY (SELECT x FROM pg_snapshot_xip(p_since) x EXCEPT SELECT x FROM pg_snapshot_xip(seen) x);
+        RETURN QUERY
+        SELECT seen, p.place < p.found, p.outbox_id, p.topic, p.record_key, p.record_value, p.headers, p.event_id,
+               any_apart AND pawl.is_outbox_key_apart(p.topic, p.record_key, p.outbox_id)
+          FROM (SELECT n.*, row_number() OVER w AS place, count(*) OVER () AS found,
+                       sum(pawl.outbox_row_bytes(n.record_key, n.record_value, n.headers)) OVER w AS bytes
+                  FROM (SELECT o.* FROM pawl.outbox o
+                         WHERE o.lane::bigint = p_lane AND o.xid >= pg_snapshot_xmax(p_since)
+                        UNION ALL
+                        SELECT o.* FROM unnest(ended) e (xid)
+                         CROSS JOIN LATERAL (SELECT r.* FROM pawl.outbox r
+                                              WHERE r.lane::bigint = p_lane AND r.xid = e.xid OFFSET 0) o
+                        ORDER BY outbox_id LIMIT p_most + 1) n
+                WINDOW w AS (ORDER BY n.outbox_id ROWS UNBOUNDED PRECEDING)) p
+         WHERE p.place <= p_most AND (p.bytes <= p_bytes OR p.place = 1)
+         ORDER BY p.outbox_id;
+    ELSE
+        RETURN QUERY
+        SELECT seen, p.place < p.found, p.outbox_id, p.topic, p.record_key, p.record_value, p.headers, p.event_id,
+               any_apart AND pawl.is_outbox_key_apart(p.topic, p.record_key, p.outbox_id)
+          FROM (SELECT n.*, row_number() OVER w AS place, count(*) OVER () AS found,
+                       sum(pawl.outbox_row_bytes(n.record_key, n.record_value, n.headers)) OVER w AS bytes
+                  FROM (SELECT o.* FROM pawl.outbox o
+                         WHERE o.lane = p_lane AND o.outbox_id > p_after AND pg_visible_in_snapshot(o.xid, p_since)
+                         ORDER BY o.outbox_id LIMIT p_most + 1) n
+                WINDOW w AS (ORDER BY n.outbox_id ROWS UNBOUNDED PRECEDING)) p
+         WHERE p.place <= p_most AND (p.bytes <= p_bytes OR p.place = 1)
+         ORDER BY p.outbox_id;
+    END IF;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT seen, false, NULL::bigint, NULL::text, NULL::bytea, NULL::bytea, NULL::jsonb,
+                            NULL::text, NULL::boolean;
+    END IF;
+END
+$$;
+
+DROP FUNCTION pawl.is_outbox_key_apart(text, bytea);
+
 COMMENT ON COLUMN pawl.outbox_relays.problem IS
     'Why it cannot publish; NULL: it can, or does not know yet. It counts for nobody''s share of the lanes meanwhile.';
 

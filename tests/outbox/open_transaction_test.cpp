@@ -100,7 +100,6 @@ TEST_CASE("rows that are gone are not read again, also where statistics say that
   expect_few_blocks(
       fmt::format(", pawl.next_outbox_rows(l.lane, NULL, '{}', 2000, 1000000) n", since),
       "n.outbox_id");
-  expect_few_blocks(", pawl.outbox_batch(l.lane) n", "n.outbox_id");
   expect_few_blocks(", pawl.end_outbox_batch(l.lane, l.epoch, 'token') n", "*");
   CHECK(tx.exec("SELECT count(*) FROM pawl.outbox").one_field().as<int>() == 0);
 }
