@@ -70,7 +70,7 @@ bool try_retrying(const Observers& observers, const std::function<bool()>& what)
   try {
     return what();
   } catch (const postgres::InDoubt&) {
-    // Each change names what it changes, and is made again.
+    return false;  // each change names what it changes, and is made again
   } catch (const postgres::Error& error) {
     if (error.failure() != postgres::FailureClass::kConnection)
       warn_of_retries(observers, fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate()));

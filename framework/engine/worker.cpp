@@ -268,8 +268,11 @@ bool Worker::follow_end_of_session() {
 /// A session that was lost takes all partitions along.
 void Worker::ask_all_again() {
   must_compare_ = false;
-  for (auto& [name, partition] : partitions_)
+  for (auto& [name, partition] : partitions_) {
+    // Without a session nobody watches the turn of one that is fetched alone, and all others wait.
+    crash_loop_.leave(*partition, false);
     partition->acquire_again(partition->held().epoch.has_value());
+  }
 }
 
 /// A call that this thread made itself, and whose outcome is not stored yet, keeps its key from

@@ -52,8 +52,8 @@ Condition::Kind kind_of(const std::string& name) {
 std::vector<SharedCondition> shared_conditions(const std::vector<ProcessCondition>& conditions) {
   std::vector<SharedCondition> shared;
   for (const auto& [owner, condition] : conditions) {
-    const auto same = std::ranges::find_if(shared, [&condition = condition](const auto& one) {
-      return one.condition.kind == condition.kind && one.condition.what == condition.what;
+    const auto same = std::ranges::find_if(shared, [&sought = condition](const auto& one) {
+      return one.condition.kind == sought.kind && one.condition.what == sought.what;
     });
     if (same == shared.end()) {
       shared.push_back({condition, {owner}});
