@@ -17,6 +17,7 @@
 #include "config/values.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
+#include "message/confluent.hpp"
 #include "message/entity_key.hpp"
 #include "message/json.hpp"
 #include "message/json_pointer.hpp"
@@ -191,7 +192,9 @@ Proposal proposal_of(const Message& sample) {
   }
   if (proposal.columns.empty()) {
     proposal.columns.push_back({"value", "bytea", "{value}"});
-    if (!members.empty())
+    if (const auto schema = message::confluent_schema(sample.value()))
+      proposal.remark = fmt::format("# {}: the value is stored whole.\n", *schema);
+    else if (!members.empty())
       proposal.remark = "# Its members have no columns of their own: the value is stored whole.\n";
   } else if (!left_out.empty()) {
     proposal.remark = fmt::format(

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "message/confluent.hpp"
 #include "message/json_index.hpp"
 
 namespace pawl::message {
@@ -155,6 +156,8 @@ void JsonReader::read(std::string_view text) {
   if (text.empty()) {
     throw JsonError(fmt::format("the message's value is empty and not JSON; {}", kRemedy), 0);
   }
+  if (const auto schema = confluent_schema(text))
+    throw JsonError(fmt::format("the message's value has {}; {}", *schema, kRemedy), 0);
   if (text.size() > std::numeric_limits<std::uint32_t>::max() - 64) {
     throw JsonError(fmt::format("the message's value is larger than 4 GiB; {}", kRemedy),
                     std::nullopt);

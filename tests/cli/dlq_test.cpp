@@ -48,6 +48,20 @@ TEST_CASE("dlq list and show tell what died and why") {
   CHECK_THAT(none.err, ContainsSubstring("no dead letter 999999"));
 }
 
+TEST_CASE("a dead letter and try name the schema of a value in Confluent's wire format") {
+  Failing site("dead-letter");
+  KafkaProducer producer(site.bootstrap);
+  producer.send(site.topic,
+                {.value = "\0\0\0\0\7\2a"s, .headers = {{"event-id", "avro"}}, .partition = 0});
+  producer.flush();
+  const std::string schema = "Confluent schema id 7; pawl reads JSON only";
+  const auto tried = site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0"});
+  CHECK(tried.code == 1);
+  CHECK_THAT(tried.err, ContainsSubstring(schema));
+  site.drain();
+  CHECK(site.count("error LIKE '%" + schema + "%'") == "1");
+}
+
 TEST_CASE("replay applies a letter once, however often it is said") {
   Failing site("dead-letter");
   site.pay_strangers(3);

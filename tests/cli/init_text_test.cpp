@@ -200,6 +200,14 @@ TEST_CASE("a value with more members than a row holds is stored whole") {
   CHECK_THAT(text, ContainsSubstring("# Its members have no columns of their own"));
 }
 
+TEST_CASE("a value in Confluent's wire format is stored whole, and its schema is named") {
+  const auto value = "\0\0\0\0\7\2a"s;
+  const auto text = text_for(sample_of(value));
+  CHECK(columns_of(text, sample_of(value)) == std::vector<Column>{{"value bytea", value}});
+  CHECK_THAT(text, ContainsSubstring(
+                       "# Confluent schema id 7; pawl reads JSON only: the value is stored whole"));
+}
+
 TEST_CASE("a key is proposed as a template has to write it") {
   const std::vector<Header> headers{{"event-id?", "1"}, {"{tx_id} ", "2"}, {"\xFF uuid", "3"}};
   CHECK(key_candidates(
