@@ -8,14 +8,13 @@ setup_kafka() {
     local folder="$deps/kafka-$kafka_version" started=$SECONDS
     if [[ -e $folder/.complete ]] && cmp -s "$folder/.complete" "$root/scripts/lib/kafka-pom.xml"; then
         say "  kafka-$kafka_version: there"
-        archive_kafka_classes "$folder"
-        return
+    else
+        say "  fetching Kafka $kafka_version through Maven"
+        fetch_kafka "$kafka_version" "$folder"
+        cp -- "$root/scripts/lib/kafka-pom.xml" "$folder/.complete"
+        say "  Kafka $kafka_version fetched in $((SECONDS - started)) s"
     fi
-    say "  fetching Kafka $kafka_version through Maven"
-    fetch_kafka "$kafka_version" "$folder"
-    cp -- "$root/scripts/lib/kafka-pom.xml" "$folder/.complete"
     archive_kafka_classes "$folder"
-    say "  Kafka $kafka_version fetched in $((SECONDS - started)) s"
 }
 
 # The classes that a broker loads, as this JVM wants to find them (JEP 350): it starts in half the
