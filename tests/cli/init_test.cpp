@@ -1,5 +1,43 @@
+#include <fmt/format.h>
+
 #include "prelude.hpp"
 #include "site.hpp"
+
+namespace {
+
+/// What init has made of a topic with one message.
+struct Made {
+  std::string text;   ///< the configuration
+  std::string table;  ///< which it proposes, and which holds the message
+};
+
+/// Sends the value, makes the configuration and its table, and runs it.
+Made run_what_init_makes(Site& site, const std::string& value) {
+  KafkaProducer producer(site.bootstrap);
+  Record record;
+  record.value = value;
+  record.headers = {{"event-id", "e-1"}};
+  producer.send(site.topic, record);
+  producer.flush();
+  const TempDir folder("init");
+  const auto file = (folder.path() / "new.toml").string();
+  const auto made =
+      site.run_bare({"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
+                     site.url, "--set", "kafka.group=" + site.group, "-o", file});
+  INFO(made.out << made.err);
+  REQUIRE(made.code == 0);
+  const auto text = read_file(file);
+  INFO(text);
+  const auto create = text.substr(text.find("CREATE TABLE"));
+  site.sql(create.substr(0, create.find('\n')));
+  CHECK(site.run_bare({"check", "--config", file}).code == 0);
+  const auto drained = site.run_bare({"run", "--drain", "--config", file});
+  INFO(drained.err);
+  CHECK(drained.code == 0);
+  return {text, create.substr(13, create.find(" (") - 13)};
+}
+
+}  // namespace
 
 TEST_CASE("init makes a configuration that check and try can read") {
   Site site;
@@ -56,33 +94,12 @@ TEST_CASE("init names columns by any key word that PostgreSQL has, and its table
 
 TEST_CASE("what init makes of a message with odd members stores each of them") {
   Site site;
-  KafkaProducer producer(site.bootstrap);
-  const std::string value =
+  const auto made = run_what_init_makes(
+      site,
       R"({"id":7,"active?":true,"a|b":"x","a-b":"y","quo\"te":null,"":[1],"c{d}":{"e":1},)"
-      R"("back\\slash":12345678901234567890,"${HOME}":"z","nul":"\u0000","nested":["\u0000"]})";
-  Record record;
-  record.value = value;
-  record.headers = {{"event-id", "e-1"}};
-  producer.send(site.topic, record);
-  producer.flush();
-  const TempDir folder("init");
-  const auto file = (folder.path() / "new.toml").string();
-  const auto made =
-      site.run_bare({"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
-                     site.url, "--set", "kafka.group=" + site.group, "-o", file});
-  INFO(made.out << made.err);
-  REQUIRE(made.code == 0);
-  const auto text = read_file(file);
-  INFO(text);
-  CHECK_THAT(text, ContainsSubstring("surrogate pair: \"nul\"\n"));
-  const auto create = text.substr(text.find("CREATE TABLE"));
-  site.sql(create.substr(0, create.find('\n')));
-  CHECK(site.run_bare({"check", "--config", file}).code == 0);
-  const auto drained = site.run_bare({"run", "--drain", "--config", file});
-  INFO(drained.err);
-  CHECK(drained.code == 0);
-  const auto table = create.substr(13, create.find(" (") - 13);
-  CHECK(site.sql("SELECT row_to_json(t) FROM " + table + " t") ==
+      R"("back\\slash":12345678901234567890,"${HOME}":"z","nul":"\u0000","nested":["\u0000"]})");
+  CHECK_THAT(made.text, ContainsSubstring("surrogate pair: \"nul\"\n"));
+  CHECK(site.sql("SELECT row_to_json(t) FROM " + made.table + " t") ==
         R"({"id":7,"active_":true,"a_b":"x","a_b_2":"y","quo_te":null,"_":[1],"c_d_":{"e": 1},)"
         R"("back_slash":12345678901234567890,"__h_o_m_e_":"z","nested":["\u0000"]})");
 }
@@ -91,28 +108,9 @@ TEST_CASE("what init makes of a topic that is not JSON stores each value byte by
   Site site;
   const std::string value =
       GENERATE(std::string(R"(C:\temp)"), std::string(R"(\x4142)"), std::string("\0\xff avro", 7));
-  KafkaProducer producer(site.bootstrap);
-  Record record;
-  record.value = value;
-  record.headers = {{"event-id", "e-1"}};
-  producer.send(site.topic, record);
-  producer.flush();
-  const TempDir folder("init");
-  const auto file = (folder.path() / "new.toml").string();
-  const auto made =
-      site.run_bare({"init", "--topic", site.topic, "--bootstrap-servers", site.bootstrap, "--url",
-                     site.url, "--set", "kafka.group=" + site.group, "-o", file});
-  INFO(made.out << made.err);
-  REQUIRE(made.code == 0);
-  const auto text = read_file(file);
-  const auto create = text.substr(text.find("CREATE TABLE"));
-  site.sql(create.substr(0, create.find('\n')));
-  const auto drained = site.run_bare({"run", "--drain", "--config", file});
-  INFO(drained.err);
-  CHECK(drained.code == 0);
-  const auto table = create.substr(13, create.find(" (") - 13);
+  const auto made = run_what_init_makes(site, value);
   std::string hex;
   for (const char c : value)
     hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  CHECK(site.sql("SELECT encode(value, 'hex') FROM " + table) == hex);
+  CHECK(site.sql("SELECT encode(value, 'hex') FROM " + made.table) == hex);
 }
