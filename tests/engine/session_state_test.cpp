@@ -40,6 +40,16 @@ void produce(PaymentsWorld& world, const std::string& id, const std::string& kin
   world.produce_record(record);
 }
 
+/// Two tables of one name, of which search_path chooses, and few sessions: if there were more of
+/// them than messages that change a setting, none might run another message after one of those.
+void set_up(PaymentsWorld& world) {
+  world.execute(
+      "CREATE TABLE placed (id text, at timestamptz);"
+      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (id text, at timestamptz)");
+  world.set("consumer.workers=1");
+  world.set("consumer.concurrency=2");
+}
+
 }  // namespace
 
 // Fails without the comparison: the messages behind the one that changed a setting are written to
@@ -55,22 +65,18 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
   const std::string mode = GENERATE("", "concurrency = 2\n", "batch = true\n");
   CAPTURE(setting.first, mode);
   PaymentsWorld world(1);
+  set_up(world);
   world.execute(
       // Of the whole server, and other cases' as well. What it may not do would fail its own
       // message.
       "DO $$BEGIN IF to_regrole('another') IS NULL THEN CREATE ROLE another SUPERUSER; END IF; "
       "END$$;"
-      "CREATE TABLE placed (id text, at timestamptz);"
-      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (id text, at timestamptz);"
       "CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN new.id := new.id || '!'; "
       "RETURN new; END$$;"
       "CREATE TRIGGER mark BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION mark()");
   world.use_handler(
       handlers(world, mode,
                fmt::format("SELECT set_config('{}', '{}', false)", setting.first, setting.second)));
-  world.set("consumer.workers=1");
-  // Of more sessions than messages that change one none might run another message behind them.
-  world.set("consumer.concurrency=2");
   world.set("failures.retry_for=0s");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
@@ -104,18 +110,13 @@ TEST_CASE("a setting that is changed in a database without functions reaches no 
   const std::string mode = GENERATE("", "concurrency = 2\n");
   CAPTURE(leaving, mode);
   PaymentsWorld world(1);
-  world.execute(
-      "CREATE TABLE placed (id text, at timestamptz);"
-      "CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.placed (id text, at timestamptz);"
-      "CREATE TABLE leaving (id text, path text)");
+  set_up(world);
+  world.execute("CREATE TABLE leaving (id text, path text)");
   if (leaving.starts_with("INSERT")) {
     world.execute(
         "ALTER TABLE leaving ALTER path SET DEFAULT set_config('search_path', 'elsewhere', false)");
   }
   world.use_handler(handlers(world, mode, leaving));
-  world.set("consumer.workers=1");
-  // Of more sessions than messages that change one none might run another message behind them.
-  world.set("consumer.concurrency=2");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   for (int i = 0; i < 12; ++i)
