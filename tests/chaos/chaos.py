@@ -42,11 +42,11 @@ QUIET_SECONDS = 20
 # Each spell has one of each: an illness that lasts, and a shock after its first seconds.
 ILLNESSES = ("none", "lock", "refusal", "poison")
 SHOCKS = ("none", "kill", "kill all", "freeze", "freeze for long", "crash PostgreSQL", "restart PostgreSQL", "kill Kafka", "restart Kafka")
-BAD_SHARE, POISON_SHARE = 0.05, 0.2
-# The partitions of the second topic below this one get messages that fail, and only with some of their keys: what waits
+BAD_SHARE, POISON_SHARE = 0.1, 0.4
+# The partitions of the second topic below this one get messages that fail, and only with one of their keys: what waits
 # behind such a message in the end is replayed at about a hundred messages per second.
 FIRST_WITHOUT_BAD = 2
-BAD_KEYS = 2 * PARTITIONS
+BAD_KEYS = PARTITIONS
 
 
 def url_of(database):
