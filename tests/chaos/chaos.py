@@ -41,7 +41,8 @@ SAMPLE_SECONDS = 0.5
 QUIET_SECONDS = 20
 # Each spell has one of each: an illness that lasts, and a shock after its first seconds.
 ILLNESSES = ("none", "lock", "refusal", "poison")
-SHOCKS = ("none", "kill", "kill all", "freeze", "freeze for long", "crash PostgreSQL", "restart PostgreSQL", "kill Kafka", "restart Kafka")
+SHOCKS = ("none", "kill", "kill all", "freeze", "freeze for long", "crash PostgreSQL", "restart PostgreSQL", "kill Kafka",
+          "restart Kafka")
 BAD_SHARE, POISON_SHARE = 0.1, 0.4
 # The partitions of the second topic below this one get messages that fail, and only with one of their keys: what waits
 # behind such a message in the end is replayed at about a hundred messages per second.
@@ -125,11 +126,12 @@ class Feed:
         draw, (letter, partition) = self.draws[place], place
         number = draw.randrange(partition, KEYS, PARTITIONS)
         key = f"{letter}{number}"
-        kind, keyed, twice, bad, often = draw.choice(self.pair), draw.random() >= 0.3, draw.random() < 0.1, draw.random(), draw.random()
+        kind, keyed, twice = draw.choice(self.pair), draw.random() >= 0.3, draw.random() < 0.1
+        bad, always = draw.random(), draw.random() < 0.2
         id = f"{letter}{partition}-{self.produced[place]}"
         can_be_bad = self.mode == "rate" and letter == ILL and partition < FIRST_WITHOUT_BAD and number < BAD_KEYS
         if can_be_bad and bad < self.bad_share:
-            id += "~100" if often < 0.2 else "~60"
+            id += "~100" if always else "~60"
         message = {"u": id, "k": key, "s": self.sequences[key], "h": kind, "account": key, "amount": self.sequences[key]}
         self.kinds[id] = kind
         self.sequences[key] += 1
@@ -258,7 +260,8 @@ class Round:
         self.start(0)
         self.feed.mode = "backlog"
         self.feed.thread.start()
-        self.wait_until(lambda: all(self.feed.applied[place] >= 50 for place in self.feed.partitions), 90, "not every partition began")
+        self.wait_until(lambda: all(self.feed.applied[place] >= 50 for place in self.feed.partitions), 90,
+                        "not every partition began")
         begun, before = time.time(), self.applied()
         self.wait_until(lambda: time.time() - begun >= MEASURED_SECONDS, MEASURED_SECONDS * 5, "not measured")
         after, seconds = self.applied(), time.time() - begun
@@ -369,7 +372,8 @@ class Round:
         elif what == "set back":
             stored = self.stored().get(place, -1)
             if stored > 50:
-                self.command("offsets", "set", *where, "--to", str(stored - self.random.randrange(40)), "--force", "--because", "chaos")
+                self.command("offsets", "set", *where, "--to", str(stored - self.random.randrange(40)), "--force",
+                             "--because", "chaos")
 
     def spell(self, illness, shock, seconds):
         """One illness that lasts, one shock, and otherwise rest: so that there is time in which servers and owners are up."""
@@ -472,7 +476,8 @@ class Round:
             stored = self.stored()
             behind = {place: (stored.get(place, -1) + 1, last) for place, last in ends.items() if stored.get(place, -1) + 1 < last}
             waiting = query(self.name, "SELECT count(*) FROM pawl.dead_letters WHERE status IN ('dead', 'parked')")[0][0]
-            unpublished = query(self.name, "SELECT (SELECT count(*) FROM pawl.outbox) + (SELECT count(*) FROM pawl.outbox_failed)")[0][0]
+            unpublished = query(self.name, "SELECT (SELECT count(*) FROM pawl.outbox)"
+                                           " + (SELECT count(*) FROM pawl.outbox_failed)")[0][0]
             left = (f"partitions (stored, end): {behind}, dead letters: {waiting}, not published: {unpublished}"
                     if behind or waiting or unpublished else "")
             if waiting and not behind and time.time() > replay_from:

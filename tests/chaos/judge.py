@@ -68,7 +68,8 @@ def judge_fairness(partition, fed, applied, judged, lag_zero_by):
         late = [id for id in fed if applied.get(id, lag_zero_by + 1) > lag_zero_by]
         if late:
             first = min(late, key=fed.get)
-            unfair.append(f"{partition} has a lag of {len(late)} messages at {lag_zero_by:.1f}; the first is {first} of {fed[first]:.1f}")
+            unfair.append(f"{partition} has a lag of {len(late)} messages at {lag_zero_by:.1f};"
+                          f" the first is {first} of {fed[first]:.1f}")
     return Fairness(len(fed), len(outputs), windows, worst and worst[0], longest_lag(fed, applied), unfair)
 
 
