@@ -636,7 +636,7 @@ def main():
         policy, durability = draw.choice(POLICIES), draw.choice(("synchronous", "replayable"))
         unkeyed, seed = draw.random() < 0.3 and not {"http", "code"} & set(pair), draw.random()
         round_ = Round(number, pair, options.policy or policy, durability, unkeyed, options.illness, options.shock, random.Random(seed))
-        print(f"round {number}: {' + '.join(pair)}, on_failure = {round_.policy}, durability = {round_.durability}"
+        print(f"round {number} at {time.strftime('%H:%M:%S', time.gmtime())}: {' + '.join(pair)}, on_failure = {round_.policy}, durability = {round_.durability}"
               + (", a third without a key" if unkeyed else ""), flush=True)
         try:
             unfinished_work = round_.run()
