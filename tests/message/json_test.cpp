@@ -28,7 +28,7 @@ JsonError error_of(std::string_view document) {
   return JsonError{"", 0};
 }
 
-std::string nested(std::size_t depth, std::string open, std::string close) {
+std::string nested(std::size_t depth, const std::string& open, const std::string& close) {
   std::string text;
   for (std::size_t i = 0; i < depth; ++i)
     text += open;
