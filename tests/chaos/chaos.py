@@ -43,6 +43,11 @@ QUIET_SECONDS = 20
 ILLNESSES = ("none", "lock", "refusal", "poison")
 SHOCKS = ("none", "kill", "kill all", "freeze", "freeze for long", "crash PostgreSQL", "restart PostgreSQL", "kill Kafka",
           "restart Kafka")
+# What scripts/services does to a server.
+SERVER_FAULTS = {"crash PostgreSQL": ("postgres", "restart", POSTGRES_FOLDER, "--mode", "immediate"),
+                 "restart PostgreSQL": ("postgres", "restart", POSTGRES_FOLDER),
+                 "kill Kafka": ("kafka", "restart", KAFKA_FOLDER, "--kill"),
+                 "restart Kafka": ("kafka", "restart", KAFKA_FOLDER)}
 BAD_SHARE, POISON_SHARE = 0.1, 0.4
 # The partitions of the second topic below this one get messages that fail, and only with one of their keys: what waits
 # behind such a message in the end is replayed at about a hundred messages per second.
@@ -324,8 +329,14 @@ class Round:
         self.stopped[number] = time.time() + seconds
         self.processes[number].send_signal(signal.SIGSTOP)
 
-    def freezing_time(self, what):
-        return self.random.uniform(7, 14) if "long" in what else self.random.uniform(0.5, 3)
+    def hit(self, what, number):
+        """A fault of that process, or of a server."""
+        if what == "kill":
+            self.kill(number)
+        elif what.startswith("freeze"):
+            self.freeze(number, self.random.uniform(7, 14) if "long" in what else self.random.uniform(0.5, 3))
+        elif what in SERVER_FAULTS:
+            self.server_fault(*SERVER_FAULTS[what])
 
     def storm(self, seconds):
         """Many short faults one after another."""
@@ -349,11 +360,7 @@ class Round:
         self.faults[what] += 1
         place = letter, partition = self.random.choice(self.feed.partitions)
         where = "--topic", self.topics[letter], "--partition", str(partition)
-        if what == "kill":
-            self.kill(number)
-        elif what.startswith("freeze"):
-            self.freeze(number, self.freezing_time(what))
-        elif what == "reload":
+        if what == "reload":
             process.send_signal(signal.SIGHUP)
         elif what == "stop":
             self.disturbed_at = time.time()
@@ -361,8 +368,6 @@ class Round:
         elif what == "terminate sessions":
             query(self.name, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                              " AND application_name LIKE 'pawl%%' AND random() < %s", 0.5)
-        elif what == "crash PostgreSQL":
-            self.server_fault("postgres", "restart", POSTGRES_FOLDER, "--mode", "immediate")
         elif what == "pause":
             self.paused.add(place)
             self.command("partitions", "pause", *where, "--because", "chaos")
@@ -374,6 +379,8 @@ class Round:
             if stored > 50:
                 self.command("offsets", "set", *where, "--to", str(stored - self.random.randrange(40)), "--force",
                              "--because", "chaos")
+        else:
+            self.hit(what, number)
 
     def spell(self, illness, shock, seconds):
         """One illness that lasts, one shock, and otherwise rest: so that there is time in which servers and owners are up."""
@@ -409,21 +416,11 @@ class Round:
 
     def shock(self, what):
         number = self.random.randrange(PROCESSES)
-        if what == "kill":
-            self.kill(number)
-        elif what == "kill all":
+        if what == "kill all":
             for one in range(PROCESSES):
                 self.kill(one)
-        elif what.startswith("freeze"):
-            self.freeze(number, self.freezing_time(what))
-        elif what == "crash PostgreSQL":
-            self.server_fault("postgres", "restart", POSTGRES_FOLDER, "--mode", "immediate")
-        elif what == "restart PostgreSQL":
-            self.server_fault("postgres", "restart", POSTGRES_FOLDER)
-        elif what == "kill Kafka":
-            self.server_fault("kafka", "restart", KAFKA_FOLDER, "--kill")
-        elif what == "restart Kafka":
-            self.server_fault("kafka", "restart", KAFKA_FOLDER)
+        else:
+            self.hit(what, number)
 
     def stored(self):
         """The last processed offset by topic and partition."""
@@ -580,8 +577,12 @@ class Round:
                      self.topics[HEALTHY], FIRST_WITHOUT_BAD)
 
 
+def share_text(worst):
+    return "-" if worst is None else f"{worst:.2f}"
+
+
 class Summary:
-    """The figures of all rounds, by pair, topic and partition kind."""
+    """The figures of all rounds, by pair, and by whether a topic is the healthy one or the one that falls ill."""
 
     HEAD = ("pair", "partitions", "rounds", "fed", "applied", "windows", "worst share", "longest lag")
 
@@ -599,7 +600,7 @@ class Summary:
             worst = min((one.worst for one in ones if one.worst is not None), default=None)
             rounds = len(ones) // (PARTITIONS if which == "healthy" else PARTITIONS - FIRST_WITHOUT_BAD)
             rows.append((pair, which, str(rounds), str(sum(one.fed for one in ones)), str(sum(one.applied for one in ones)),
-                         str(sum(one.windows for one in ones)), "-" if worst is None else f"{worst:.2f}",
+                         str(sum(one.windows for one in ones)), share_text(worst),
                          f"{max(one.lag for one in ones):.1f} s"))
         widths = [max(len(row[column]) for row in rows) for column in range(len(self.HEAD))]
         return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
@@ -651,9 +652,8 @@ def main():
         print("  faults: " + ", ".join(f"{n} {what}" for what, n in sorted(round_.faults.items()))
               + "; exit codes: " + ", ".join(f"{n} times {code}" for code, n in sorted(round_.ends.items())), flush=True)
         for place, one in fairness.items():
-            share = "-" if one.worst is None else f"{one.worst:.2f}"
             print(f"  {place[0]}[{place[1]}]: fed={one.fed} applied={one.applied} windows={one.windows}"
-                  f" worst share={share} longest lag={one.lag:.1f} s", flush=True)
+                  f" worst share={share_text(one.worst)} longest lag={one.lag:.1f} s", flush=True)
         for row in round_.dead_letters_of_the_healthy():
             print(f"  dead letters of a partition whose messages do not fail: {row}", flush=True)
         print(f"  sent={len(round_.feed.sent)} lost={len(found.lost)} duplicated={len(found.duplicated)}"
