@@ -2,7 +2,6 @@
 
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
-#include "postgres/array_elements.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -100,20 +99,7 @@ FirstFetch FirstFetches::read_known(const PGresult* rows) {
 
 void FirstFetches::note_begun(postgres::Session& session,
                               const std::map<TopicPartition, OwnerEpoch>& begun) const {
-  postgres::ArrayElements topics;
-  postgres::ArrayElements partitions;
-  postgres::ArrayElements epochs;
-  for (const auto& [partition, epoch] : begun) {
-    topics.add_text(partition.topic);
-    partitions.add_integer(partition.partition);
-    epochs.add_integer(static_cast<std::int64_t>(epoch));
-  }
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_text(topics.array());
-  parameters.add_text(partitions.array());
-  parameters.add_text(epochs.array());
-  postgres::run_relaxed_transaction(session, {{&note_begun_, std::move(parameters)}});
+  postgres::run_relaxed_transaction(session, {{&note_begun_, held_parameters(consumer_, begun)}});
 }
 
 void FirstFetches::count(postgres::Session& session, const TopicPartition& partition,

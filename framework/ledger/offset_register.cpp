@@ -8,7 +8,6 @@
 #include "ledger/advance_text.hpp"
 #include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
-#include "postgres/array_elements.hpp"
 #include "postgres/exact_time.hpp"
 #include "postgres/transaction.hpp"
 
@@ -338,19 +337,7 @@ std::set<TopicPartition> OffsetRegister::name_session(
       named.insert(partition);
     return named;
   }
-  postgres::ArrayElements topics;
-  postgres::ArrayElements partitions;
-  postgres::ArrayElements epochs;
-  for (const auto& [partition, epoch] : held) {
-    topics.add_text(partition.topic);
-    partitions.add_integer(partition.partition);
-    epochs.add_integer(static_cast<std::int64_t>(epoch));
-  }
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer_));
-  parameters.add_text(topics.array());
-  parameters.add_text(partitions.array());
-  parameters.add_text(epochs.array());
+  auto parameters = held_parameters(consumer_, held);
   add_backend(parameters, session);
   // A crash of the server ends the session as well.
   const auto results =

@@ -1,5 +1,7 @@
 #include "ledger/partition_parameters.hpp"
 
+#include "postgres/array_elements.hpp"
+
 namespace pawl::ledger {
 
 void add_partition(postgres::Parameters& parameters, ConsumerId consumer,
@@ -12,6 +14,23 @@ void add_partition(postgres::Parameters& parameters, ConsumerId consumer,
 postgres::Parameters partition_parameters(ConsumerId consumer, const TopicPartition& partition) {
   postgres::Parameters parameters;
   add_partition(parameters, consumer, partition);
+  return parameters;
+}
+
+postgres::Parameters held_parameters(ConsumerId consumer,
+                                     const std::map<TopicPartition, OwnerEpoch>& held) {
+  postgres::ArrayElements topics;
+  postgres::ArrayElements partitions;
+  postgres::ArrayElements epochs;
+  for (const auto& [partition, epoch] : held) {
+    topics.add_text(partition.topic);
+    partitions.add_integer(partition.partition);
+    epochs.add_integer(static_cast<std::int64_t>(epoch));
+  }
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  for (const auto* column : {&topics, &partitions, &epochs})
+    parameters.add_text(column->array());
   return parameters;
 }
 
