@@ -38,7 +38,7 @@ bool CrashLoop::may_run(Partition& partition, const ledger::Acquired& acquired) 
     if (crashes > 0 && (crashes != stored.crashes || next != stored.offset)) {
       fetches.count(*session_, partition.name(), acquired.epoch, next, crashes);
     } else if (crashes == 0 && stored.crashes > 0) {
-      fetches.forget(*session_, partition.name(), context_.owner);
+      fetches.forget(*session_, partition.name(), acquired.epoch);
     }
   } catch (...) {
     consequences_.follow(partition, {Undertaking::kAcquire, session_.why_failed()});
@@ -80,6 +80,8 @@ bool CrashLoop::begin(Partition& partition) {
       return true;
     }
   } catch (...) {
+    // The answer to COMMIT may be lost.
+    marks_.remember(partition);
     end_turn(partition);
     consequences_.follow(partition, {Undertaking::kAcquire, session_.why_failed()});
     return false;
@@ -124,10 +126,12 @@ void CrashLoop::watch(Partition& partition) {
 
 void CrashLoop::leave(Partition& partition, bool cleanly) {
   end_turn(partition);
-  if (!cleanly || partition.first_fetch().crashes == 0 || !session_.alive())
+  const auto& fetch = partition.first_fetch();
+  const auto& epoch = partition.held().epoch;
+  if (!cleanly || fetch.crashes == 0 || !fetch.arrived || !epoch || !session_.alive())
     return;
   try {
-    context_.offsets.first_fetches().forget(*session_, partition.name(), context_.owner);
+    context_.offsets.first_fetches().forget(*session_, partition.name(), *epoch);
   } catch (const std::exception&) {
     session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
   }
@@ -157,29 +161,10 @@ void CrashLoop::end_turn(Partition& partition) {
   if (!fetch.turn_since)
     return;
   if (std::exchange(fetch.fetched_since, std::nullopt))
-    unmark(partition);
+    marks_.remove(partition);
   fetch.turn_since.reset();
   fetch.alone = {};
   context_.fetch_turn.give_back(&partition, Clock::now());
-}
-
-void CrashLoop::unmark(const Partition& partition) {
-  if (!session_.alive())
-    return;
-  try {
-    context_.offsets.first_fetches().unmark(*session_, partition.name(), context_.owner);
-  } catch (const std::exception&) {
-    // A lost session is noticed at its next use.
-    const auto failure = session_.why_failed();
-    if (failure.kind != postgres::FailureClass::kConnection) {
-      partition.warn(
-          Warning::kFailureNotStored,
-          fmt::format("the mark of a partition that was fetched alone cannot be removed: "
-                      "{}; it counts against that partition only if this process ends "
-                      "before the partition is acquired again",
-                      failure.text));
-    }
-  }
 }
 
 }  // namespace pawl::engine

@@ -2,6 +2,7 @@
 
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
+#include "engine/own_marks.hpp"
 #include "engine/partition.hpp"
 #include "engine/worker_session.hpp"
 #include "ledger/types.hpp"
@@ -13,8 +14,8 @@ namespace pawl::engine {
 /// "Messages that kill the process"). One worker's.
 class CrashLoop {
  public:
-  CrashLoop(Context& context, WorkerSession& session, Consequences& consequences)
-      : context_(context), session_(session), consequences_(consequences) {}
+  CrashLoop(Context& context, WorkerSession& session, OwnMarks& marks, Consequences& consequences)
+      : context_(context), session_(session), marks_(marks), consequences_(consequences) {}
 
   /// The register gives us the partition, which may run: counts, after granted(). False: it must
   /// not run (now); that is dealt with.
@@ -30,7 +31,7 @@ class CrashLoop {
   /// Handlers wait for a turn only for seconds, and a turn in which nothing arrives ends.
   void watch(Partition& partition);
 
-  /// It leaves this process. `cleanly`: nothing is counted any more.
+  /// It leaves this process. `cleanly`: nothing is counted any more if something has arrived.
   void leave(Partition& partition, bool cleanly);
 
   /// With the heartbeat: stores of which partitions of this process something has arrived.
@@ -40,10 +41,10 @@ class CrashLoop {
  private:
   [[nodiscard]] bool is_alone(Partition& partition);
   void end_turn(Partition& partition);
-  void unmark(const Partition& partition);
 
   Context& context_;
   WorkerSession& session_;
+  OwnMarks& marks_;
   Consequences& consequences_;
 };
 

@@ -11,11 +11,9 @@ std::uint32_t fetch_crashes_before(const ledger::Acquired& acquired) {
 
 std::uint32_t fetch_crashes(const ledger::Acquired& acquired, bool log_goes_on, bool ours) {
   const auto& fetch = acquired.first_fetch;
-  if (acquired.released || fetch.moved)
-    return 0;
   const auto before = fetch_crashes_before(acquired);
   const bool running = acquired.state == ledger::PartitionState::kRunning;
-  if (ours || fetch.owner_lives || !running || !log_goes_on)
+  if (acquired.released || fetch.moved || ours || fetch.owner_lives || !running || !log_goes_on)
     return before;
   // From the second one on it is fetched alone, and its mark says exactly when.
   const bool in_fetch = before > 0 ? fetch.marked : !fetch.begun;

@@ -22,12 +22,13 @@ constexpr std::chrono::milliseconds kGateRetry{2};
 
 void Probation::consider(Partition& partition, const ledger::Acquired& acquired) {
   // Our own session may have been lost, or an operator have changed something: no process ended.
-  if (acquired.previous_owner == context_.owner)
+  if (acquired.previous_owner == context_.owner && !acquired.released)
     return;
   partition.suspects() = {};
   // With nothing left in the log nothing was running.
   const auto& range = partition.range();
-  if (acquired.released || !range || range->end <= acquired.stored.next())
+  if ((acquired.released && !acquired.suspects_left) || !range ||
+      range->end <= acquired.stored.next())
     return;
   const auto& bound = context_.router.bound_to(partition.name().topic);
   const auto any = [&](auto has) {
@@ -45,16 +46,19 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
                                         .calls_with_code = calls_with_code});
   partition.tell(
       Step::kOnProbation, acquired.stored.last(),
-      fmt::format("{} ended without giving this partition back. The messages that it may have been "
-                  "running, up to {}{}, run alone, one after another. While they do, all other "
-                  "messages of this process wait, up to {} ms at a time or as long as one of them "
-                  "takes, and then run for at least as long. No action needed",
-                  acquired.previous_owner, plan.most_in_hand,
-                  calls_with_code ? " and the calls that it had begun" : "",
-                  SuspectTurns::kTurn.count()));
+      fmt::format(
+          "{} {}. The messages that may have been running, up to {}{}, run alone, one after "
+          "another. While they do, all other messages of this process wait, up to {} ms at "
+          "a time or as long as one of them takes, and then run for at least as long. No "
+          "action needed",
+          acquired.previous_owner,
+          acquired.suspects_left ? "gave this partition back while it was on probation"
+                                 : "ended without giving this partition back",
+          plan.most_in_hand, calls_with_code ? " and the calls that were begun" : "",
+          SuspectTurns::kTurn.count()));
 }
 
-/// Whether the process has ended that had the partition and did not give it back.
+/// Whether the owner before runs no message of it any more: it ended, or gave the partition back.
 bool Probation::ended(const ledger::Acquired& acquired) {
   if (!acquired.previous_backend)
     return true;
@@ -142,19 +146,18 @@ bool Probation::mark(Partition& partition) {
   attempt.subject = identify(context_.router, partition.view(item));
   const auto most = consequences_.options_of(attempt).max_crashes;
   std::optional<std::uint32_t> crashes;
-  // Before the answer to COMMIT, which may be lost.
-  marks_.insert(partition.name());
   try {
     crashes = context_.suspects.mark(*session_, partition.name(), *partition.held().epoch, offset,
                                      context_.owner, most);
   } catch (...) {
+    // The answer to COMMIT may be lost.
+    marks_.remember(partition);
     attempt.what = Undertaking::kNote;
     attempt.failure = session_.why_failed();
     consequences_.follow(partition, attempt);
     return false;
   }
   if (!crashes) {
-    marks_.erase(partition.name());
     consequences_.give_way(partition);
     return false;
   }
@@ -177,61 +180,6 @@ bool Probation::mark(Partition& partition) {
   if (partition.held().stored.last() >= offset)
     end(partition, true);
   return false;
-}
-
-void Probation::end(Partition& partition, bool passed) {
-  if (!session_.alive())
-    return;
-  try {
-    if (passed) {
-      context_.suspects.clear(*session_, partition.name(), context_.owner);
-    } else {
-      context_.suspects.unmark(*session_, partition.name(), context_.owner);
-    }
-    marks_.erase(partition.name());
-  } catch (const std::exception&) {
-    // A mark of ours that stays is not counted against the message by us; a lost session is noticed
-    // at its next use.
-    const auto failure = session_.why_failed();
-    if (failure.kind != postgres::FailureClass::kConnection) {
-      partition.warn(
-          Warning::kFailureNotStored,
-          fmt::format("the mark of a message that ran alone cannot be removed: {}; it counts "
-                      "against that message only if this process ends before it can be removed",
-                      failure.text));
-    }
-  }
-}
-
-void Probation::remove_marks(postgres::Session& session) {
-  while (!marks_.empty()) {
-    context_.suspects.unmark(session, *marks_.begin(), context_.owner);
-    marks_.erase(marks_.begin());
-  }
-}
-
-bool Probation::remove_marks() {
-  try {
-    remove_marks(*session_);
-  } catch (const std::exception&) {
-    session_.notice_failure(Warning::kFailureNotStored,
-                            "the mark of a message that ran alone cannot be removed yet");
-  }
-  return marks_.empty();
-}
-
-bool Probation::remove_marks_at_end() {
-  try {
-    if (session_.alive()) {
-      remove_marks(*session_);
-    } else if (const auto fresh = session_.open_to_end()) {
-      remove_marks(*fresh);
-    }
-  } catch (const std::exception&) {
-    // Whoever asks tries again, or says that it cannot be done.
-    return false;
-  }
-  return marks_.empty();
 }
 
 }  // namespace pawl::engine

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <set>
-
 #include "engine/consequences.hpp"
 #include "engine/context.hpp"
 #include "engine/message_processor.hpp"
+#include "engine/own_marks.hpp"
 #include "engine/partition.hpp"
 #include "engine/run_gate.hpp"
 #include "engine/worker_session.hpp"
@@ -18,9 +17,13 @@ namespace pawl::engine {
 /// again (docs/failures.md, "Messages that kill the process"). One worker's.
 class Probation {
  public:
-  Probation(Context& context, WorkerSession& session, Consequences& consequences,
+  Probation(Context& context, WorkerSession& session, OwnMarks& marks, Consequences& consequences,
             MessageProcessor& processor)
-      : context_(context), session_(session), consequences_(consequences), processor_(processor) {}
+      : context_(context),
+        session_(session),
+        marks_(marks),
+        consequences_(consequences),
+        processor_(processor) {}
 
   /// The register gives us the partition: decides whether some of it is on probation.
   void consider(Partition& partition, const ledger::Acquired& acquired);
@@ -36,28 +39,20 @@ class Probation {
   bool mark(Partition& partition);
 
   /// The process has survived the message. `passed`: and it is behind.
-  void end(Partition& partition, bool passed);
-
-  /// Marks of this worker remain, because its session was lost while a message ran alone.
-  [[nodiscard]] bool has_marks() const { return !marks_.empty(); }
-  /// Removes them: the process has survived those messages. False: they cannot be removed now.
-  bool remove_marks();
-  /// The same for a process that ends in order: over a new connection if the session is lost.
-  bool remove_marks_at_end();
+  void end(Partition& partition, bool passed) { marks_.remove(partition, passed); }
 
  private:
   [[nodiscard]] bool ended(const ledger::Acquired& acquired);
   [[nodiscard]] bool is_suspect(Partition& partition, const Inbox::Item& item);
   [[nodiscard]] bool was_called(Partition& partition, const handlers::Binding& binding,
                                 const Message& message, message::JsonView& json);
-  void remove_marks(postgres::Session& session);
 
   Context& context_;
   WorkerSession& session_;
+  OwnMarks& marks_;
   Consequences& consequences_;
   MessageProcessor& processor_;
   message::JsonReader reader_;
-  std::set<TopicPartition> marks_;  ///< that may be committed under this process' name
 };
 
 }  // namespace pawl::engine

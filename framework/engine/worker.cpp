@@ -40,8 +40,9 @@ Worker::Worker(Context& context, bool announces)
       positions_(context),
       processor_(context.frame),
       consequences_(context, session_, processor_),
-      probation_(context, session_, consequences_, processor_),
-      crash_loop_(context, session_, consequences_),
+      marks_(context, session_),
+      probation_(context, session_, marks_, consequences_, processor_),
+      crash_loop_(context, session_, marks_, consequences_),
       acquisition_(context, session_, positions_, consequences_, probation_, crash_loop_),
       runner_(context, session_, consequences_, probation_, crash_loop_, processor_),
       side_by_side_(context, session_, consequences_, probation_, runner_, mailbox_,
@@ -220,12 +221,12 @@ void Worker::end() {
 /// A mark that stays counts as a crash once this process is gone, although it ends in order.
 void Worker::remove_marks() {
   const auto until = Clock::now() + kMarksAtEnd;
-  while (probation_.has_marks() && !probation_.remove_marks_at_end()) {
+  while (marks_.any_left() && !marks_.remove_left_at_end()) {
     if (Clock::now() >= until) {
       context_.observers.emit(warning_event(
           Warning::kFailureNotStored,
-          "the mark of a message that ran alone cannot be removed, because PostgreSQL does not "
-          "respond: the next process counts it as one crash of that message"));
+          "the mark of what ran or was fetched alone cannot be removed, because PostgreSQL does "
+          "not respond: the next process counts it as one crash"));
       return;
     }
     mailbox_.wait(Clock::now() + context_.options.postgres.retry_initial);
@@ -243,8 +244,8 @@ bool Worker::ensure_session() {
   if (state == WorkerSession::State::kNew) {
     processor_.forget();
     positions_.forget();
-    if (probation_.has_marks())
-      probation_.remove_marks();
+    if (marks_.any_left())
+      marks_.remove_left();
   }
   // It may have been lost on the way.
   return state != WorkerSession::State::kNone && session_;
@@ -403,11 +404,9 @@ Worker::Clock::time_point Worker::next_deadline() const {
 void Worker::release(Partition& partition) {
   if (!partition.held().epoch || !session_.alive())
     return;
-  // Not a clean hand-over while messages are on probation: the next owner goes on with that.
-  if (partition.suspects().is_going_on())
-    return;
   try {
-    if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch)) {
+    if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch,
+                                 partition.suspects().is_going_on())) {
       checkpoint_.released(partition);
       partition.tell(Step::kReleased, partition.held().stored.last());
     }

@@ -17,6 +17,7 @@
 #include "engine/crash_loop.hpp"
 #include "engine/mailbox.hpp"
 #include "engine/message_processor.hpp"
+#include "engine/own_marks.hpp"
 #include "engine/partition.hpp"
 #include "engine/positions.hpp"
 #include "engine/probation.hpp"
@@ -98,6 +99,7 @@ class Worker {
   Positions positions_;
   MessageProcessor processor_;
   Consequences consequences_;
+  OwnMarks marks_;
   Probation probation_;
   CrashLoop crash_loop_;
   Acquisition acquisition_;

@@ -57,16 +57,12 @@ constexpr const char* kMark = R"sql(
      AND r.owner_epoch = $4::bigint
 )sql";
 
-constexpr const char* kUnmark = R"sql(
-  UPDATE pawl.first_fetches SET fetched_by = NULL
-   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
-     AND fetched_by = $4
-)sql";
-
 constexpr const char* kForget = R"sql(
-  DELETE FROM pawl.first_fetches
-   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
-     AND (fetched_by = $4 OR fetched_by IS NULL)
+  DELETE FROM pawl.first_fetches f
+   USING pawl.processed_kafka_offsets r
+   WHERE f.consumer_id = $1::integer AND f.topic = $2 AND f.partition = $3::integer
+     AND (r.consumer_id, r.topic, r.partition) = (f.consumer_id, f.topic, f.partition)
+     AND r.owner_epoch = $4::bigint
 )sql";
 
 }  // namespace
@@ -77,7 +73,6 @@ FirstFetches::FirstFetches(const std::string& schema, ConsumerId consumer)
       note_begun_{"pawl_note_begun", in_schema(kNoteBegun, schema)},
       count_{"pawl_count_fetch_crashes", in_schema(kCount, schema)},
       mark_{"pawl_mark_fetch", in_schema(kMark, schema)},
-      unmark_{"pawl_unmark_fetch", in_schema(kUnmark, schema)},
       forget_{"pawl_forget_fetch", in_schema(kForget, schema)} {}
 
 postgres::Request FirstFetches::known(const TopicPartition& partition) const {
@@ -120,17 +115,10 @@ bool FirstFetches::mark(postgres::Session& session, const TopicPartition& partit
   return postgres::affected_rows(results.front().get()) == 1;
 }
 
-void FirstFetches::unmark(postgres::Session& session, const TopicPartition& partition,
-                          const std::string& owner) const {
-  auto parameters = partition_parameters(consumer_, partition);
-  parameters.add_text(owner);
-  postgres::run_transaction(session, {{&unmark_, std::move(parameters)}});
-}
-
 void FirstFetches::forget(postgres::Session& session, const TopicPartition& partition,
-                          const std::string& owner) const {
+                          OwnerEpoch epoch) const {
   auto parameters = partition_parameters(consumer_, partition);
-  parameters.add_text(owner);
+  parameters.add_integer(static_cast<std::int64_t>(epoch));
   postgres::run_transaction(session, {{&forget_, std::move(parameters)}});
 }
 

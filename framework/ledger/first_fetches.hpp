@@ -31,16 +31,12 @@ class FirstFetches {
   /// acquired the partition meanwhile.
   void count(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
              std::int64_t offset, std::uint32_t crashes) const;
-  /// Before the fetch: `owner` fetches the partition alone, committed. False: another owner has
-  /// acquired it meanwhile.
+  /// Before the fetch: `owner` fetches the partition alone, committed, until the mark is removed
+  /// (Marks). False: another owner has acquired it meanwhile.
   [[nodiscard]] bool mark(postgres::Session& session, const TopicPartition& partition,
                           OwnerEpoch epoch, const std::string& owner) const;
-  /// Something has arrived, or the fetch was given up. The count stays.
-  void unmark(postgres::Session& session, const TopicPartition& partition,
-              const std::string& owner) const;
-  /// Nothing is counted any more, unless another owner has marked it.
-  void forget(postgres::Session& session, const TopicPartition& partition,
-              const std::string& owner) const;
+  /// Nothing is counted any more. Nothing if another owner has acquired the partition meanwhile.
+  void forget(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
 
  private:
   ConsumerId consumer_;
@@ -48,7 +44,6 @@ class FirstFetches {
   postgres::Statement note_begun_;
   postgres::Statement count_;
   postgres::Statement mark_;
-  postgres::Statement unmark_;
   postgres::Statement forget_;
 };
 

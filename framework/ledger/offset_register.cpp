@@ -22,6 +22,14 @@ constexpr const char* kAcquire = R"sql(
 
 constexpr const char* kRelease = "SELECT pawl.release($1::integer, $2, $3::integer, $4::bigint)";
 
+// Behind pawl.release in its transaction, under the row's lock.
+constexpr const char* kStoreSuspectsLeft = R"sql(
+  UPDATE pawl.processed_kafka_offsets
+     SET suspects_left = $5::boolean
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND owner_epoch = $4::bigint AND suspects_left <> $5::boolean
+)sql";
+
 constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
 
 // Must write something, or COMMIT has nothing to wait for.
@@ -41,8 +49,8 @@ constexpr const char* kStoreHaltOffset = R"sql(
 
 // Behind pawl.acquire in its transaction: the row is locked by then, so this belongs to what that
 // returned.
-constexpr const char* kHaltOffset = R"sql(
-  SELECT CASE WHEN state = 'halted' THEN halt_offset END
+constexpr const char* kAcquiredRow = R"sql(
+  SELECT CASE WHEN state = 'halted' THEN halt_offset END, suspects_left
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
 )sql";
@@ -197,6 +205,7 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       ahead_(schema, consumer),
       first_fetches_(schema, consumer),
+      marks_(schema, consumer),
       acquire_(statement(
           "acquire",
           fmt::format(fmt::runtime(kAcquire), postgres::exact_time("previous_backend_start")),
@@ -210,9 +219,10 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       commit_durably_(statement("commit_durably", kCommitDurably, schema)),
       advance_batch_{"pawl_advance_batch", advance_batch_text(schema)},
       release_(statement("release", kRelease, schema)),
+      store_suspects_left_(statement("store_suspects_left", kStoreSuspectsLeft, schema)),
       halt_(statement("halt", kHalt, schema)),
       store_halt_offset_(statement("store_halt_offset", kStoreHaltOffset, schema)),
-      halt_offset_(statement("halt_offset", kHaltOffset, schema)),
+      acquired_row_(statement("acquired_row", kAcquiredRow, schema)),
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       name_session_(statement("name_session", kNameSession, schema)),
@@ -235,7 +245,7 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   const auto results = postgres::run_transaction(
       session, {first_fetches_.known(partition),
                 {&acquire_, std::move(parameters)},
-                {&halt_offset_, partition_parameters(consumer_, partition)},
+                {&acquired_row_, partition_parameters(consumer_, partition)},
                 ahead_.forget_passed(partition),
                 ahead_.known(partition)});
   const auto* rows = results[1].get();
@@ -244,6 +254,7 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   auto acquired = read_acquired(rows);
   acquired.first_fetch = FirstFetches::read_known(results.front().get());
   acquired.halt_offset = optional_integer(results[2].get(), 0, 0);
+  acquired.suspects_left = acquired.released && boolean(results[2].get(), 0, 1);
   acquired.ahead = MessagesAhead::read_known(results.back().get());
   return acquired;
 }
@@ -285,10 +296,13 @@ bool OffsetRegister::commit_durably(postgres::Session& session, const TopicParti
 }
 
 bool OffsetRegister::release(postgres::Session& session, const TopicPartition& partition,
-                             OwnerEpoch epoch) const {
+                             OwnerEpoch epoch, bool suspects_left) const {
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
-  const auto results = postgres::run_transaction(session, {{&release_, std::move(parameters)}});
+  auto left = parameters;
+  left.add_text(suspects_left ? "true" : "false");
+  const auto results = postgres::run_transaction(
+      session, {{&release_, std::move(parameters)}, {&store_suspects_left_, std::move(left)}});
   return boolean(results.front().get(), 0, 0);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ledger/first_fetches.hpp"
+#include "ledger/marks.hpp"
 #include "ledger/messages_ahead.hpp"
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
@@ -88,6 +89,8 @@ class OffsetRegister {
   [[nodiscard]] const MessagesAhead& ahead() const { return ahead_; }
   /// For what ends processes before a handler sees it.
   [[nodiscard]] const FirstFetches& first_fetches() const { return first_fetches_; }
+  /// For what runs, or is fetched, alone.
+  [[nodiscard]] const Marks& marks() const { return marks_; }
 
   void advance(postgres::Request& request, const TopicPartition& partition,
                const Advance& step) const;
@@ -105,8 +108,10 @@ class OffsetRegister {
   void advance_alone(postgres::Session& session, const TopicPartition& partition,
                      const Advance& step) const;
 
-  /// False: somebody else acquired meanwhile; nothing was changed.
-  bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch) const;
+  /// False: somebody else acquired meanwhile; nothing was changed. `suspects_left`: messages are on
+  /// probation still.
+  bool release(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
+               bool suspects_left) const;
   bool halt(postgres::Session& session, const TopicPartition& partition, OwnerEpoch epoch,
             const Halt& halt) const;
 
@@ -155,6 +160,7 @@ class OffsetRegister {
   ConsumerId consumer_;
   MessagesAhead ahead_;
   FirstFetches first_fetches_;
+  Marks marks_;
   postgres::Statement acquire_;
   std::map<std::pair<Outcome, bool>, postgres::Statement> advance_;  ///< by outcome and halted
   postgres::Statement pipelined_applied_;
@@ -162,9 +168,10 @@ class OffsetRegister {
   postgres::Statement commit_durably_;
   postgres::Statement advance_batch_;
   postgres::Statement release_;
+  postgres::Statement store_suspects_left_;
   postgres::Statement halt_;
   postgres::Statement store_halt_offset_;
-  postgres::Statement halt_offset_;
+  postgres::Statement acquired_row_;
   postgres::Statement record_attempt_;
   postgres::Statement store_topic_id_;
   postgres::Statement name_session_;

@@ -12,12 +12,6 @@ constexpr const char* kMark = R"sql(
                            $7::integer, $8::timestamptz, $9::integer)
 )sql";
 
-constexpr const char* kUnmark = R"sql(
-  UPDATE pawl.suspects SET marked_by = NULL
-   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
-     AND marked_by = $4
-)sql";
-
 constexpr const char* kClear = R"sql(
   DELETE FROM pawl.suspects
    WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
@@ -35,7 +29,6 @@ constexpr const char* kIsAlive = R"sql(
 Suspects::Suspects(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       mark_{"pawl_mark_suspect", in_schema(kMark, schema)},
-      unmark_{"pawl_unmark_suspect", in_schema(kUnmark, schema)},
       clear_{"pawl_clear_suspect", in_schema(kClear, schema)},
       is_alive_{"pawl_owner_is_alive", kIsAlive} {}
 
@@ -61,13 +54,6 @@ bool Suspects::is_alive(postgres::Session& session, const postgres::Backend& bac
   const auto results =
       postgres::run_relaxed_transaction(session, {{&is_alive_, std::move(parameters)}});
   return boolean(results.front().get(), 0, 0);
-}
-
-void Suspects::unmark(postgres::Session& session, const TopicPartition& partition,
-                      const std::string& owner) const {
-  auto parameters = partition_parameters(consumer_, partition);
-  parameters.add_text(owner);
-  postgres::run_transaction(session, {{&unmark_, std::move(parameters)}});
 }
 
 void Suspects::clear(postgres::Session& session, const TopicPartition& partition,

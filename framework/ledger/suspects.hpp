@@ -28,10 +28,6 @@ class Suspects {
   /// show it to this user: it counts as ended then.
   bool is_alive(postgres::Session& session, const postgres::Backend& backend) const;
 
-  /// The process has survived the message, whatever became of it. The count stays.
-  void unmark(postgres::Session& session, const TopicPartition& partition,
-              const std::string& owner) const;
-
   /// The message is behind.
   void clear(postgres::Session& session, const TopicPartition& partition,
              const std::string& owner) const;
@@ -39,7 +35,6 @@ class Suspects {
  private:
   ConsumerId consumer_;
   postgres::Statement mark_;
-  postgres::Statement unmark_;
   postgres::Statement clear_;
   postgres::Statement is_alive_;
 };

@@ -108,7 +108,8 @@ struct Acquired {
   std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
   std::string topic_id;                     ///< empty when unknown
   std::optional<std::int32_t> leader_epoch;
-  bool released = true;
+  bool released = true;        ///< the owner before gave it back
+  bool suspects_left = false;  ///< and messages were on probation then
   std::string previous_owner;
   std::optional<postgres::Backend> previous_backend;
   FirstFetch first_fetch;

@@ -290,6 +290,17 @@ TEST_CASE("a record that no process has the memory for halts its partition, and 
   INFO(again.second);
   CHECK(again.first.code == 4);
 
+  // Resumed, it is fetched alone from the beginning, so that one more crash halts it.
+  CHECK(site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0", "--because",
+                  "more memory"})
+            .code == 0);
+  CHECK(run().first.signal == SIGABRT);
+  const auto halted = run();
+  INFO(halted.second);
+  CHECK(halted.first.code == 4);
+  CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets WHERE partition = 0"),
+             ContainsSubstring("4 processes in a row ended"));
+
   const auto command = [&](const std::string& name, std::vector<std::string> more) {
     std::vector<std::string> arguments{"partitions", name,       "--config",    config,
                                        "--topic",    site.topic, "--partition", "0"};

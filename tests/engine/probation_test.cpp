@@ -5,6 +5,7 @@
 #include <pqxx/pqxx>
 
 #include "charging_world.hpp"
+#include "ledger/offset_register.hpp"
 #include "payments_world.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
@@ -42,6 +43,18 @@ int run_until_it_survives(PaymentsWorld& world, const ProgramOptions& options, i
     REQUIRE(status.signal == SIGSEGV);
     REQUIRE(crashes < 20);
   }
+}
+
+/// A handler that waits while somebody has the lock.
+constexpr const char* kBehindLockSql = R"toml(sql = [
+  "SELECT pg_advisory_xact_lock(7)",
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+])toml";
+
+std::int64_t waiting_handlers(const PaymentsWorld& world) {
+  return world.number(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = "
+      "'advisory'");
 }
 
 /// From now on the offsets of messages that run alone are in the table `marks`.
@@ -253,10 +266,7 @@ TEST_CASE(
 // A database that fails over while somebody restarts consumers: none of them crashes.
 TEST_CASE("processes that end in order while their connection is lost blame no message") {
   PaymentsWorld world(1);
-  world.use_handler(R"toml(sql = [
-  "SELECT pg_advisory_xact_lock(7)",
-  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
-])toml");
+  world.use_handler(kBehindLockSql);
   world.set_kafka_options("session_timeout = \"2s\"\n");
   world.set("postgres.lock_timeout=29s");
   for (int i = 0; i < 3; ++i)
@@ -264,13 +274,7 @@ TEST_CASE("processes that end in order while their connection is lost blame no m
   const ProgramOptions options{{"--set", "consumer.pipeline=1"},
                                "[failures]\non_failure = \"dead-letter\"\nmax_crashes = 3\n"};
   const auto wait_for_handler = [&] {
-    wait_until(
-        [&] {
-          return world.number(
-                     "SELECT count(*) FROM pg_stat_activity WHERE datname = "
-                     "current_database() AND wait_event = 'advisory'") > 0;
-        },
-        60s, "a handler that waits");
+    wait_until([&] { return waiting_handlers(world) > 0; }, 60s, "a handler that waits");
   };
   pqxx::connection connection(world.url());
   pqxx::work lock(connection);
@@ -309,6 +313,104 @@ TEST_CASE("processes that end in order while their connection is lost blame no m
   world.drain(options);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
   CHECK(world.number("SELECT count(*) FROM ledger") == 3);
+}
+
+// Both processes live, so no session that has ended shows the second one what is on probation.
+TEST_CASE("messages stay on probation when their partition moves to another live process") {
+  PaymentsWorld world(2);
+  world.use_handler(kBehindLockSql);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  for (int i = 0; i < 5; ++i) {
+    world.produce_one(fmt::format("one-{}", i), 1, 0);
+    world.produce_one(fmt::format("other-{}", i), 1, 1);
+  }
+  const auto start = [&](const std::string& lock_timeout) {
+    ProgramOptions options;
+    options.arguments = {"--set", "consumer.pipeline=1", "--set",
+                         "postgres.lock_timeout=" + lock_timeout};
+    return world.start(options);
+  };
+  pqxx::connection connection(world.url());
+  {
+    pqxx::work lock(connection);
+    lock.exec("SELECT pg_advisory_xact_lock(7)");
+    const auto killed = start("29s");
+    wait_until([&] { return waiting_handlers(world) == 2; }, 60s, "two handlers that wait");
+    killed->kill(SIGKILL);
+    REQUIRE(killed->wait(60s).signal == SIGKILL);
+    wait_until(
+        [&] {
+          end_waiting_sessions(world);
+          return waiting_handlers(world) == 0;
+        },
+        60s, "its sessions to end");
+  }
+  pqxx::work lock(connection);
+  // No message runs alone meanwhile.
+  lock.exec("LOCK TABLE pawl.suspects IN EXCLUSIVE MODE");
+  const auto first = start("500ms");
+  const ShowOnFailure show_first("first", *first);
+  wait_until([&] { return occurrences(*first, "EVENT probation_started") == 2; }, 60s,
+             "both partitions to be on probation");
+  const auto second = start("500ms");
+  const ShowOnFailure show_second("second", *second);
+  second->wait_for_output("EVENT probation_started", 60s);
+  lock.commit();
+  world.wait_until_all_processed();
+  CHECK(world.number("SELECT count(*) FROM ledger") == 10);
+  stop_cleanly(*first);
+  stop_cleanly(*second);
+}
+
+TEST_CASE("a process that ends in order while it fetches a partition alone counts no crash") {
+  PaymentsWorld world(1);
+  PostgresProxy proxy(world.url());
+  world.produce_one("before", 1, 0);
+  world.drain();
+  // As if a process had ended while it fetched what comes next.
+  world.execute(
+      "INSERT INTO pawl.first_fetches (consumer_id, topic, partition, kafka_offset, crashes) "
+      "SELECT consumer_id, topic, partition, last_processed_offset + 1, 1 FROM "
+      "pawl.processed_kafka_offsets ON CONFLICT (consumer_id, topic, partition) DO UPDATE SET "
+      "kafka_offset = excluded.kafka_offset, crashes = 1");
+  world.produce_one("next", 1, 0);
+  ProgramOptions options;
+  options.arguments = {"--freeze", "positioned:1"};
+  options.url = proxy.url();
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_until_stopped(*process, 60s);
+  const std::string marks = "SELECT count(*) FROM pawl.first_fetches WHERE fetched_by IS NOT NULL";
+  REQUIRE(world.number(marks) == 1);
+  proxy.refuse_connections(true);
+  proxy.cut_all();
+  process->kill(SIGTERM);
+  process->kill(SIGCONT);
+  process->wait_for_output("EVENT revoked", 60s);
+  proxy.refuse_connections(false);
+  CHECK_FALSE(process->wait(60s).signal);
+  CHECK(world.number(marks) == 0);
+}
+
+TEST_CASE("an owner that has lost its partition forgets no crash that the next one counted") {
+  PaymentsWorld world(1);
+  world.produce_one("before", 1, 0);
+  world.drain();
+  pawl::postgres::SessionSettings settings;
+  settings.url = world.url();
+  pawl::postgres::Session session(settings);
+  const auto consumer = world.number("SELECT consumer_id FROM pawl.consumers");
+  const pawl::ledger::OffsetRegister offsets("pawl",
+                                             static_cast<pawl::ledger::ConsumerId>(consumer));
+  const pawl::TopicPartition partition{world.topic(), 0};
+  const auto lost = offsets.acquire(session, partition, "one").value().epoch;
+  const auto held = offsets.acquire(session, partition, "other").value().epoch;
+  const std::string counts = "SELECT count(*) FROM pawl.first_fetches WHERE crashes = 1";
+  offsets.first_fetches().count(session, partition, held, 1, 1);
+  offsets.first_fetches().forget(session, partition, lost);
+  CHECK(world.number(counts) == 1);
+  offsets.first_fetches().forget(session, partition, held);
+  CHECK(world.number(counts) == 0);
 }
 
 // 872 mails were on probation, and no payment was applied for 15 minutes.

@@ -1,0 +1,59 @@
+#include "engine/own_marks.hpp"
+
+#include <fmt/format.h>
+
+namespace pawl::engine {
+
+void OwnMarks::remove(const Partition& partition, bool passed) {
+  if (!session_.alive())
+    return remember(partition);
+  try {
+    if (passed)
+      return context_.suspects.clear(*session_, partition.name(), context_.owner);
+    context_.offsets.marks().remove(*session_, partition.name(), context_.owner);
+    left_.erase(partition.name());
+  } catch (const std::exception&) {
+    remember(partition);
+    // A lost session is noticed at its next use.
+    const auto failure = session_.why_failed();
+    if (failure.kind != postgres::FailureClass::kConnection) {
+      partition.warn(Warning::kFailureNotStored,
+                     fmt::format("the mark of what ran or was fetched alone cannot be removed: {}; "
+                                 "it counts as a crash only if this process ends before it can be "
+                                 "removed",
+                                 failure.text));
+    }
+  }
+}
+
+void OwnMarks::remove_left() {
+  try {
+    remove_left(*session_);
+  } catch (const std::exception&) {
+    session_.notice_failure(Warning::kFailureNotStored,
+                            "the mark of what ran or was fetched alone cannot be removed yet");
+  }
+}
+
+bool OwnMarks::remove_left_at_end() {
+  try {
+    if (session_.alive()) {
+      remove_left(*session_);
+    } else if (const auto fresh = session_.open_to_end()) {
+      remove_left(*fresh);
+    }
+  } catch (const std::exception&) {
+    // Whoever asks tries again, or says that it cannot be done.
+    return false;
+  }
+  return left_.empty();
+}
+
+void OwnMarks::remove_left(postgres::Session& session) {
+  while (!left_.empty()) {
+    context_.offsets.marks().remove(session, *left_.begin(), context_.owner);
+    left_.erase(left_.begin());
+  }
+}
+
+}  // namespace pawl::engine
