@@ -5,7 +5,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "pawl/options.hpp"
+
 namespace pawl::engine {
+
+struct Landing;
 
 /// A partition whose messages run ahead, and wait in vain for locks that others hold. Once no
 /// message has come back otherwise, they begin one at a time with pauses between them, so that a
@@ -58,5 +62,15 @@ class Contention {
   Clock::time_point round_ended_{};
   std::optional<Clock::time_point> until_;
 };
+
+/// How long a message that began at `begun` and has come back so waits, if it runs again. After a
+/// lock was waited for in vain that grows with each time, of the message (`waits` in a row) or of
+/// its partition. No other message begins for up to half of it, and so each of them has its turn
+/// before this one. One that has not run says nothing of locks.
+[[nodiscard]] Contention::Clock::duration wait_after(const Landing& landing,
+                                                     Contention::Clock::time_point begun,
+                                                     Contention::Clock::time_point now,
+                                                     const FailureOptions& options,
+                                                     Contention& contention, std::uint32_t& waits);
 
 }  // namespace pawl::engine

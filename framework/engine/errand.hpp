@@ -50,7 +50,8 @@ struct Landing {
   std::chrono::steady_clock::duration wait{};
   AttemptHalt halt = {};
   std::string why = {};
-  bool here = false;  ///< kLater: at once, in the same hand
+  bool here = false;     ///< kLater: at once, in the same hand
+  bool not_run = false;  ///< kLater: it was turned away, or there was no session to run it
   /// kLater: it waited for a lock in vain; its partition says when it runs again.
   bool waited_for_lock = false;
   bool suspect = false;  ///< kLost: its handler may be what breaks connections

@@ -28,6 +28,12 @@ Landing later(std::chrono::steady_clock::duration wait) {
   return landing;
 }
 
+Landing not_run(std::chrono::steady_clock::duration wait = {}) {
+  auto landing = later(wait);
+  landing.not_run = true;
+  return landing;
+}
+
 Landing away(How how, const std::string& why) {
   Landing landing{how};
   landing.why = why;
@@ -83,7 +89,7 @@ std::optional<WorkerSession::Clock::time_point> Hand::connect() {
 
 Landing Hand::run(const Errand& errand) {
   if (errand.partition->winding_up)
-    return later({});
+    return not_run();
   errand.entry->head.prepared_anew_for.reset();
   auto landing = try_once(errand);
   // A session that was made anew for it prepares its statements anew.
@@ -97,14 +103,14 @@ Landing Hand::try_once(const Errand& errand) {
     return *std::move(landing);
   const auto pass = context_.gate.among_others(kGateWait);
   if (!pass)
-    return later({});
+    return not_run();
   return apply(errand, false);
 }
 
 /// Nullopt: its message may run.
 std::optional<Landing> Hand::refused(const Errand& errand) {
   if (const auto next_try = make_ready())
-    return later(*next_try - WorkerSession::Clock::now());
+    return not_run(*next_try - WorkerSession::Clock::now());
   // The server may have lost commits with the session. Who acquired since has asked the register.
   if (lost_after_ && errand.partition->acquired_at <= *lost_after_)
     return away(How::kAskAgain, "the connection was made anew");
@@ -155,7 +161,7 @@ void Hand::applied(const Errand& errand, const Landing& landing, const Subject& 
 
 std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand& errand) {
   if (errand.partition->winding_up)
-    return later({});
+    return not_run();
   if (auto landing = refused(errand))
     return *std::move(landing);
   const auto& partition = *errand.partition;

@@ -66,7 +66,7 @@ void Hands::take_back(const HeldPartition* partition) {
     }
   }
   for (const auto& errand : taken)
-    errand.landed(errand, {.how = Landing::How::kLater});
+    errand.landed(errand, {.how = Landing::How::kLater, .not_run = true});
 }
 
 bool Hands::may_call(const Errand& errand) const {
@@ -189,7 +189,7 @@ void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
   const auto pass = runs_code ? context_.gate.among_others(kGateWait) : RunGate::Pass();
   auto begun = pass || !runs_code ? hand->begin_call(errand)
                                   : std::variant<Landing, std::unique_ptr<LeasedCall>>(
-                                        Landing{.how = Landing::How::kLater});
+                                        Landing{.how = Landing::How::kLater, .not_run = true});
   {
     const std::scoped_lock lock(mutex_);
     put_down(std::move(hand));

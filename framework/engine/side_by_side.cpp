@@ -1,12 +1,10 @@
 #include "engine/side_by_side.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "engine/halt_texts.hpp"
 #include "engine/order_of.hpp"
-#include "engine/retries.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -190,7 +188,8 @@ bool SideBySide::begin(Partition& partition, std::int64_t below) {
 void SideBySide::landed(Partition& partition, const Errand& errand, const Landing& landing) {
   auto& ahead = partition.ahead();
   const auto& entry = errand.entry;
-  const auto wait = wait_after(ahead, errand, landing);
+  const auto wait = wait_after(landing, errand.given, Clock::now(), context_.options.failures,
+                               ahead.contention(), entry->lock_waits);
   switch (landing.how) {
     case Landing::How::kFinished:
       ahead.window().finished(entry, landing.outcome);
@@ -212,25 +211,6 @@ void SideBySide::landed(Partition& partition, const Errand& errand, const Landin
       partition.acquire_again(true);
       return;
   }
-}
-
-/// How long its message waits, if it runs again. After a lock was waited for in vain that grows
-/// with each time, of the message or of its partition. No other message begins for up to half of
-/// it, and so each of them has its turn before this one.
-SideBySide::Clock::duration SideBySide::wait_after(AheadOfOffset& ahead, const Errand& errand,
-                                                   const Landing& landing) {
-  auto& waits = errand.entry->lock_waits;
-  if (!landing.waited_for_lock) {
-    ahead.contention().passed();
-    waits = 0;
-    return landing.wait;
-  }
-  const auto& options = context_.options.failures;
-  const auto now = Clock::now();
-  const auto rounds = ahead.contention().waited(errand.given, now);
-  const auto wait = wait_before_retry(options, std::max(++waits, rounds));
-  ahead.contention().pause(now + std::min(wait, wait_before_retry(options, rounds)) / 2);
-  return wait;
 }
 
 bool SideBySide::is_due_to_pass(const Partition& partition) const {

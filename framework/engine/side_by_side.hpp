@@ -57,7 +57,6 @@ class SideBySide {
   bool pass(Partition& partition);
   bool halt_as_wanted(Partition& partition);
   void landed(Partition& partition, const Errand& errand, const Landing& landing);
-  Clock::duration wait_after(AheadOfOffset& ahead, const Errand& errand, const Landing& landing);
 
   Context& context_;
   WorkerSession& session_;

@@ -4,8 +4,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
+#include "engine/errand.hpp"
+
 using namespace std::chrono_literals;
 using pawl::engine::Contention;
+using pawl::engine::Landing;
 
 namespace {
 
@@ -69,4 +72,41 @@ TEST_CASE("in contention one message begins at a time, after a pause") {
   contention.passed();
   CHECK(contention.lets_begin(kNow + 34s, 7));
   CHECK_FALSE(contention.pauses());
+}
+
+TEST_CASE("a message that comes back in contention") {
+  using How = Landing::How;
+  struct Case {
+    Landing landing;
+    std::uint32_t waits, rounds;  // afterwards; before, both are 3
+    const char* why;
+  };
+  const std::vector<Case> cases{
+      {{.how = How::kLater, .waited_for_lock = true}, 4, 4, "it waited for a lock in vain"},
+      {{.how = How::kLater, .wait = 7s, .not_run = true}, 3, 3, "it was turned away"},
+      {{.how = How::kLater, .wait = 7s}, 0, 0, "it failed otherwise"},
+      {{.how = How::kFinished}, 0, 0, "it is finished"},
+  };
+  pawl::FailureOptions options;
+  options.retry_initial = 1s;
+  options.retry_max = 100s;
+  for (const auto& c : cases) {
+    INFO(c.why);
+    Contention contention;
+    std::uint32_t waits = 3;
+    auto now = kNow;
+    for (int i = 0; i < 3; ++i, now += 10s)
+      contention.waited(now, now + 5s);
+    const auto wait = wait_after(c.landing, now, now + 5s, options, contention, waits);
+    CHECK(waits == c.waits);
+    if (c.landing.waited_for_lock) {
+      CHECK(wait >= 2s);
+      CHECK(wait <= 8s);
+      CHECK(contention.pauses());
+    } else {
+      CHECK(wait == c.landing.wait);
+    }
+    // As counted by the next one that waits in vain.
+    CHECK(contention.waited(now + 10s, now + 15s) == c.rounds + 1);
+  }
 }
