@@ -66,12 +66,15 @@ void LockWaits::blocked_by(const TopicPartition& partition, std::string sessions
     found->second.sessions = std::move(sessions);
 }
 
-std::vector<LockWaits::Blocked> LockWaits::longer_than(std::chrono::milliseconds bound,
-                                                       Clock::time_point now) const {
+std::vector<LockWaits::Blocked> LockWaits::longer_than(
+    std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& here,
+    Clock::time_point now) {
   std::vector<Blocked> blocked;
   if (!any_)
     return blocked;
   const std::scoped_lock lock(mutex_);
+  std::erase_if(partitions_, [&](const auto& partition) { return !here(partition.first); });
+  any_ = !partitions_.empty();
   for (const auto& [name, partition] : partitions_) {
     const auto first = std::ranges::min_element(partition.waits, {},
                                                 [](const auto& wait) { return wait.second.begun; });

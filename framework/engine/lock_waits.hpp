@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -40,9 +41,11 @@ class LockWaits {
     std::int64_t messages = 0;  ///< that wait by themselves
     std::string cause;
   };
-  /// Partitions of which a message has waited for as long as that.
-  [[nodiscard]] std::vector<Blocked> longer_than(std::chrono::milliseconds bound,
-                                                 Clock::time_point now = Clock::now()) const;
+  /// Partitions of which a message has waited for as long as that. Forgets those that are not
+  /// `here`: an attempt may have ended after its partition had left.
+  [[nodiscard]] std::vector<Blocked> longer_than(
+      std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& here,
+      Clock::time_point now = Clock::now());
 
  private:
   struct Wait {

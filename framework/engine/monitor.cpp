@@ -115,8 +115,9 @@ std::vector<Condition> Monitor::conditions() const {
     for (const auto& [partition, messages] : away.waiting)
       condition.messages += waiting_in(partition, messages);
   }
-  for (auto& blocked :
-       context_.lock_waits.longer_than(kLockWaits * context_.options.postgres.lock_timeout)) {
+  for (auto& blocked : context_.lock_waits.longer_than(
+           kLockWaits * context_.options.postgres.lock_timeout,
+           [this](const auto& partition) { return context_.board.has(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
     condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);

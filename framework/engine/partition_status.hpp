@@ -152,6 +152,10 @@ class StatusBoard {
       result.push_back(status);
     return result;
   }
+  [[nodiscard]] bool has(const TopicPartition& partition) const {
+    const std::scoped_lock lock(mutex_);
+    return partitions_.contains(partition);
+  }
   /// Messages of the partition from the stored offset to the end of Kafka's log; 0: unknown.
   [[nodiscard]] std::int64_t lag(const TopicPartition& partition) const {
     const std::scoped_lock lock(mutex_);

@@ -13,10 +13,15 @@ const LockWaits::Clock::time_point kStart = LockWaits::Clock::time_point() + 100
 const TopicPartition kFirst{"t", 0};
 const TopicPartition kSecond{"t", 1};
 
+bool anywhere(const TopicPartition& /*partition*/) {
+  return true;
+}
+
 /// "0: 2 why"
-std::string blocked(const LockWaits& waits, LockWaits::Clock::time_point now) {
+std::string blocked(LockWaits& waits, LockWaits::Clock::time_point now,
+                    const std::function<bool(const TopicPartition&)>& here = anywhere) {
   std::string text;
-  for (const auto& one : waits.longer_than(50s, now)) {
+  for (const auto& one : waits.longer_than(50s, here, now)) {
     text += fmt::format("{}{}: {} {}", text.empty() ? "" : ", ", one.partition.partition,
                         one.messages, one.cause);
   }
@@ -60,4 +65,19 @@ TEST_CASE("messages side by side wait each by itself, until the stored offset ha
   waits.passed(kFirst, 8);
   CHECK_FALSE(waits.waits(kFirst));
   CHECK(blocked(waits, kStart + 60s).empty());
+}
+
+// A thread still had a message of it.
+TEST_CASE("an attempt that ends after its partition has left is forgotten") {
+  LockWaits waits;
+  waits.waited(kFirst, 7, "timeout", kStart);
+  waits.waited(kSecond, 7, "timeout", kStart);
+  waits.forget(kFirst);
+  waits.waited(kFirst, 8, "timeout", kStart);
+  const auto here = [](const TopicPartition& partition) { return partition == kSecond; };
+  CHECK(blocked(waits, kStart + 60s, here) == "1: 1 timeout");
+  CHECK_FALSE(waits.waits(kFirst));
+  // It may come back.
+  waits.waited(kFirst, 8, "timeout", kStart + 60s);
+  CHECK(blocked(waits, kStart + 61s) == "1: 1 timeout");
 }
