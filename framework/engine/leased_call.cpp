@@ -55,6 +55,8 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
     return;
   outcome_ = Outcome::kDone;
   response_ = answer.response;
+  // It calls nothing, and may wait for long to be stored.
+  turn_ = {};
 }
 
 Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) const {
