@@ -57,10 +57,13 @@ std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter&
   if (!before || letter.timestamp >= *before)
     return std::nullopt;
   // Its own handler may keep keys for longer than others of the topic.
-  if (const auto* handler = replay_.handler_of(letter)) {
+  const auto found = replay_.handler_of(letter);
+  const auto* const handler = std::get_if<const handlers::Binding*>(&found);
+  if (handler != nullptr && *handler != nullptr) {
     std::string buffer;
-    before = ledger::pruned_to(session_, options_.postgres.schema,
-                               engine::scope_name(options_.kafka, handler->scope, topic, buffer));
+    before =
+        ledger::pruned_to(session_, options_.postgres.schema,
+                          engine::scope_name(options_.kafka, (*handler)->scope, topic, buffer));
     if (!before || letter.timestamp >= *before)
       return std::nullopt;
   }

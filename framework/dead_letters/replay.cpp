@@ -135,13 +135,16 @@ ReplayResult Replay::one(const ledger::DeadLetter& letter) {
   }
 }
 
-const handlers::Binding* Replay::handler_of(const ledger::DeadLetter& letter) {
-  const handlers::Binding* found = nullptr;
-  (void)with_message(letter, [&](const Message& message) {
+std::variant<const handlers::Binding*, ReplayResult> Replay::handler_of(
+    const ledger::DeadLetter& letter) {
+  std::optional<const handlers::Binding*> found;
+  auto result = with_message(letter, [&](const Message& message) {
     found = identify(context_.router, message).binding;
     return ReplayResult{};
   });
-  return found;
+  if (found)
+    return *found;
+  return result;
 }
 
 ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMessage& use) {

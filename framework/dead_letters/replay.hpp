@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "dead_letters/store/changes.hpp"
 #include "dead_letters/store/view.hpp"
@@ -58,8 +59,9 @@ class Replay {
   /// It has called, and could not store the outcome yet: the same letter goes on with that.
   [[nodiscard]] bool has_call() const { return processor_.has_call(); }
 
-  /// Who would get it; nullptr: none of the handlers, or its message cannot be had.
-  const handlers::Binding* handler_of(const ledger::DeadLetter& letter);
+  /// Who would get it, nullptr: none of the handlers; or why its message cannot be had. Behind
+  /// that one() does not ask Kafka for the message.
+  std::variant<const handlers::Binding*, ReplayResult> handler_of(const ledger::DeadLetter& letter);
 
  private:
   using UseMessage = std::function<ReplayResult(const Message&)>;

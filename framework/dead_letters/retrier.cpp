@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "config/letter_advice.hpp"
 #include "config/units.hpp"
@@ -115,7 +116,9 @@ void Retrier::run() {
       if (!connect())
         return false;
       give_back();
-      return !due || process(*due);
+      if (due)
+        try_again(*due);
+      return true;
     });
     if (!worked) {
       session_.reset();
@@ -161,12 +164,6 @@ bool Retrier::connect() {
   return session_ != nullptr;
 }
 
-bool Retrier::process(const ledger::DueLetter& due) {
-  if (const auto leave = ask_to_run())
-    try_again(due);
-  return true;
-}
-
 void Retrier::warn(const std::string& text) const {
   warn_of_retries(context_.observers, text);
 }
@@ -182,11 +179,12 @@ void Retrier::emit(Step step, const ledger::DueLetter& due, const std::string& t
   context_.observers.emit(event);
 }
 
-/// Not beside a message on probation: if the process ended, nobody could say whose doing it was.
-/// None: the process is to end.
-RunGate::Pass Retrier::ask_to_run() {
+/// No code runs beside a message on probation: if the process ended, nobody could say whose doing
+/// it was. False: the process is to end.
+RunGate::Pass Retrier::ask_to_run(const handlers::Binding* handler) {
+  const bool runs_code = handler != nullptr && handler->runs_code();
   while (!queue_.ending()) {
-    if (auto leave = context_.gate.among_others())
+    if (auto leave = runs_code ? context_.gate.among_others() : context_.gate.beside_all())
       return leave;
     queue_.rest(kTurnedAway);
   }
@@ -197,24 +195,30 @@ void Retrier::try_again(const ledger::DueLetter& due) {
   const auto letter = read(due);
   if (!letter)
     return;
-  const auto& options = policy_of(*letter);
+  const auto found = replay().handler_of(*letter);
+  const auto* const unreadable = std::get_if<ReplayResult>(&found);
+  const auto* const handler =
+      unreadable == nullptr ? std::get<const handlers::Binding*>(found) : nullptr;
+  // Of the handler that a replay would give its message to: handlers without a name are called by
+  // their place, which changes. Where the message cannot be had, of the one that it was of.
+  const auto& options = handler == nullptr ? policies_.of(letter->handler) : handler->failures;
   if (due.retries >= retries_allowed(options)) {
     if (!policies_.by_handler.contains(due.handler))
       return leave_to_others(due);
     return give_up(due, fmt::format("{}; before: {}", why_no_more(options, due), letter->error));
   }
+  // Not earlier: to read the message from Kafka may take long.
+  auto leave = ask_to_run(handler);
+  if (!leave)
+    return;
   // Also where it stays unknown whether it was taken.
   to_give_back_ = due;
-  if (letters_.take(*session_, due, delay_behind(options, due.retries + 1)))
-    end(due, replay().one(*letter), options);
+  if (letters_.take(*session_, due, delay_behind(options, due.retries + 1))) {
+    const auto result = unreadable == nullptr ? replay().one(*letter) : *unreadable;
+    leave = {};
+    end(due, result, options);
+  }
   to_give_back_.reset();
-}
-
-/// Of the handler that a replay would give its message to: handlers without a name are called by
-/// their place, which changes. Where the message cannot be had, of the one that it was of.
-const FailureOptions& Retrier::policy_of(const ledger::DeadLetter& letter) {
-  const auto* const binding = replay().handler_of(letter);
-  return binding == nullptr ? policies_.of(letter.handler) : binding->failures;
 }
 
 /// Nullopt: it is resolved.

@@ -51,11 +51,10 @@ class Retrier {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool process(const ledger::DueLetter& due);
   bool connect();
   void keep_if_called(const ledger::DueLetter& due);
   void rest();
-  [[nodiscard]] RunGate::Pass ask_to_run();
+  [[nodiscard]] RunGate::Pass ask_to_run(const handlers::Binding* handler);
   void try_again(const ledger::DueLetter& due);
   std::optional<ledger::DeadLetter> read(const ledger::DueLetter& due);
   void leave_to_others(const ledger::DueLetter& due);
@@ -64,7 +63,6 @@ class Retrier {
   Replay& replay();
   void tell_dead(const ledger::DueLetter& due, const std::string& why) const;
   void give_up(const ledger::DueLetter& due, const std::string& why);
-  [[nodiscard]] const FailureOptions& policy_of(const ledger::DeadLetter& letter);
   void emit(Step step, const ledger::DueLetter& due, const std::string& text) const;
   void warn(const std::string& text) const;
 

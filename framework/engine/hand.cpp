@@ -19,7 +19,8 @@ namespace {
 using How = Landing::How;
 
 /// How long to wait for leave to run a message. The thread waits, and not the message in its
-/// window, because each message that is turned away would make room for the next one.
+/// window, because each message that is turned away would make room for the next one. Not longer:
+/// calls that have run wait for the session.
 constexpr std::chrono::milliseconds kGateWait{20};
 
 Landing later(std::chrono::steady_clock::duration wait) {
@@ -101,10 +102,19 @@ Landing Hand::run(const Errand& errand) {
 Landing Hand::try_once(const Errand& errand) {
   if (auto landing = refused(errand))
     return *std::move(landing);
-  const auto pass = context_.gate.among_others(kGateWait);
+  auto pass = ask_to_run(errand);
   if (!pass)
     return not_run();
-  return apply(errand, false);
+  return apply(errand, false, std::move(pass));
+}
+
+/// While a message runs alone the application's code runs nowhere else, because it would not be
+/// known which of them ended the process. pawl's own calls run none: they go on, or a slow one
+/// would keep the others waiting until the message could begin.
+RunGate::Pass Hand::ask_to_run(const Errand& errand) {
+  const auto* const handler = errand.entry->binding;
+  return handler == nullptr || handler->runs_code() ? context_.gate.among_others(kGateWait)
+                                                    : context_.gate.beside_all();
 }
 
 /// Nullopt: its message may run.
@@ -122,7 +132,7 @@ std::optional<Landing> Hand::refused(const Errand& errand) {
   return std::nullopt;
 }
 
-Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
+Landing Hand::apply(const Errand& errand, bool nothing_to_call, RunGate::Pass pass) {
   const auto& partition = *errand.partition;
   Subject subject;
   try {
@@ -141,6 +151,7 @@ Landing Hand::apply(const Errand& errand, bool nothing_to_call) {
     applied(errand, landing, subject);
     return landing;
   } catch (...) {
+    pass = {};
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
     attempt.offset = errand.entry->offset();
     attempt.subject = std::move(subject);
@@ -159,11 +170,15 @@ void Hand::applied(const Errand& errand, const Landing& landing, const Subject& 
     context_.frame.outbox_written->ring();
 }
 
-std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand& errand) {
+std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand& errand,
+                                                                    RunGate::Pass& pass) {
   if (errand.partition->winding_up)
     return not_run();
   if (auto landing = refused(errand))
     return *std::move(landing);
+  pass = ask_to_run(errand);
+  if (!pass)
+    return not_run();
   const auto& partition = *errand.partition;
   Subject subject;
   try {
@@ -182,12 +197,13 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
     if (call)
       return call;
   } catch (...) {
+    pass = {};
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
     attempt.offset = errand.entry->offset();
     attempt.subject = std::move(subject);
     return follow(errand, attempt);
   }
-  return apply(errand, true);
+  return apply(errand, true, std::move(pass));
 }
 
 void Hand::make_call(const Context& context, const Errand& errand, LeasedCall& call) {
@@ -207,6 +223,9 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     wait = *next_try - WorkerSession::Clock::now();
     return std::nullopt;
   }
+  auto pass = ask_to_run(errand);
+  if (!pass)
+    return std::nullopt;
   const auto& partition = *errand.partition;
   Subject subject;
   try {
@@ -224,6 +243,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     applied(errand, landing, subject);
     return landing;
   } catch (...) {
+    pass = {};
     Attempt attempt{Undertaking::kMessage, session_.why_failed()};
     attempt.offset = errand.entry->offset();
     attempt.subject = std::move(subject);

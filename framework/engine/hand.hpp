@@ -26,8 +26,10 @@ class Hand {
   [[nodiscard]] std::optional<WorkerSession::Clock::time_point> make_ready();
   [[nodiscard]] Landing run(const Errand& errand);
 
-  /// Of a leased handler's message: what is to be called without this hand, or how it landed.
-  [[nodiscard]] std::variant<Landing, std::unique_ptr<LeasedCall>> begin_call(const Errand& errand);
+  /// Of a leased handler's message: what is to be called without this hand, with `pass`, or how it
+  /// landed.
+  [[nodiscard]] std::variant<Landing, std::unique_ptr<LeasedCall>> begin_call(const Errand& errand,
+                                                                              RunGate::Pass& pass);
   /// On any thread.
   static void make_call(const Context& context, const Errand& errand, LeasedCall& call);
   /// Stores what became of the call. Nullopt: that failed, and is to be tried again after `wait`,
@@ -43,8 +45,9 @@ class Hand {
  private:
   [[nodiscard]] std::optional<WorkerSession::Clock::time_point> connect();
   Landing try_once(const Errand& errand);
+  [[nodiscard]] RunGate::Pass ask_to_run(const Errand& errand);
   std::optional<Landing> refused(const Errand& errand);
-  Landing apply(const Errand& errand, bool nothing_to_call);
+  Landing apply(const Errand& errand, bool nothing_to_call, RunGate::Pass pass);
   void applied(const Errand& errand, const Landing& landing, const Subject& subject);
   Landing follow(const Errand& errand, const Attempt& failed);
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);

@@ -8,9 +8,6 @@
 namespace pawl::engine {
 namespace {
 
-/// As Hand's. Not longer: calls that have run wait for the session.
-constexpr std::chrono::milliseconds kGateWait{20};
-
 bool is_leased(const Errand& errand) {
   const auto* binding = errand.entry->binding;
   return binding != nullptr && binding->leased != nullptr;
@@ -182,14 +179,8 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
 }
 
 void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
-  // While a message runs alone the application's code runs in no other call, because it would not
-  // be known which of them ended the process. pawl's own calls run none: they go on, or a slow one
-  // would keep the others waiting until the message could begin.
-  const bool runs_code = errand.entry->binding->liability != handlers::Liability::kNone;
-  const auto pass = runs_code ? context_.gate.among_others(kGateWait) : RunGate::Pass();
-  auto begun = pass || !runs_code ? hand->begin_call(errand)
-                                  : std::variant<Landing, std::unique_ptr<LeasedCall>>(
-                                        Landing{.how = Landing::How::kLater, .not_run = true});
+  RunGate::Pass pass;
+  const auto begun = hand->begin_call(errand, pass);
   {
     const std::scoped_lock lock(mutex_);
     put_down(std::move(hand));
@@ -198,6 +189,8 @@ void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
     return errand.landed(errand, *landing);
   auto& call = *std::get<std::unique_ptr<LeasedCall>>(begun);
   Hand::make_call(context_, errand, call);
+  // To be stored it may wait for a hand, and for PostgreSQL.
+  pass = {};
   errand.landed(errand, end_call(errand, call));
 }
 

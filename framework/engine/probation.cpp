@@ -11,8 +11,6 @@
 
 namespace pawl::engine {
 
-using handlers::Liability;
-
 namespace {
 
 /// How long to wait before asking again whether a message may run.
@@ -34,8 +32,7 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
   const auto any = [&](auto has) {
     return std::ranges::any_of(bound, [&](const auto* binding) { return has(*binding); });
   };
-  if (!any([](const auto& binding) { return binding.liability != Liability::kNone; }) ||
-      !ended(acquired))
+  if (!any([](const auto& binding) { return binding.runs_code(); }) || !ended(acquired))
     return;
   const bool calls_with_code = any([](const auto& binding) { return binding.lease_tells(); });
   const auto& plan = context_.router.plan_of(partition.name().topic);
@@ -131,7 +128,9 @@ bool Probation::was_called(Partition& partition, const handlers::Binding& bindin
   }
 }
 
-RunGate::Pass Probation::ask_to_run(Partition& partition) {
+RunGate::Pass Probation::ask_to_run(Partition& partition, bool runs_code) {
+  if (!runs_code)
+    return context_.gate.beside_all();
   auto pass = partition.first_is_suspect() ? context_.gate.alone() : context_.gate.among_others();
   if (!pass)
     partition.wait(kGateRetry);

@@ -32,8 +32,9 @@ class Probation {
   /// unfinished message in the log's order, before it begins.
   void consider_next(Partition& partition);
 
-  /// Leave to run what is in hand. Without it the partition waits for a moment.
-  RunGate::Pass ask_to_run(Partition& partition);
+  /// Leave to run what is in hand. Without it the partition waits for a moment. `runs_code`: of the
+  /// application.
+  RunGate::Pass ask_to_run(Partition& partition, bool runs_code);
 
   /// Leaves the mark of the message at the head. False: it must not run (now); that is dealt with.
   bool mark(Partition& partition);

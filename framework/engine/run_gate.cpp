@@ -6,21 +6,21 @@ RunGate::Pass& RunGate::Pass::operator=(Pass&& other) noexcept {
   if (this != &other) {
     give_back();
     gate_ = std::exchange(other.gate_, nullptr);
-    alone_ = other.alone_;
+    company_ = other.company_;
   }
   return *this;
 }
 
 void RunGate::Pass::give_back() noexcept {
   if (gate_ != nullptr)
-    std::exchange(gate_, nullptr)->leave(alone_);
+    std::exchange(gate_, nullptr)->leave(company_);
 }
 
 RunGate::Pass RunGate::among_others() {
   // Counted before looking, while a suspect closes before counting: one of the two sees the other.
   ++running_;
   if (!closed_)
-    return {*this, false};
+    return {*this, Company::kOthers};
   --running_;
   const std::scoped_lock lock(mutex_);
   const bool open = turns_.ask_among_others(Clock::now());
@@ -29,7 +29,7 @@ RunGate::Pass RunGate::among_others() {
     return {};
   // Under the lock nobody closes.
   ++running_;
-  return {*this, false};
+  return {*this, Company::kOthers};
 }
 
 RunGate::Pass RunGate::among_others(Clock::duration longest) {
@@ -52,13 +52,18 @@ RunGate::Pass RunGate::alone() {
   if (!its_turn || running_ > 0)
     return {};
   turns_.began(now);
-  return {*this, true};
+  return {*this, Company::kNone};
 }
 
-void RunGate::leave(bool alone) noexcept {
-  if (!alone) {
-    --running_;
-    return;
+void RunGate::leave(Company company) noexcept {
+  switch (company) {
+    case Company::kAll:
+      return;
+    case Company::kOthers:
+      --running_;
+      return;
+    case Company::kNone:
+      break;
   }
   const std::scoped_lock lock(mutex_);
   turns_.ended(Clock::now());

@@ -16,12 +16,15 @@ class RunGate {
  public:
   using Clock = SuspectTurns::Clock;
 
+  /// Beside which messages one runs.
+  enum class Company { kAll, kOthers, kNone };
+
   /// Leave to run, until it is destroyed. False: not now.
   class Pass {
    public:
     Pass() = default;
     Pass(Pass&& other) noexcept
-        : gate_(std::exchange(other.gate_, nullptr)), alone_(other.alone_) {}
+        : gate_(std::exchange(other.gate_, nullptr)), company_(other.company_) {}
     Pass& operator=(Pass&& other) noexcept;
     ~Pass() { give_back(); }
     Pass(const Pass&) = delete;
@@ -30,20 +33,22 @@ class RunGate {
 
    private:
     friend class RunGate;
-    Pass(RunGate& gate, bool alone) : gate_(&gate), alone_(alone) {}
+    Pass(RunGate& gate, Company company) : gate_(&gate), company_(company) {}
     void give_back() noexcept;
 
     RunGate* gate_ = nullptr;
-    bool alone_ = false;
+    Company company_ = Company::kAll;
   };
 
+  /// For a message that runs none of the application's code: no other one waits for it.
+  Pass beside_all() { return {*this, Company::kAll}; }
   Pass among_others();
   /// The same, and waits for it up to so long.
   Pass among_others(Clock::duration longest);
   Pass alone();
 
  private:
-  void leave(bool alone) noexcept;
+  void leave(Company company) noexcept;
   void follow_turns();
 
   std::atomic<int> running_{0};      ///< those among others

@@ -54,7 +54,7 @@ Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& cal
       if (*filled == Filled::kPartly && look_again && Clock::now() < *look_again &&
           may_batch(partition))
         return i > 0 ? Turn::kWorked : Turn::kIdle;
-      const auto pass = probation_.ask_to_run(partition);
+      auto pass = probation_.ask_to_run(partition, true);
       if (!pass)
         return Turn::kWorked;
       const auto work = choose(partition, *filled);
@@ -66,12 +66,13 @@ Runner::Turn Runner::turn(Partition& partition, const std::function<bool()>& cal
       if (work.kind != Work::Kind::kOne) {
         const auto failed = work.kind == Work::Kind::kBatch ? run_batch(partition, work)
                                                             : run_pipeline(partition, work);
+        pass = {};
         if (failed)
           consequences_.follow(partition, *failed);
         return Turn::kWorked;
       }
       const bool suspect = partition.first_is_suspect();
-      run_alone(partition, work, i + 1 < kTurn && !pipelines(partition));
+      run_alone(partition, work, i + 1 < kTurn && !pipelines(partition), std::move(pass));
       // The worker's other partitions can only take their turn if they ask for it.
       if (suspect)
         return Turn::kWorked;
@@ -89,13 +90,18 @@ bool Runner::is_call_next(const Partition& partition) {
   if (!partition.ahead().calls() || partition.inbox().empty() ||
       !partition.inbox().front().is_message())
     return false;
+  const auto* const binding = next_handler(partition);
+  return binding != nullptr && binding->leased != nullptr;
+}
+
+/// Of the first of the inbox, a message. Null: none, or it cannot be found.
+const handlers::Binding* Runner::next_handler(const Partition& partition) {
   const auto message = partition.view(partition.inbox().front());
   try {
     message::JsonView json(reader_, message);
-    const auto* const binding = context_.router.route(message, json);
-    return binding != nullptr && binding->leased != nullptr;
+    return context_.router.route(message, json);
   } catch (const std::exception&) {  // it is said when it is processed
-    return false;
+    return nullptr;
   }
 }
 
@@ -104,9 +110,10 @@ void Runner::turn_alone(Partition& partition) {
     return pass_end(partition);
   if (halts_at(partition))
     return;
-  const auto pass = probation_.ask_to_run(partition);
+  const auto* const handler = next_handler(partition);
+  auto pass = probation_.ask_to_run(partition, handler == nullptr || handler->runs_code());
   if (pass && session_.may_begin())
-    run_alone(partition, {Work::Kind::kOne, Clock::now(), 1}, false);
+    run_alone(partition, {Work::Kind::kOne, Clock::now(), 1}, false, std::move(pass));
 }
 
 bool Runner::take(Partition& partition, std::size_t most) {
@@ -304,14 +311,19 @@ void Runner::collect_pipeline(const Partition& partition, Clock::time_point unti
   }
 }
 
-/// One message, of which something may be known from its attempts before.
-void Runner::run_alone(Partition& partition, const Work& work, bool more_follows) {
+/// One message, of which something may be known from its attempts before. With `pass`, which a
+/// suspect needs for as long as its mark stands.
+void Runner::run_alone(Partition& partition, const Work& work, bool more_follows,
+                       RunGate::Pass pass) {
   const bool suspect = partition.first_is_suspect();
   if (suspect && !probation_.mark(partition))
     return;
   const auto offset = partition.inbox().front().record.offset();
   if (!partition.head().broke_connection || consequences_.count_broken_connection(partition)) {
-    if (const auto failed = run_one(partition, work, more_follows && !suspect))
+    const auto failed = run_one(partition, work, more_follows && !suspect);
+    if (!suspect)
+      pass = {};
+    if (failed)
       consequences_.follow(partition, *failed);
   }
   if (suspect)

@@ -13,6 +13,7 @@
 #include "engine/message_processor.hpp"
 #include "engine/partition.hpp"
 #include "engine/probation.hpp"
+#include "engine/run_gate.hpp"
 #include "engine/verdict.hpp"
 #include "engine/worker_session.hpp"
 #include "message/json.hpp"
@@ -66,6 +67,7 @@ class Runner {
 
   void tell_stream_error(Partition& partition, const kafka::Record& error);
 
+  [[nodiscard]] const handlers::Binding* next_handler(const Partition& partition);
   [[nodiscard]] bool may_batch(const Partition& partition) const;
   [[nodiscard]] bool may_pipeline(const Partition& partition) const;
   [[nodiscard]] bool pipelines(const Partition& partition) const;
@@ -81,7 +83,7 @@ class Runner {
   std::optional<Attempt> run_one(Partition& partition, const Work& work, bool more_follows);
   std::optional<Attempt> run_pipeline(Partition& partition, const Work& work);
   std::optional<Attempt> run_batch(Partition& partition, const Work& work);
-  void run_alone(Partition& partition, const Work& work, bool more_follows);
+  void run_alone(Partition& partition, const Work& work, bool more_follows, RunGate::Pass pass);
   [[nodiscard]] std::optional<Upcoming> upcoming(const Partition& partition) const;
   [[nodiscard]] ledger::Advance step_over_batch(const Partition& partition,
                                                 std::size_t items) const;

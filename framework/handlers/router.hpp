@@ -65,6 +65,8 @@ struct Binding {
   [[nodiscard]] bool lease_tells() const {
     return leased != nullptr && calls_code && key_function == nullptr;
   }
+  /// Code of the application may run for its messages.
+  [[nodiscard]] bool runs_code() const { return liability != Liability::kNone; }
   /// It may have to wait behind an earlier one of its record key.
   [[nodiscard]] bool may_park(const Message& message) const {
     return message.key() && parks(failures.on_failure);

@@ -98,6 +98,14 @@ class Orders {
   pawl::testing::KafkaProducer producer_;
 };
 
+/// A handler's call of this API by HTTP.
+std::string mail_handler(const PaymentApi& api) {
+  return fmt::format(
+      R"(http = {{ url = "{}/charges/{{header:event-id}}", headers = {{ Event-Id = "{{header:event-id}}" }}, json = {{ amount = "{{/amount}}" }} }}
+)",
+      api.url());
+}
+
 std::int64_t seen(const PaymentsWorld& world, const std::string& topic) {
   return world.number(fmt::format("SELECT count(*) FROM seen WHERE topic = '{}'", topic));
 }
@@ -419,12 +427,7 @@ TEST_CASE("calls of pawl's own are not on probation, and other topics go on") {
   ChargingWorld charging(1, api);
   auto& world = charging.world();
   Orders orders(world);
-  const auto mails = fmt::format(
-      R"(http = {{ url = "{}/charges/{{header:event-id}}", headers = {{ Event-Id = "{{header:event-id}}" }}, json = {{ amount = "{{/amount}}" }} }}
-concurrency = 16
-order_by = "{{header:event-id}}"
-)",
-      api.url());
+  const auto mails = mail_handler(api) + "concurrency = 16\norder_by = \"{header:event-id}\"\n";
   world.use_handler(mails);
   world.set_kafka_options("session_timeout = \"2s\"\n");
   for (int i = 0; i < 100; ++i)
@@ -444,6 +447,71 @@ order_by = "{{header:event-id}}"
   CHECK(occurrences(*process, "EVENT probation_started") == 0);
   api.release();
   world.wait_until_processed(150);
+  stop_cleanly(*process);
+}
+
+// Either runs on a thread that gives messages their turns.
+TEST_CASE("a call that is made again runs beside a message on probation") {
+  const std::string policy = GENERATE("retry-later", "halt");
+  CAPTURE(policy);
+  PaymentApi api(false, [](const ApiCall& call) {
+    return call.number == 1 ? ApiAnswer{.charge = false, .status = 429} : ApiAnswer{.stall = true};
+  });
+  PaymentsWorld world(1);
+  Orders orders(world);
+  world.use_handler(mail_handler(api) + orders.handler());
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.set("consumer.workers=2");
+  // While the order waits for its lock it runs.
+  world.set("postgres.lock_timeout=29s");
+  const ProgramOptions options{{},
+                               fmt::format("[failures]\non_failure = \"{}\"\nmax_attempts = 1\n"
+                                           "retry_later = [\"1h\"]\n",
+                                           policy)};
+  pqxx::connection connection(world.url());
+  std::optional<pqxx::work> lock;
+  const auto wait_for_order = [&] {
+    wait_until(
+        [&] {
+          return world.number(
+                     "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = "
+                     "'seen'::regclass AND database = (SELECT oid FROM pg_database WHERE datname "
+                     "= current_database())") > 0;
+        },
+        60s, "an order that waits for the lock");
+  };
+  {
+    const auto killed = world.start(options);
+    const ShowOnFailure show("killed", *killed);
+    world.produce_one("mail", 1, 0);
+    if (policy == "halt") {
+      world.wait_for_state(0, "halted");
+    } else {
+      wait_until(
+          [&] {
+            return world.number(
+                       "SELECT count(*) FROM pawl.dead_letters WHERE due_at IS NOT NULL") == 1;
+          },
+          60s, "the retry to be scheduled");
+    }
+    lock.emplace(connection);
+    lock->exec("LOCK TABLE seen");
+    orders.produce(5);
+    wait_for_order();
+    killed->kill(SIGKILL);
+    REQUIRE(killed->wait(60s).signal == SIGKILL);
+  }
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_until(
+      [&] { return world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by <> ''") == 1; },
+      60s, "an order to run alone");
+  world.execute("UPDATE pawl.dead_letters SET due_at = now()");
+  wait_until([&] { return api.call_count() == 2; }, 20s, "the call to be made again");
+  // The others run alone, and the API has not responded.
+  lock.reset();
+  wait_until([&] { return seen(world, "orders") == 5; }, 20s, "the orders");
+  api.release();
   stop_cleanly(*process);
 }
 

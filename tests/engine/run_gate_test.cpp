@@ -29,6 +29,20 @@ TEST_CASE("a suspect waits for those that run, and keeps new ones out until it h
   CHECK_FALSE(gate.alone());
 }
 
+TEST_CASE("a message that runs no code waits for no suspect, and keeps none waiting") {
+  RunGate gate;
+  const auto before = gate.beside_all();
+  REQUIRE(before);
+  const auto alone = gate.alone();
+  REQUIRE(alone);
+  {
+    const auto beside = gate.beside_all();
+    CHECK(beside);
+  }
+  // That ended nothing of the suspect's.
+  CHECK_FALSE(gate.among_others());
+}
+
 TEST_CASE("a suspect that never comes back for its turn keeps nobody out for long") {
   RunGate gate;
   auto running = gate.among_others();
