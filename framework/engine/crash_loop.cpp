@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kAloneRetry{2};
 /// Handlers that run for longer do not hold up the turn: a crash in one of them may be counted
 /// then.
 constexpr std::chrono::seconds kHandlersEnd{1};
-/// For so long no handler begins. Most records arrive, or end the process, in that time.
+/// For so long no handler begins, whatever else the worker does meanwhile. Most records arrive, or
+/// end the process, in that time.
 constexpr std::chrono::seconds kAlone{5};
 /// Longer than what a record of gigabytes takes. Without a leader nothing arrives at all.
 constexpr std::chrono::seconds kLongestTurn{30};
@@ -98,7 +99,7 @@ bool CrashLoop::is_alone(Partition& partition) {
   if (!fetch.turn_since)
     fetch.turn_since = now;
   if (!fetch.alone)
-    fetch.alone = context_.gate.alone();
+    fetch.alone = context_.gate.alone(now + kAlone);
   return fetch.alone || now - *fetch.turn_since > kHandlersEnd;
 }
 
@@ -119,8 +120,6 @@ void CrashLoop::watch(Partition& partition) {
   } else if (fetch.fetched_since && now - *fetch.fetched_since > kLongestTurn) {
     partition.rest(kLongestTurn);
     end_turn(partition);
-  } else if (fetch.fetched_since && now - *fetch.fetched_since > kAlone) {
-    fetch.alone = {};
   }
 }
 

@@ -7,13 +7,14 @@ RunGate::Pass& RunGate::Pass::operator=(Pass&& other) noexcept {
     give_back();
     gate_ = std::exchange(other.gate_, nullptr);
     company_ = other.company_;
+    run_ = other.run_;
   }
   return *this;
 }
 
 void RunGate::Pass::give_back() noexcept {
   if (gate_ != nullptr)
-    std::exchange(gate_, nullptr)->leave(company_);
+    std::exchange(gate_, nullptr)->leave(company_, run_);
 }
 
 RunGate::Pass RunGate::among_others() {
@@ -42,20 +43,17 @@ RunGate::Pass RunGate::among_others(Clock::duration longest) {
   return among_others();
 }
 
-RunGate::Pass RunGate::alone() {
+RunGate::Pass RunGate::alone(Clock::time_point until) {
   const std::scoped_lock lock(mutex_);
   const auto now = Clock::now();
-  if (turns_.running())
-    return {};
   const bool its_turn = turns_.ask(now);
   follow_turns();
-  if (!its_turn || running_ > 0)
+  if (!its_turn || turns_.running() || running_ > 0)
     return {};
-  turns_.began(now);
-  return {*this, Company::kNone};
+  return {*this, Company::kNone, turns_.began(now, until)};
 }
 
-void RunGate::leave(Company company) noexcept {
+void RunGate::leave(Company company, std::uint64_t run) noexcept {
   switch (company) {
     case Company::kAll:
       return;
@@ -66,7 +64,7 @@ void RunGate::leave(Company company) noexcept {
       break;
   }
   const std::scoped_lock lock(mutex_);
-  turns_.ended(Clock::now());
+  turns_.ended(Clock::now(), run);
   follow_turns();
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -24,7 +25,7 @@ class RunGate {
    public:
     Pass() = default;
     Pass(Pass&& other) noexcept
-        : gate_(std::exchange(other.gate_, nullptr)), company_(other.company_) {}
+        : gate_(std::exchange(other.gate_, nullptr)), company_(other.company_), run_(other.run_) {}
     Pass& operator=(Pass&& other) noexcept;
     ~Pass() { give_back(); }
     Pass(const Pass&) = delete;
@@ -33,11 +34,13 @@ class RunGate {
 
    private:
     friend class RunGate;
-    Pass(RunGate& gate, Company company) : gate_(&gate), company_(company) {}
+    Pass(RunGate& gate, Company company, std::uint64_t run = 0)
+        : gate_(&gate), company_(company), run_(run) {}
     void give_back() noexcept;
 
     RunGate* gate_ = nullptr;
     Company company_ = Company::kAll;
+    std::uint64_t run_ = 0;  ///< Company::kNone: as SuspectTurns counts
   };
 
   /// For a message that runs none of the application's code: no other one waits for it.
@@ -45,10 +48,11 @@ class RunGate {
   Pass among_others();
   /// The same, and waits for it up to so long.
   Pass among_others(Clock::duration longest);
-  Pass alone();
+  /// `until`: then others may begin, although it is not given back.
+  Pass alone(Clock::time_point until = Clock::time_point::max());
 
  private:
-  void leave(Company company) noexcept;
+  void leave(Company company, std::uint64_t run) noexcept;
   void follow_turns();
 
   std::atomic<int> running_{0};      ///< those among others

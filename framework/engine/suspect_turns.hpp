@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace pawl::engine {
@@ -26,15 +27,19 @@ class SuspectTurns {
     asked_at_ = now;
     return true;
   }
-  /// It runs.
-  void began(Clock::time_point now) {
+  /// It runs. If it has not come back by `until`, others run beside it. Returns the run's number.
+  std::uint64_t began(Clock::time_point now, Clock::time_point until = Clock::time_point::max()) {
     running_ = true;
     last_began_at_ = now;
+    alone_until_ = until;
     if (!began_at_)
       began_at_ = now;
+    return ++run_;
   }
-  /// It has come back.
-  void ended(Clock::time_point now) {
+  /// That run has come back.
+  void ended(Clock::time_point now, std::uint64_t run) {
+    if (!running_ || run != run_)
+      return;
     running_ = false;
     asked_at_ = now;
     if (turned_away_since_ && is_over(now))
@@ -65,8 +70,10 @@ class SuspectTurns {
   }
   /// A suspect that does not ask again for that long is behind, or its partition has left.
   void end_if_left(Clock::time_point now) {
-    if (closed_ && !running_ && now - asked_at_ > kTurn)
+    if (closed_ && (running_ ? now >= alone_until_ : now - asked_at_ > kTurn)) {
+      running_ = false;
       end(now);
+    }
   }
   void end(Clock::time_point now) {
     if (turned_away_since_)
@@ -78,9 +85,11 @@ class SuspectTurns {
 
   bool closed_ = false;   ///< to others: it is the turn of suspects
   bool running_ = false;  ///< a suspect
+  std::uint64_t run_ = 0;
   Clock::time_point asked_at_{};
   std::optional<Clock::time_point> began_at_;  ///< the first suspect of the turn
   Clock::time_point last_began_at_{};
+  Clock::time_point alone_until_{};
   std::optional<Clock::time_point> turned_away_since_;
   Clock::time_point others_until_ = Clock::time_point::min();
 };

@@ -52,6 +52,18 @@ TEST_CASE("a suspect that never comes back for its turn keeps nobody out for lon
                             "the gate to open again");
 }
 
+TEST_CASE("leave to run alone ends by itself if it is for a limited time") {
+  RunGate gate;
+  auto first = gate.alone(RunGate::Clock::now());
+  REQUIRE(first);
+  // Nobody was turned away in its turn.
+  const auto second = gate.alone();
+  REQUIRE(second);
+  first = {};
+  CHECK_FALSE(gate.among_others());
+  CHECK_FALSE(gate.alone());
+}
+
 TEST_CASE("whatever the threads do, a suspect is alone, and all come to their turns") {
   RunGate gate;
   std::atomic<int> inside{0};

@@ -15,8 +15,7 @@ SuspectTurns::Clock::time_point at(int ms) {
 /// A suspect asks, runs and comes back.
 void run(SuspectTurns& turns, int from, int to) {
   REQUIRE(turns.ask(at(from)));
-  turns.began(at(from));
-  turns.ended(at(to));
+  turns.ended(at(to), turns.began(at(from)));
 }
 
 }  // namespace
@@ -46,11 +45,11 @@ TEST_CASE("suspects run one after another in turns, and between the turns all ot
   for (const auto took : row.suspects) {
     if (!turns.ask(at(now)))
       break;
-    turns.began(at(now));
+    const auto run = turns.began(at(now));
     if (row.waits_from < now + took)
       CHECK_FALSE(turns.ask_among_others(at(std::max(now, row.waits_from))));
     now += took;
-    turns.ended(at(now));
+    turns.ended(at(now), run);
   }
   CHECK(now == row.ends);
   CHECK_FALSE(turns.closed());
@@ -104,9 +103,31 @@ TEST_CASE("a suspect that does not ask again keeps no message out") {
 TEST_CASE("a suspect that runs for long is not taken for one that has left") {
   SuspectTurns turns;
   CHECK(turns.ask(at(0)));
-  turns.began(at(0));
+  const auto run = turns.began(at(0));
   CHECK(turns.running());
   CHECK_FALSE(turns.ask_among_others(at(60000)));
-  turns.ended(at(60001));
+  turns.ended(at(60001), run);
   CHECK(turns.ask_among_others(at(60001)));
+}
+
+TEST_CASE("what is alone for a limited time keeps no message out for longer") {
+  SuspectTurns turns;
+  CHECK(turns.ask(at(0)));
+  const auto first = turns.began(at(0), at(5000));
+  CHECK_FALSE(turns.ask_among_others(at(10)));
+  CHECK(turns.ask(at(4999)));
+  CHECK(turns.running());
+  CHECK_FALSE(turns.ask_among_others(at(4999)));
+  CHECK(turns.ask_among_others(at(5000)));
+  CHECK_FALSE(turns.running());
+  // The others have as long as they waited.
+  CHECK_FALSE(turns.ask(at(9989)));
+  CHECK(turns.ask(at(9990)));
+  const auto second = turns.began(at(9990));
+  // The first comes back at last: that ends nothing of the second.
+  turns.ended(at(9991), first);
+  CHECK(turns.running());
+  CHECK_FALSE(turns.ask_among_others(at(9992)));
+  turns.ended(at(9993), second);
+  CHECK_FALSE(turns.running());
 }
