@@ -67,13 +67,13 @@ void LockWaits::blocked_by(const TopicPartition& partition, std::string sessions
 }
 
 std::vector<LockWaits::Blocked> LockWaits::longer_than(
-    std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& here,
+    std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& at_work,
     Clock::time_point now) {
   std::vector<Blocked> blocked;
   if (!any_)
     return blocked;
   const std::scoped_lock lock(mutex_);
-  std::erase_if(partitions_, [&](const auto& partition) { return !here(partition.first); });
+  std::erase_if(partitions_, [&](const auto& partition) { return !at_work(partition.first); });
   any_ = !partitions_.empty();
   for (const auto& [name, partition] : partitions_) {
     const auto first = std::ranges::min_element(partition.waits, {},

@@ -42,9 +42,9 @@ class LockWaits {
     std::string cause;
   };
   /// Partitions of which a message has waited for as long as that. Forgets those that are not
-  /// `here`: an attempt may have ended after its partition had left.
+  /// `at_work`: an attempt may have ended after its partition had left or was paused.
   [[nodiscard]] std::vector<Blocked> longer_than(
-      std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& here,
+      std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& at_work,
       Clock::time_point now = Clock::now());
 
  private:

@@ -117,7 +117,7 @@ std::vector<Condition> Monitor::conditions() const {
   }
   for (auto& blocked : context_.lock_waits.longer_than(
            kLockWaits * context_.options.postgres.lock_timeout,
-           [this](const auto& partition) { return context_.board.has(partition); })) {
+           [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
     condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);

@@ -152,9 +152,11 @@ class StatusBoard {
       result.push_back(status);
     return result;
   }
-  [[nodiscard]] bool has(const TopicPartition& partition) const {
+  /// This process has the partition, and it is not paused.
+  [[nodiscard]] bool is_at_work(const TopicPartition& partition) const {
     const std::scoped_lock lock(mutex_);
-    return partitions_.contains(partition);
+    const auto found = partitions_.find(partition);
+    return found != partitions_.end() && !found->second->paused;
   }
   /// Messages of the partition from the stored offset to the end of Kafka's log; 0: unknown.
   [[nodiscard]] std::int64_t lag(const TopicPartition& partition) const {

@@ -3,6 +3,7 @@
 #include "prelude.hpp"
 
 using pawl::engine::PartitionStatus;
+using pawl::engine::StatusBoard;
 
 TEST_CASE("what is applied before a look at the topic is of the topic that the look still names") {
   PartitionStatus status({"t", 0});
@@ -84,4 +85,20 @@ TEST_CASE(
   CHECK_FALSE(status.snapshot().lag());
   status.log_end = 10;
   CHECK(status.snapshot().lag() == 1);
+}
+
+TEST_CASE("a partition is at work while the process has it and it is not paused") {
+  StatusBoard board;
+  CHECK_FALSE(board.is_at_work({"t", 0}));
+  const auto first = board.add({"t", 0});
+  CHECK(board.is_at_work({"t", 0}));
+  CHECK_FALSE(board.is_at_work({"t", 1}));
+  first->paused = true;
+  CHECK_FALSE(board.is_at_work({"t", 0}));
+  // It is assigned anew before the one before is let go of.
+  const auto second = board.add({"t", 0});
+  board.remove(first);
+  CHECK(board.is_at_work({"t", 0}));
+  board.remove(second);
+  CHECK_FALSE(board.is_at_work({"t", 0}));
 }
