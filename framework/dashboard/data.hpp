@@ -14,6 +14,7 @@
 #include "leases/store/view.hpp"
 #include "ledger/history_view.hpp"
 #include "ledger/key_view.hpp"
+#include "ledger/process_conditions.hpp"
 #include "ledger/register_view.hpp"
 #include "outbox/store/view.hpp"
 
@@ -51,6 +52,7 @@ struct PartitionsPage {
   std::vector<std::string> problems;  ///< of what was last seen in PostgreSQL and Kafka
   ledger::UnresolvedLetters letters;
   std::optional<std::int64_t> lag;  ///< of all, at the last look; nullopt: unknown of one
+  std::vector<ledger::SharedCondition> conditions;  ///< what messages of live processes wait for
 };
 
 struct PartitionPage {
@@ -58,7 +60,8 @@ struct PartitionPage {
   std::string action;  ///< that is to be confirmed: resume, pause, skip; "": none
   std::string reason;  ///< as it was written before
   std::vector<ledger::HistoryRow> history;
-  std::string history_problem;  ///< why it could not be read
+  std::string history_problem;                      ///< why it could not be read
+  std::vector<ledger::SharedCondition> conditions;  ///< of this partition
 };
 
 struct LettersPage {

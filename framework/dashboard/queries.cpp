@@ -15,6 +15,13 @@ namespace {
 
 constexpr std::size_t kResponseBytes = 4096;
 
+std::vector<ledger::SharedCondition> read_conditions(postgres::Session& session,
+                                                     const Options& options,
+                                                     ledger::ConsumerId consumer) {
+  return ledger::shared_conditions(
+      ledger::live_conditions(session, options.postgres.schema, consumer));
+}
+
 bool matches(const PartitionLine& line, const Fields& filters) {
   const auto topic = field(filters, "topic");
   if (!topic.empty() && line.row.partition.topic.find(topic) == std::string::npos)
@@ -71,6 +78,7 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.lines = std::move(lines);
   page.letters = ledger::DeadLetterView(options.postgres.schema, consumer->id)
                      .count_unresolved(session, kMostCounted);
+  page.conditions = read_conditions(session, options, consumer->id);
   return page;
 }
 
@@ -84,6 +92,10 @@ std::optional<PartitionPage> read_partition(postgres::Session& session, const Op
       continue;
     PartitionPage page;
     page.line = {std::move(row), samples.course(partition)};
+    page.conditions = read_conditions(session, options, consumer.id);
+    std::erase_if(page.conditions, [&](const auto& one) {
+      return TopicPartition{one.condition.topic, one.condition.partition} != partition;
+    });
     try {
       page.history = ledger::read_history(session, options.postgres.schema, consumer.id,
                                           partition.topic, partition.partition, 0, 20);

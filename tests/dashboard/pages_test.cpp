@@ -59,6 +59,20 @@ pawl::ledger::DeadLetter letter() {
   return letter;
 }
 
+pawl::ledger::SharedCondition condition(pawl::Condition::Kind kind) {
+  const bool blocked = kind == pawl::Condition::Kind::kPartitionBlocked;
+  pawl::ledger::SharedCondition shared;
+  shared.condition.kind = kind;
+  shared.condition.what = (blocked ? "orders[3]" : "https://api") + kEvil;
+  shared.condition.topic = blocked ? "orders" + kEvil : "";
+  shared.condition.partition = blocked ? 3 : -1;
+  shared.condition.since = pawl::Timestamp(std::chrono::milliseconds(1767225600000));
+  shared.condition.messages = 7;
+  shared.condition.cause = "CAUSE" + kEvil;
+  shared.owners = {"host:1:aa", "host:2:bb" + kEvil};
+  return shared;
+}
+
 void check_escaped(const std::string& html) {
   CHECK_THAT(html, !ContainsSubstring("<script>alert") && !ContainsSubstring("'x'") &&
                        !ContainsSubstring("\"&\""));
@@ -107,6 +121,31 @@ TEST_CASE("what waits for an operator, for its time, and behind those are three 
                                                       !ContainsSubstring("Parked messages"));
   page.letters = {100000, 0, 0, true};
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring(">at least 100\u202f000<"));
+}
+
+TEST_CASE("what messages wait for stands on the page, with its cause and who reports it") {
+  using Kind = pawl::Condition::Kind;
+  PartitionsPage page;
+  CHECK_THAT(partitions_html(frame(false), page), !ContainsSubstring("What messages wait for"));
+  page.conditions = {condition(Kind::kRemoteServiceUnreachable),
+                     condition(Kind::kPartitionBlocked)};
+  PartitionPage one;
+  one.line = line(PartitionState::kRunning);
+  CHECK_THAT(partition_html(frame(false), one), !ContainsSubstring("What messages wait for"));
+  one.conditions = {condition(Kind::kPartitionBlocked)};
+  const std::string since = "since 2026-01-01T00:00:00Z: CAUSE";
+  const auto all = partitions_html(frame(false), page);
+  CHECK_THAT(all, ContainsSubstring("What messages wait for</h2>") &&
+                      ContainsSubstring("unreachable</span> https://api&lt;") &&
+                      ContainsSubstring("is unreachable " + since) &&
+                      ContainsSubstring("Reported by host:1:aa, host:2:bb&lt;"));
+  for (const auto& html : {all, partition_html(frame(false), one)}) {
+    CHECK_THAT(html, ContainsSubstring("blocked</span> <a href=\"/partition?partition=3&amp;topic="
+                                       "orders") &&
+                         ContainsSubstring("waits for a lock " + since) &&
+                         ContainsSubstring("7 messages wait"));
+    check_escaped(html);
+  }
 }
 
 TEST_CASE("numbers for eyes") {

@@ -29,4 +29,11 @@ SELECT 1, 'orders', n % :partitions, n, 1760000000000 + n, 'dead', CASE n % 3 WH
   FROM generate_series(1, :letters) AS n;
 INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)
 VALUES (1, 'orders', 0, 'halt', 1000, 1000, 'handler book failed 5 times');
+INSERT INTO pawl.process_conditions (consumer_id, owner, conditions, seen_at)
+VALUES (1, 'host-1:41:00c0ffee', jsonb_build_array(
+         jsonb_build_object('kind', 'remote_service_unreachable', 'what', 'https://api.example', 'topic', '',
+           'partition', -1, 'since_ms', 1800000000000, 'messages', 12, 'cause', 'Connection refused'),
+         jsonb_build_object('kind', 'partition_blocked', 'what', 'orders[6]', 'topic', 'orders',
+           'partition', 6, 'since_ms', 1800000000000, 'messages', 7, 'cause', 'session 42 (user bert) holds the lock')),
+        now() + interval '1 day');
 ANALYZE;

@@ -1,12 +1,14 @@
 #include "dashboard/pages/pages.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "dashboard/pages/parts.hpp"
+#include "engine/conditions.hpp"
 #include "ledger/rows.hpp"
 
 namespace pawl::dashboard {
@@ -88,6 +90,33 @@ std::string halts_html(const Frame& frame, const PartitionsPage& page) {
         time_html(row.state_since), frame.actor ? partition_buttons(row) : "");
   }
   return text.empty() ? text : "<section><h2>Halts</h2>\n" + text + "</section>\n";
+}
+
+std::string condition_badge(Condition::Kind kind) {
+  switch (kind) {
+    case Condition::Kind::kRemoteServiceUnreachable:
+      return badge("bad", "unreachable");
+    case Condition::Kind::kPartitionBlocked:
+      break;
+  }
+  return badge("bad", "blocked");
+}
+
+/// What messages wait for outside of their processes, in the words of `pawl status`.
+std::string conditions_html(const std::vector<ledger::SharedCondition>& conditions) {
+  std::string text;
+  for (const auto& [condition, owners] : conditions) {
+    const auto what = escape(condition.what);
+    text += fmt::format(
+        "<article class=\"halt\"><p class=\"why\">{} {} {}.</p><p class=\"meta\">Reported by "
+        "{}</p></article>\n",
+        condition_badge(condition.kind),
+        condition.topic.empty()
+            ? what
+            : link("/partition", of_partition({condition.topic, condition.partition}), what),
+        escape(engine::text_of(condition)), escape(fmt::format("{}", fmt::join(owners, ", "))));
+  }
+  return text.empty() ? text : "<section><h2>What messages wait for</h2>\n" + text + "</section>\n";
 }
 
 std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
@@ -211,6 +240,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   content += "</div>\n";
   for (const auto& problem : page.problems)
     content += fmt::format("<p class=\"message problem\">{}</p>", escape(problem));
+  content += conditions_html(page.conditions);
   content += halts_html(frame, page);
   content += fmt::format(
       "<section><h2>All partitions</h2><form class=\"filter\" method=\"get\" action=\"/\" "
@@ -274,6 +304,7 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   content += confirm;
   if (confirm.empty() && frame.actor)
     content += "<p class=\"buttons\">" + partition_buttons(row) + "</p>\n";
+  content += conditions_html(page.conditions);
   Facts facts;
   facts.add("State", concern_html(page.line) + " since " + time_html(row.state_since));
   // Else it is of who paused or resumed it.

@@ -9,7 +9,8 @@
 namespace pawl {
 
 /// Something outside of a process that its messages wait for, while it lasts: nothing of it counts
-/// as an attempt of theirs. Log, `pawl status`, metrics and alerts all have it from here.
+/// as an attempt of theirs. Log, `pawl status`, dashboard, metrics and alerts all have it from
+/// here.
 struct Condition {
   enum class Kind {
     kRemoteServiceUnreachable,  ///< an endpoint that http handlers call
