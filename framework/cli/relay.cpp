@@ -85,11 +85,10 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
         stop(true);
         return true;
       });
-  const auto monitoring =
-      serve_metrics(options, program.registry, metrics, [&](ops::ProcessLook& look) {
-        if (metrics->database() == ops::MetricsObserver::Reached::kNo)
-          look.unready = "PostgreSQL cannot be used now";
-      });
+  engine::Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
+  const auto monitoring = serve_metrics(
+      options, program.registry, metrics,
+      [&](ops::ProcessLook& look) { look.unready = engine::unready_without(database); });
   log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)
@@ -98,7 +97,6 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
   {
     const auto owner = engine::make_owner();
     const engine::OutboxRelay outbox(options, observers, owner);
-    engine::Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
     // A drain has an end by which whoever waits for it knows.
     const bool watches = !drain && options.outbox.alert_age != std::chrono::milliseconds{0};
     const auto watcher =

@@ -1,5 +1,7 @@
 #include "engine/reachability.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace pawl::engine {
@@ -52,6 +54,11 @@ void Reachability::tell(Step step, const std::string& detail) const {
   Event event{step};
   event.detail = detail;
   observers_.emit(event);
+}
+
+std::string unready_without(const Reachability& database) {
+  const auto problem = database.problem();
+  return problem.empty() ? "" : fmt::format("PostgreSQL cannot be used now: {}", problem);
 }
 
 }  // namespace pawl::engine

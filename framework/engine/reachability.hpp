@@ -47,4 +47,7 @@ class Reachability {
   std::string why_;    ///< likewise
 };
 
+/// Why a process is not ready if its `database` is away; empty: it is not away.
+[[nodiscard]] std::string unready_without(const Reachability& database);
+
 }  // namespace pawl::engine

@@ -91,8 +91,7 @@ std::string Supervisor::unready() const {
   }
   if (!assigned_once_)
     return "Kafka has not said yet which partitions are this process's";
-  const auto problem = database_reachable_.problem();
-  return problem.empty() ? "" : fmt::format("PostgreSQL cannot be used now: {}", problem);
+  return unready_without(database_reachable_);
 }
 
 std::optional<std::size_t> Supervisor::leases_held() const {

@@ -405,6 +405,10 @@ TEST_CASE("a process that only relays tells what it publishes, and whether it ca
   CHECK(nlohmann::json::parse(watched.ask("/status").body).at("group").is_null());
   server.stop(StopMode::kImmediate);
   watched.wait_for("/ready", 503);
+  const auto unready = watched.ask("/ready").body;
+  const std::string text = "not ready: PostgreSQL cannot be used now: ";
+  CHECK_THAT(unready, Catch::Matchers::StartsWith(text));
+  CHECK(unready.size() > text.size() + 10);
   CHECK(watched.ask("/live").status == 200);
   server.start();
   watched.wait_for("/ready", 200);
