@@ -34,6 +34,7 @@ bool CrashLoop::may_run(Partition& partition, const ledger::Acquired& acquired) 
                                      acquired.previous_owner == context_.owner);
   end_turn(partition);
   partition.first_fetch() = {.crashes = crashes};
+  partition.status().fetch_crashes = crashes;
   try {
     const auto& fetches = context_.offsets.first_fetches();
     if (crashes > 0 && (crashes != stored.crashes || next != stored.offset)) {
@@ -107,6 +108,7 @@ void CrashLoop::arrived(Partition& partition) {
   auto& fetch = partition.first_fetch();
   if (!std::exchange(fetch.arrived, true))
     partition.status().begun_in = static_cast<std::int64_t>(*partition.held().epoch);
+  partition.status().fetch_crashes = 0;
   end_turn(partition);
 }
 

@@ -29,6 +29,8 @@ struct PartitionStatus {
   std::atomic<bool> acquired{false};
   std::atomic<bool> halted{false};
   std::atomic<bool> paused{false};  ///< by an operator
+  std::atomic<bool> on_probation{false};
+  std::atomic<std::uint32_t> fetch_crashes{0};
   /// The next offset to process: stored + 1; -1 before it is known.
   std::atomic<std::int64_t> position{-1};
   /// What of it a crash of the database cannot take back; moves only with Durability::kReplayable.
@@ -65,6 +67,8 @@ struct PartitionStatus {
       snapshot.log_end = known(log_end);
     if (const auto since = known(waits_since))
       snapshot.waits_since = Timestamp(std::chrono::milliseconds(*since));
+    snapshot.on_probation = on_probation;
+    snapshot.fetch_crashes = fetch_crashes;
     if (snapshot.halted) {
       const std::scoped_lock lock(mutex_);
       snapshot.halt_reason = halt_reason_;

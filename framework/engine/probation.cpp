@@ -23,6 +23,7 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
   if (acquired.previous_owner == context_.owner && !acquired.released)
     return;
   partition.suspects() = {};
+  partition.status().on_probation = false;
   // With nothing left in the log nothing was running.
   const auto& range = partition.range();
   if ((acquired.released && !acquired.suspects_left) || !range ||
@@ -41,6 +42,7 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
                                         .ahead = plan.max_ahead,
                                         .side_by_side = partition.ahead().together(),
                                         .calls_with_code = calls_with_code});
+  partition.status().on_probation = true;
   partition.tell(
       Step::kOnProbation, acquired.stored.last(),
       fmt::format(
@@ -70,6 +72,7 @@ bool Probation::ended(const ledger::Acquired& acquired) {
 void Probation::consider_next(Partition& partition) {
   auto& suspects = partition.suspects();
   if (const auto ran = suspects.take_end()) {
+    partition.status().on_probation = false;
     partition.tell(Step::kOffProbation, partition.held().stored.last(),
                    fmt::format("messages that ran alone: {}; no other messages of this process "
                                "wait for this partition any more",

@@ -221,6 +221,14 @@ void add_positions(Families& families, const ProcessLook& look) {
          [&](const Snapshot& partition) { return flag(partition.halted); });
   gauges({"pawl_partition_paused", "1: an operator has paused the partition."},
          [&](const Snapshot& partition) { return flag(partition.paused); });
+  gauges({"pawl_partition_on_probation",
+          "1: messages that may have ended another process run alone, and others wait meanwhile."},
+         [&](const Snapshot& partition) { return flag(partition.on_probation); });
+  gauges({"pawl_partition_fetch_crashes",
+          "Processes in a row that ended while they fetched the partition's next message."},
+         [](const Snapshot& partition) {
+           return std::optional(static_cast<double>(partition.fetch_crashes));
+         });
 }
 
 void add_conditions(Families& families, const ProcessLook& look) {

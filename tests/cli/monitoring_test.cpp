@@ -324,6 +324,35 @@ TEST_CASE("it lives and is not ready while PostgreSQL is away, also before it wa
   stop(*child);
 }
 
+TEST_CASE("a partition on probation is a metric while its suspects run alone") {
+  Site site;
+  site.kafka_lines = "session_timeout = \"6s\"\n";
+  // Each payment waits in its own transaction until the gate is open.
+  site.sql(
+      "CREATE TABLE gate (open boolean);"
+      "CREATE FUNCTION wait_for_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP "
+      "EXIT WHEN EXISTS (SELECT FROM gate); PERFORM pg_sleep(0.05); END LOOP; RETURN NEW; END $$;"
+      "CREATE TRIGGER wait_for_gate BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION "
+      "wait_for_gate()");
+  site.pay_many(0, "e", 3);
+  const Watched watched(site);
+  const auto killed = site.start();
+  const std::string sessions =
+      "pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+  site.wait_for_sql("SELECT count(*) > 0 FROM " + sessions + " AND wait_event = 'PgSleep'", "t");
+  killed->kill(SIGKILL);
+  killed->wait(kDeadline);
+  // A session that lives would speak for its process.
+  site.sql("SELECT count(pg_terminate_backend(pid)) FROM " + sessions);
+  const auto child = site.start();
+  watched.wait_for_metric("pawl_partition_on_probation", 0, 1);
+  site.sql("INSERT INTO gate VALUES (true)");
+  watched.wait_for_metric("pawl_partition_on_probation", 0, 0);
+  CHECK(site.stored(0) == 2);
+  CHECK(watched.metric("pawl_partition_fetch_crashes", 0) == 0.0);
+  stop(*child);
+}
+
 TEST_CASE("only GET and HEAD are served, and the text is what Prometheus reads") {
   Site site;
   const Watched watched(site);

@@ -346,6 +346,8 @@ TEST_CASE("metrics have no line for what is not known") {
   metrics.on_event(seen);
   look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
   look.partitions[1].partition.partition = 4;
+  look.partitions[1].on_probation = true;
+  look.partitions[1].fetch_crashes = 2;
   Event committed{Step::kCommitted};
   committed.topic = "pay\"ments";
   committed.partition = 3;
@@ -360,6 +362,12 @@ TEST_CASE("metrics have no line for what is not known") {
                  ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"3\"} 2\n") &&
                  !ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"4\"}") &&
                  ContainsSubstring("pawl_log_end_offset{topic=\"payments\",partition=\"4\"} 9\n") &&
+                 ContainsSubstring(
+                     "pawl_partition_on_probation{topic=\"payments\",partition=\"3\"} 0\n") &&
+                 ContainsSubstring(
+                     "pawl_partition_on_probation{topic=\"payments\",partition=\"4\"} 1\n") &&
+                 ContainsSubstring(
+                     "pawl_partition_fetch_crashes{topic=\"payments\",partition=\"4\"} 2\n") &&
                  ContainsSubstring(
                      "pawl_messages_applied_total{topic=\"pay\\\"ments\",partition=\"3\"} 1\n"));
 }

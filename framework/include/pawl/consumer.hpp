@@ -41,6 +41,10 @@ struct PartitionSnapshot {
   /// an observer wants times (Observer::watches_times).
   std::optional<Timestamp> waits_since = std::nullopt;
   std::string halt_reason = {};  ///< as the log has it; empty unless it is halted
+  /// A process ended without giving it back: messages that it may have been running run alone.
+  bool on_probation = false;
+  /// Processes in a row that ended while they fetched the next message; 0 once anything arrived.
+  std::uint32_t fetch_crashes = 0;
 
   /// Messages between the two: at least 0, for a process that runs may be ahead of what it was
   /// told. Where it is halted in front of a log that ends before, that is another log, or was cut
