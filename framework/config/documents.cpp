@@ -70,9 +70,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
       "registered "
       "by `batch_handler`."},
      {"alerts",
-      "Told about: a halt, a dead letter, an open breaker, probation after a crash, PostgreSQL or "
-      "Kafka away for longer than `unreachable_after`, and back again. docs/observe.md has the "
-      "fields."},
+      "Sent for a halt, a dead letter, a server or a remote service that is unreachable, and other "
+      "states that need a person. docs/observe.md lists them with their fields."},
      {"monitoring",
       "Metrics for Prometheus and probes over HTTP, of `run` and `relay` (docs/observe.md), and "
       "the "

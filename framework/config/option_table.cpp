@@ -822,14 +822,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "min_interval",
      .field = DurationField{field<&Options::alerts, &AlertOptions::min_interval>, milliseconds{0},
                             hours{24}},
-     .meaning = "Between two alerts of one kind about one partition or handler. What was held back "
-                "is counted, and told when the time is over."},
+     .meaning = "Between two alerts of one kind about one partition, handler, or remote service. "
+                "What was held back is counted, and told when the time is over."},
 
     {.section = "alerts",
      .name = "unreachable_after",
      .field = DurationField{field<&Options::alerts, &AlertOptions::unreachable_after>,
                             milliseconds{100}, hours{24}},
-     .meaning = "How long PostgreSQL or Kafka is away before that is an alert."},
+     .meaning = "How long PostgreSQL, Kafka, Redis, or the remote service of an `http` handler is "
+                "unreachable before an alert reports it."},
 
     // [monitoring]
     {.section = "monitoring",

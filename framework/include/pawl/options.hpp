@@ -499,9 +499,9 @@ struct AlertOptions {
   milliseconds timeout{10000};
   /// A channel for NOTIFY, with the JSON as its payload; at most 63 bytes.
   std::string notify_channel;
-  /// Between two alerts of one kind about the same partition or handler.
+  /// Between two alerts of one kind about the same partition, handler, or remote service.
   milliseconds min_interval{60000};
-  /// How long PostgreSQL or Kafka is away before that is an alert.
+  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before that is an alert.
   milliseconds unreachable_after{60000};
 
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
