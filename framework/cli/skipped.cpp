@@ -9,6 +9,7 @@
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/printable.hpp"
 #include "console/table.hpp"
 #include "dead_letters/dlq.hpp"
 #include "ledger/skipped_view.hpp"
@@ -22,6 +23,15 @@ struct Arguments {
   bool json = false;
 };
 
+/// The beginning, which has the cause; commands that could have helped come after it.
+std::string halt_text(const std::string& reason) {
+  constexpr std::size_t kMost = 200;
+  if (reason.empty())
+    return "-";
+  const auto shown = head(reason, kMost);
+  return std::string(shown) + (shown.size() < reason.size() ? "..." : "");
+}
+
 void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
   auto array = Json::array();
   for (const auto& message : skipped) {
@@ -30,6 +40,7 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
                      {"offset", message.offset},
                      {"key", readable(message.record_key)},
                      {"reason", message.reason},
+                     {"halt_reason", or_null(message.halt_reason)},
                      {"payload", message.omitted ? "omitted" : "complete"},
                      {"value_bytes", or_null(message.value_bytes)},
                      {"timestamp_ms", or_null(message.timestamp)},
@@ -52,14 +63,15 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
                {"BYTES", Align::kRight},
                {"SKIPPED"},
                {"BY"},
-               {"REASON"}});
+               {"REASON"},
+               {"HALTED BECAUSE"}});
   for (const auto& message : skipped) {
     table.add({message.partition.topic, std::to_string(message.partition.partition),
                std::to_string(message.offset), key_text(message.record_key, std::nullopt),
                message.omitted       ? "omitted"
                : message.value_bytes ? std::to_string(*message.value_bytes)
                                      : "-",
-               message.skipped_at, message.actor, message.reason});
+               message.skipped_at, message.actor, message.reason, halt_text(message.halt_reason)});
   }
   std::cout << table.text();
   if (static_cast<std::int64_t>(skipped.size()) == limit && limit < kMostEntries)

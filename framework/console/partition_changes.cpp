@@ -60,6 +60,8 @@ std::string skip_message(postgres::Session& session, const Options& options,
   require_same_cluster(options, consumer.kafka_cluster_id, client->cluster_id(kKafkaTimeout));
   const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
   ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
+  if (row.state == ledger::PartitionState::kHalted)
+    change.halt_reason = row.reason;
   const auto skip = [&](const Message& message) {
     change_register(options.invocation, row.partition,
                     [&] { commands.skip(session, change, message); });

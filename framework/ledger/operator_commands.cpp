@@ -124,9 +124,10 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   change.add_null();
   change.add_text("skip");
   change.add_text_or_null(skip.reason);
-  postgres::run_transaction(session, {{&advance_, std::move(advance)},
-                                      skipped_.record(message, skip.reason, !skip.unread),
-                                      {&change_, std::move(change)}});
+  postgres::run_transaction(session,
+                            {{&advance_, std::move(advance)},
+                             skipped_.record(message, skip.reason, !skip.unread, skip.halt_reason),
+                             {&change_, std::move(change)}});
 }
 
 }  // namespace pawl::ledger

@@ -39,7 +39,8 @@ struct OperatorSkip {
   Position stored;     ///< where the register must still stand
   OwnerEpoch epoch{};  ///< the epoch that it must still have
   std::string reason;
-  bool unread = false;  ///< of the message only its place is known
+  std::string halt_reason = {};  ///< why the partition is halted; empty: it is not
+  bool unread = false;           ///< of the message only its place is known
 };
 
 /// What operators do to the register while processes run. Each command is an acquire: it waits for

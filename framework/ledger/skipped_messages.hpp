@@ -16,8 +16,10 @@ class SkippedMessages {
   SkippedMessages(const std::string& schema, ConsumerId consumer);
 
   /// `with_payload` keeps key, value and headers, so that an operator's skip loses nothing.
+  /// `halt_reason`: why the partition had halted before it; empty: it had not.
   [[nodiscard]] postgres::Request record(const Message& message, const std::string& reason,
-                                         bool with_payload) const;
+                                         bool with_payload,
+                                         const std::string& halt_reason = {}) const;
 
  private:
   ConsumerId consumer_;

@@ -61,7 +61,8 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   CHECK(table.code == 0);
   CHECK_THAT(table.out, ContainsSubstring(site.topic) &&
                             ContainsSubstring("agreed with the producer") &&
-                            ContainsSubstring("KEY"));
+                            ContainsSubstring("KEY") &&
+                            ContainsSubstring("invalid input syntax for type bigint"));
   const auto json = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out);
   REQUIRE(json.size() == 1);
   CHECK(json[0].at("partition") == 1);
@@ -69,7 +70,24 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   CHECK(json[0].at("key") == "a");
   CHECK(json[0].at("reason") == "agreed with the producer");
   CHECK(json[0].at("actor").is_string());
+  CHECK_THAT(json[0].at("halt_reason").get<std::string>(),
+             ContainsSubstring("invalid input syntax for type bigint") &&
+                 ContainsSubstring("(attempts: 1)"));
   CHECK(nlohmann::json::parse(
             site.run({"skipped", "list", "--json", "--topic", site.topic, "--partition", "0"}).out)
             .empty());
+
+  // Nothing had halted at this one.
+  site.pay_many(0, "fine", 2);
+  REQUIRE(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "0"}).code == 0);
+  REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset",
+                    "0", "--because", "sent twice"})
+              .code == 0);
+  const auto newest = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out).at(0);
+  CHECK(newest.at("reason") == "sent twice");
+  CHECK(newest.at("halt_reason").is_null());
+
+  // It may quote the message.
+  REQUIRE(site.run({"dlq", "erase", "--record-key", "a"}).code == 0);
+  CHECK(site.sql("SELECT count(halt_reason) FROM pawl.skipped_messages") == "0");
 }

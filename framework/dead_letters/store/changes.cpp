@@ -88,7 +88,7 @@ constexpr const char* kEraseLetters = R"sql(
 
 constexpr const char* kEraseSkipped = R"sql(
   UPDATE pawl.skipped_messages s
-     SET record_key = NULL, record_value = NULL, headers = NULL
+     SET record_key = NULL, record_value = NULL, headers = NULL, halt_reason = NULL
    WHERE s.consumer_id = $1::integer AND s.record_key = $2::bytea
 )sql";
 
