@@ -24,6 +24,18 @@ void erase_duration(std::string& text) {
   }
 }
 
+/// " (attempt 3 of 7)", " (attempt 7, the last one)"; DETAIL may follow.
+void erase_attempt(std::string& text) {
+  constexpr std::string_view kAttempt = " (attempt ";
+  const auto begin = text.rfind(kAttempt);
+  const auto number = begin + kAttempt.size();
+  if (begin == std::string::npos || text.find_first_of("0123456789", number) != number)
+    return;
+  const auto end = text.find(')', number);
+  if (end != std::string::npos)
+    text.erase(begin, end + 1 - begin);
+}
+
 /// "kafka:9092/bootstrap: " and "GroupCoordinator: kafka:9092/1: " are both "kafka:9092: ".
 void erase_broker_name(std::string& text) {
   if (text.compare(kKafka.size(), kCoordinator.size(), kCoordinator) == 0)
@@ -45,6 +57,7 @@ void erase_broker_name(std::string& text) {
 
 std::string without_counts(std::string_view text) {
   std::string result(text);
+  erase_attempt(result);
   if (!text.starts_with(kKafka))
     return result;
   erase_duration(result);

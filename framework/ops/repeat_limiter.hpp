@@ -12,8 +12,8 @@ namespace pawl::ops {
 
 /// The text of an error of Kafka's client without what differs each time: how long its state
 /// lasted, how many like it were left out, and under which of its names the broker is known
-/// ("Kafka: GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)"). Others as they
-/// are.
+/// ("Kafka: GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)"). Of a failed
+/// attempt without its number ("no such account (attempt 3 of 7)"). Others as they are.
 [[nodiscard]] std::string without_counts(std::string_view text);
 
 /// Lets the same text through once a minute, and counts what it held back. Thread-safe.

@@ -34,7 +34,12 @@ TEST_CASE("by default a message waits for minutes for a row that comes late, ove
 TEST_CASE("a message that fails is tried for retry_for, or max_attempts times if that is sooner") {
   Site site(2);
   site.pay(0, "bad", "a", "\"no number\"");
-  CHECK(site.run({"run", "--drain", "--set", "failures.retry_for=1s"}).code == 4);
+  const auto drained = site.run({"run", "--drain", "--set", "failures.retry_for=1s"});
+  CHECK(drained.code == 4);
+  // One line for the first attempt, and how many more there were.
+  CHECK_THAT(drained.err, ContainsSubstring("(attempt 1 of 6)") &&
+                              !ContainsSubstring("(attempt 2 of 6)") &&
+                              ContainsSubstring(" 5 more times: "));
   CHECK(site.sql("SELECT attempts FROM pawl.processed_kafka_offsets WHERE partition = 0") == "6");
   site.pay(1, "bad", "a", "\"no number\"");
   CHECK(site.run({"run", "--drain", "--set", "failures.retry_for=5m", "--set",

@@ -58,6 +58,13 @@ TEST_CASE("what Kafka's client counts and measures makes no new text") {
        "Kafka: Subscribed topic not available: a/b: Broker: Unknown topic or partition"},
       {"Kafka: ", "Kafka: "},
       {"one try failed: x (after 7ms in state UP)", "one try failed: x (after 7ms in state UP)"},
+      {"one try failed: x (attempt 3 of 7)", "one try failed: x"},
+      {"one try failed: x (attempt 7, the last one)", "one try failed: x"},
+      {"one try failed: x (attempt 3 of 7); DETAIL: Key (a)=(b)",
+       "one try failed: x; DETAIL: Key (a)=(b)"},
+      {"one try failed: x (attempt 9) (attempt 3 of 7)", "one try failed: x (attempt 9)"},
+      {"one try failed: x (attempt ", "one try failed: x (attempt "},
+      {"one try failed: x (attempt to lock)", "one try failed: x (attempt to lock)"},
   }));
   CHECK(without_counts(row.text) == row.without);
 }
