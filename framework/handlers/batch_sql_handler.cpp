@@ -112,6 +112,8 @@ std::string BatchSqlHandler::array_of(const Entry& entry, const postgres::Parame
       elements.add_null();
     } else if (bytes) {
       elements.add_bytes(*found);
+    } else if (binding == BoundAs::kJson) {
+      elements.add_text(message::without_byte_order_mark(*found));
     } else {
       elements.add_text(*found);
     }

@@ -58,6 +58,8 @@ bool may_be_bytes(const message::Template& value) {
 BoundAs binding_of(const message::Template& value, ParameterType type) {
   if (type == ParameterType::kOther)
     return BoundAs::kText;
+  if (type == ParameterType::kJson || type == ParameterType::kJsonArray)
+    return may_be_bytes(value) ? BoundAs::kJson : BoundAs::kText;
   if (any_source(value, is_json))
     return BoundAs::kRefused;
   if (!any_source(value, is_of_record))

@@ -16,7 +16,13 @@ struct DescribedStatement;
 class Router;
 
 /// How the value of a placeholder reaches the parameter of a statement.
-enum class BoundAs { kText, kBytes, kByteArray, kRefused };
+enum class BoundAs {
+  kText,
+  kJson,  ///< text without a byte order mark, which PostgreSQL refuses in json and jsonb
+  kBytes,
+  kByteArray,
+  kRefused,
+};
 
 /// A value of the record's own (its key, its value, a header) is bytes, and into bytea it goes as
 /// they are. Text that JSON gives has more than one meaning there, and PostgreSQL would read it in

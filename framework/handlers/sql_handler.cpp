@@ -54,6 +54,12 @@ void SqlHandler::fill(const Entry& entry, const postgres::ParameterTypes& types,
       case BoundAs::kByteArray:  // an array that a message brings is PostgreSQL's text of one
         parameters.add_optional_text(values[i].render_parameter(message, json));
         break;
+      case BoundAs::kJson:
+        if (const auto text = values[i].render_parameter(message, json, scratch))
+          parameters.add_text(message::without_byte_order_mark(*text));
+        else
+          parameters.add_null();
+        break;
       case BoundAs::kBytes:
         parameters.add_optional_bytes(values[i].render_bytes(message, json, scratch));
         break;

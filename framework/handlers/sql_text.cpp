@@ -153,6 +153,11 @@ class SqlTextParser {
 
   void parameter() {
     const std::size_t begin = at_;
+    if (begin > 0 && text_[begin - 1] == '$') {
+      fail(begin - 1,
+           "a $ before a placeholder; in a configuration $${ stands for a plain ${, so write $$${ "
+           "where a string in dollar quotes begins with a brace");
+    }
     auto [placeholder, end] = message::Placeholder::parse(text_, begin);
     const bool touches_before =
         begin > 0 && (end_of_parameter_ == begin || is_sql_word_character(text_[begin - 1]));

@@ -145,14 +145,20 @@ struct JsonReader::Impl {
   }
 };
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
 JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
 JsonReader::~JsonReader() = default;
 JsonReader::JsonReader(JsonReader&&) noexcept = default;
 JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
 void JsonReader::read(std::string_view text) {
-  const std::size_t skipped = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  const std::string_view document = text.substr(skipped);
+  const std::string_view document = without_byte_order_mark(text);
+  const std::size_t skipped = text.size() - document.size();
   if (text.empty()) {
     throw JsonError(fmt::format("the message's value is empty and not JSON; {}", kRemedy), 0);
   }

@@ -45,6 +45,10 @@ struct JsonMember {
   JsonValue value;
 };
 
+/// The text behind a byte order mark (U+FEFF), with which some producers begin their JSON (RFC
+/// 8259, 8.1).
+[[nodiscard]] std::string_view without_byte_order_mark(std::string_view text);
+
 /// Parses JSON documents one after the other, and keeps its buffers between them. Owned by one
 /// worker; not thread-safe.
 ///

@@ -296,4 +296,14 @@ Resolved Placeholder::resolve(const Message& message, JsonView& json, std::strin
   return result;
 }
 
+Resolved Placeholder::resolve_nonempty(const Message& message, JsonView& json,
+                                       std::string& scratch) const {
+  for (const Source& source : sources_) {
+    const Resolved resolved = source.resolve(message, json, scratch);
+    if (!resolved.text.empty())
+      return resolved;
+  }
+  return {};
+}
+
 }  // namespace pawl::message

@@ -78,8 +78,9 @@ struct Source {
 /// double); true and false their name; arrays and objects their JSON text as it stands, white space
 /// included. "" (empty) is a value.
 ///
-/// Of alternatives the first with a value counts; if none has one, the placeholder is null when one
-/// of them is null, else missing. What missing and null then mean depends on the use:
+/// Of alternatives the first with a value counts, in an idempotency key the first that is not
+/// empty; if none has one, the placeholder is null when one of them is null, else missing. What
+/// missing and null then mean depends on the use:
 ///
 ///     | use                         | missing            | null    | empty value
 ///     | idempotency key             | no key (*)         | no key (*) | no key (*)
@@ -107,6 +108,9 @@ class Placeholder {
   /// Throws what Source::resolve throws.
   [[nodiscard]] Resolved resolve(const Message& message, JsonView& json,
                                  std::string& scratch) const;
+  /// The first source's value that is not empty; missing if there is none. Otherwise as resolve().
+  [[nodiscard]] Resolved resolve_nonempty(const Message& message, JsonView& json,
+                                          std::string& scratch) const;
 
  private:
   std::vector<Source> sources_;

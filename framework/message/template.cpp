@@ -188,7 +188,7 @@ std::variant<KeyText, Missing> Template::render_key(const Message& message, Json
       continue;
     }
     const auto& placeholder = std::get<Placeholder>(piece);
-    const Resolved resolved = placeholder.resolve(message, json, scratch);
+    const Resolved resolved = placeholder.resolve_nonempty(message, json, scratch);
     if (!resolved.text.empty()) {
       append_escaped(resolved.text, key);
       identifies = identifies || tells_messages_apart(placeholder);

@@ -17,6 +17,8 @@ enum class ParameterType : std::uint8_t {
   kOther,
   kBytes,      ///< bytea
   kByteArray,  ///< bytea[]
+  kJson,       ///< json, jsonb
+  kJsonArray,  ///< json[], jsonb[]
 };
 /// In the order of the parameters.
 using ParameterTypes = std::vector<ParameterType>;

@@ -414,18 +414,18 @@ TEST_CASE("environment variables and files stand in for parts of strings") {
 "sasl.username" = "${USER_NAME}"
 "sasl.password" = "${file:secret}"
 "ssl.key.pem" = "${file:lines}"
-"client.id" = "$${USER_NAME} ${USER_NAME}-${NUMBER} $1 $$ ${EMPTY}."
+"client.id" = "$${USER_NAME} $$${x} ${USER_NAME}-${NUMBER} $1 $$ ${EMPTY}."
 )",
                               {"handler=[{ topics = [\"${USER_NAME}\"], sql = \"SELECT 1\" }]"},
                               {{"USER_NAME", "${NUMBER}"}, {"NUMBER", "7"}, {"EMPTY", ""}});
   asked.path = folder + "/a.toml";
   asked.overrides = {"handler=[{ topics = [\"t${NUMBER}\"], sql = \"SELECT 1\" }]"};
   const Options options = load(asked);
-  CHECK(options.kafka.librdkafka ==
-        std::map<std::string, std::string>{{"sasl.username", "${NUMBER}"},
-                                           {"sasl.password", "hunter2"},
-                                           {"ssl.key.pem", "a\nb\n"},
-                                           {"client.id", "${USER_NAME} ${NUMBER}-7 $1 $$ ."}});
+  CHECK(options.kafka.librdkafka == std::map<std::string, std::string>{
+                                        {"sasl.username", "${NUMBER}"},
+                                        {"sasl.password", "hunter2"},
+                                        {"ssl.key.pem", "a\nb\n"},
+                                        {"client.id", "${USER_NAME} $${x} ${NUMBER}-7 $1 $$ ."}});
   CHECK(options.handlers.at(0).topics == std::vector<std::string>{"t7"});
 }
 

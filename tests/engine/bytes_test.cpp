@@ -151,6 +151,45 @@ TEST_CASE("a record that is no text fails by itself where text is wanted, in bat
   stop_cleanly(*process);
 }
 
+TEST_CASE("a byte order mark before JSON is no part of it in json and jsonb, and stays elsewhere") {
+  const auto way = GENERATE(from_range(std::vector<Way>{
+      {"single",
+       R"toml(sql = ["INSERT INTO documents VALUES ({header:event-id}, {value}, {value}, {value}, {value})"])toml"},
+      {"casts",
+       R"toml(sql = ["INSERT INTO documents VALUES ({header:event-id}, {value}::jsonb, {value}::json, {value}::document, {value})"])toml"},
+      {"pooled",
+       R"toml(sql = ["INSERT INTO documents VALUES ({header:event-id}, {value}, {value}, {value}, {value})"])toml",
+       {"postgres.pooled=true"}},
+      {"batches",
+       "batch = true\nsql = [\"INSERT INTO documents SELECT * FROM "
+       "unnest({header:event-id}::text[], "
+       "{value}::jsonb[], {value}::json[], {value}::document[], {value}::text[])\"]"}}));
+  CAPTURE(way.name);
+  PaymentsWorld world(1);
+  world.execute("CREATE DOMAIN document AS jsonb");
+  world.execute(
+      "CREATE TABLE documents (id text PRIMARY KEY, b jsonb, j json, d document, t text)");
+  world.use_handler(way.handler);
+  for (const auto& setting : way.settings)
+    world.set(setting);
+  const std::string marked = "\xEF\xBB\xBF{\"a\":1}";
+  for (int i = 0; i < 3; ++i)
+    world.produce_record({.value = i == 1 ? "{\"a\":1}" : marked,
+                          .headers = {{"event-id", std::to_string(i)}},
+                          .partition = 0});
+  ProgramOptions options;
+  options.extra_config = "[failures]\non_failure = \"dead-letter\"\nretry_for = \"0s\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  world.wait_for_stored(0, 2);
+  CHECK(world.value("SELECT coalesce(string_agg(error, '; '), '') FROM pawl.dead_letters") == "");
+  CHECK(world.value("SELECT string_agg(concat_ws(' ', id, b, j, d, length(t)), ', ' ORDER BY id) "
+                    "FROM documents") ==
+        "0 {\"a\": 1} {\"a\":1} {\"a\": 1} 8, 1 {\"a\": 1} {\"a\":1} {\"a\": 1} 7, "
+        "2 {\"a\": 1} {\"a\":1} {\"a\": 1} 8");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a JSON field that is bound to bytea is refused at the start, with what to write") {
   PaymentsWorld world(1);
   world.execute("CREATE TABLE raw (id text, value bytea)");

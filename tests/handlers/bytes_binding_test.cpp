@@ -30,6 +30,9 @@ TEST_CASE("what a value is and what its parameter is decide how it is bound") {
   const auto value = Template::parse(row.value);
   CHECK(binding_of(value, ParameterType::kOther) == BoundAs::kText);
   CHECK(binding_of(value, ParameterType::kBytes) == row.into_bytes);
+  const auto into_json = row.into_bytes == BoundAs::kBytes ? BoundAs::kJson : BoundAs::kText;
+  CHECK(binding_of(value, ParameterType::kJson) == into_json);
+  CHECK(binding_of(value, ParameterType::kJsonArray) == into_json);
   const auto into_array = row.into_bytes == BoundAs::kBytes ? BoundAs::kByteArray : row.into_bytes;
   CHECK(binding_of(value, ParameterType::kByteArray) == into_array);
   CHECK(may_be_bytes(value) == (row.into_bytes == BoundAs::kBytes));

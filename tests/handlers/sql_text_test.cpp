@@ -131,6 +131,14 @@ TEST_CASE("a placeholder that touches a name, a number or another one is refused
   CHECK(sql_of("SELECT ({/a})+{/b}||{/c}[1]") == "SELECT ($1)+$2||$3[1]");
 }
 
+TEST_CASE(
+    "a dollar quote that the configuration took for its escape is refused with what to write") {
+  // $${ in a configuration is ${ here, and $$${ is $${.
+  check_refused({"SELECT ${\"a\":1}$$::jsonb", {1, 8}, "write $$${"});
+  check_refused({"SELECT ${/a}$$", {1, 8}, "write $$${"});
+  CHECK(sql_of("SELECT $${\"a\":1}$$::jsonb") == "SELECT $${\"a\":1}$$::jsonb");
+}
+
 TEST_CASE("what is not closed, or numbered by hand, is refused") {
   check_refused({"SELECT 'open", {1, 8}, "string is not closed"});
   check_refused({"SELECT \"open", {1, 8}, "quoted name is not closed"});

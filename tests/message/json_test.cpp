@@ -150,6 +150,9 @@ TEST_CASE("a byte order mark before the document is ignored, and counts in posit
   CHECK(text_at("\xEF\xBB\xBF{\"a\": 1}", "/a") == "1");
   CHECK(error_of("\xEF\xBB\xBF{\"a\": 01}").byte() == 9);
   CHECK_THROWS_AS(JsonReader{}.read("\xEF\xBB\xBF"), JsonError);
+  CHECK(without_byte_order_mark("\xEF\xBB\xBF{}") == "{}");
+  CHECK(without_byte_order_mark("{\xEF\xBB\xBF}") == "{\xEF\xBB\xBF}");
+  CHECK(without_byte_order_mark("").empty());
 }
 
 TEST_CASE("an error behind the field that one asks for is found") {
