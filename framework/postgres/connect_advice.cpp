@@ -46,6 +46,9 @@ constexpr std::array kAdvice{
            "; sslmode of postgres.url wants TLS: set ssl = on in the server's configuration"},
     Advice{"permission denied for database",
            "; the user of postgres.url needs a grant: GRANT CONNECT ON DATABASE ... TO ..."},
+    Advice{"statement pooling mode",
+           "; pawl needs transactions: set the pooler's pool_mode to transaction, with "
+           "postgres.pooled = true, or to session"},
 };
 
 bool has(std::string_view text, std::string_view words) {
@@ -86,7 +89,6 @@ bool needs_correction(std::string_view report) {
                               std::string_view{"is not permitted to log in"},
                               std::string_view{"no such database"},
                               std::string_view{"no such user"},
-                              std::string_view{"statement pooling mode"},
                               std::string_view{"postgres.password_command failed"},
                               std::string_view{"postgres.url: "},
                               std::string_view{"another database responds"}};

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "postgres/connect_advice.hpp"
 #include "text/bounded.hpp"
 
 namespace pawl::postgres {
@@ -36,6 +37,9 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
     detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
   if (own_constraint && state == "23505")
     text += "; the sequence of this table may be behind it: `check` names such sequences";
+  // In which poolers refuse what they do not support.
+  if (state == "08P01")
+    text += connect_advice(message, false, "");
   if (!hint.empty())
     text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
   Error error(

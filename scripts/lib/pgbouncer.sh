@@ -47,7 +47,7 @@ pgbouncer_start() { # DIR MODE POSTGRES_DIR PORT CONF...
     local dir=$1 mode=$2 server=$3 asked=$4 port attempt before program launcher=()
     shift 4
     [[ $mode == session || $mode == transaction || $mode == statement ]] ||
-        fail "pgbouncer start needs --mode session or --mode transaction"
+        fail "pgbouncer start needs --mode session, transaction, or statement"
     [[ -r $server/port ]] || fail "pgbouncer start needs --postgres DIR, the folder of a started PostgreSQL"
     read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
     make_reachable "$dir"

@@ -141,6 +141,19 @@ TEST_CASE("a pooler that gives each transaction another session is named with wh
   CHECK(occurrences(*process, "set postgres.pooled = true (docs/deploy.md, Poolers)") == 1);
 }
 
+TEST_CASE("a pooler in statement mode is named with the mode to set") {
+  PaymentsWorld world(1);
+  const Pooler pooler(world, "statement");
+  world.set_postgres_options("pooled = true");
+  ProgramOptions options;
+  options.url = pooler.url();
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("set the pooler's pool_mode to transaction", 60s);
+  process->kill(SIGTERM);
+  CHECK(process->wait(60s).success());
+}
+
 TEST_CASE("a consumer that waits for a paused PgBouncer stops on a signal") {
   PaymentsWorld world(1);
   const Pooler pooler(world, "transaction");
