@@ -13,7 +13,8 @@ namespace pawl::cli {
 /// Connections to PostgreSQL that one process may have at the same time.
 struct ConnectionNeed {
   std::size_t connections = 0;
-  std::string what;  ///< "workers (consumer.workers)"
+  std::string what;    ///< "workers (consumer.workers)"
+  bool always = true;  ///< false: only under load, or while something is used
 };
 
 /// Each part that needs some. `plans` null: of `pawl relay`. `lanes`: of the outbox. Pure.
@@ -22,7 +23,8 @@ struct ConnectionNeed {
                                                            std::size_t lanes);
 
 struct ConnectionFinding {
-  bool enough = true;  ///< for one process, as far as the limits are known
+  /// For what one process always needs, as far as the limits are known.
+  bool enough = true;
   std::string text;
 };
 

@@ -21,18 +21,25 @@ TEST_CASE("check finds everything in place and changes nothing") {
 TEST_CASE("check holds the connections of a process against what PostgreSQL allows") {
   Site site;
   site.handler += "concurrency = 2\n";
+  const auto limit = [&site](const std::string& connections) {
+    site.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT " + connections +
+             "', current_database()); END $$");
+  };
   const auto enough = site.run({"check"});
   INFO(enough.out << enough.err);
   CHECK(enough.code == 0);
   CHECK_THAT(enough.out,
              ContainsSubstring("note    each process has up to 33 connections to "
-                               "PostgreSQL: 8 for workers (consumer.workers), 16 for "));
-  site.sql(
-      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 20', "
-      "current_database()); END $$");
+                               "PostgreSQL: 8 for workers (consumer.workers), up to 16 for "));
+  limit("20");
+  const auto at_most = site.run({"check"});
+  CHECK(at_most.code == 0);
+  CHECK_THAT(at_most.out,
+             ContainsSubstring("The database (CONNECTION LIMIT) allows 20. If more are needed"));
+  limit("11");
   const auto few = site.run({"check"});
   CHECK(few.code == 1);
-  CHECK_THAT(few.out, ContainsSubstring("The database (CONNECTION LIMIT) allows 20") &&
+  CHECK_THAT(few.out, ContainsSubstring("The database (CONNECTION LIMIT) allows 11: raise") &&
                           ContainsSubstring("1 thing is wrong"));
 }
 

@@ -56,11 +56,36 @@ TEST_CASE("a process needs connections for what its configuration has") {
   CHECK(needed(options) == 2 + 2 + 16 + 3 + 1 + 1 + 2 * 16);
 }
 
+TEST_CASE("what a process needs at times only is told from what it always needs") {
+  auto options = one_handler();
+  const auto at_times = [&] {
+    const pawl::Registry registry;
+    const auto plans =
+        pawl::handlers::plan_topics(pawl::handlers::traits_of(options, &registry), options);
+    std::vector<std::string> found;
+    for (const auto& need : connection_needs(options, &plans, 4)) {
+      if (!need.always)
+        found.push_back(need.what);
+    }
+    return found;
+  };
+  CHECK(at_times() == std::vector<std::string>{"the outbox and its lanes"});
+  options.outbox.relay = pawl::RelayOutbox::kOn;
+  CHECK(at_times().empty());
+  options.handlers[0].concurrency = 4;
+  options.failures.on_failure = pawl::FailurePolicy::kRetryLater;
+  options.monitoring.listen = "127.0.0.1:9464";
+  CHECK(at_times() ==
+        std::vector<std::string>{"handlers with concurrency or calls (consumer.concurrency)",
+                                 "delayed retries (consumer.concurrency)", "the dashboard"});
+}
+
 TEST_CASE("a relay needs connections for the outbox alone") {
   const auto needs = connection_needs(one_handler(), nullptr, 4);
   REQUIRE(needs.size() == 2);
   CHECK(needs[0].connections == 5);
   CHECK(needs[1].connections == 1);
+  CHECK((needs[0].always && needs[1].always));
 }
 
 TEST_CASE("what a process needs is held against the least limit") {
@@ -69,18 +94,21 @@ TEST_CASE("what a process needs is held against the least limit") {
     bool enough;
     const char* text;
   };
-  const std::vector<ConnectionNeed> needs{{8, "workers"}, {2, "others"}};
+  const std::vector<ConnectionNeed> needs{
+      {6, "workers", true}, {1, "others", true}, {3, "retries", false}};
   const auto row = GENERATE(values<Row>({
       {{97, {}, {}}, true, ". The server (max_connections) allows 97"},
       {{97, 20, 15}, true, ". The role (CONNECTION LIMIT) allows 15"},
       {{97, 10, 15}, true, ". The database (CONNECTION LIMIT) allows 10"},
-      {{97, 9, {}}, false, ". The database (CONNECTION LIMIT) allows 9: raise that limit"},
+      {{97, 9, {}}, true, ". The database (CONNECTION LIMIT) allows 9. If more are needed at once"},
+      {{97, 9, 7}, true, ". The role (CONNECTION LIMIT) allows 7. If more are needed at once"},
+      {{97, 6, {}}, false, ". The database (CONNECTION LIMIT) allows 6: raise that limit"},
       {{5, 9, 7}, false, ". The server (max_connections) allows 5: raise that limit"},
   }));
   const auto found = connection_finding(needs, &row.limits);
   CHECK(found.enough == row.enough);
-  CHECK_THAT(found.text, ContainsSubstring("up to 10 connections to PostgreSQL: 8 for workers, 2 "
-                                           "for others") &&
+  CHECK_THAT(found.text, ContainsSubstring("up to 10 connections to PostgreSQL: 6 for workers, 1 "
+                                           "for others, up to 3 for retries") &&
                              ContainsSubstring(row.text));
   const auto pooled = connection_finding(needs, nullptr);
   CHECK(pooled.enough);
