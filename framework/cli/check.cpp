@@ -107,6 +107,10 @@ class Check {
   [[nodiscard]] bool relays_at_once() const {
     return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
   }
+  /// The same of Kafka's transactions.
+  [[nodiscard]] bool needs_transactions() const {
+    return relays_at_once() && options_.outbox.transactions;
+  }
   void check_programs();
   void check_redis();
   void make_router();
@@ -116,6 +120,8 @@ class Check {
   bool check_schema(postgres::Session& session);
   void check_connections(postgres::Session& session);
   void check_log_size(postgres::Session& session);
+  void check_scopes(postgres::Session& session);
+  void check_statement_timeout(postgres::Session& session);
   [[nodiscard]] std::size_t outbox_lanes(postgres::Session& session) const;
   void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
@@ -126,6 +132,7 @@ class Check {
   void check_topics(const kafka::Client& client);
   void check_dead_letter_topic(const kafka::Client& client);
   void check_outbox_topic(const kafka::Client& client);
+  void check_outbox_transactions(const kafka::Client& client);
   void check_published_topics(const kafka::Client& client);
   void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
   bool check_committed(const kafka::Client& client, const std::string& topic,
@@ -232,11 +239,13 @@ void Check::check_database() {
       database_id_ = ledger::database_id(*session, options_.postgres.schema);
       check_connections(*session);
       check_log_size(*session);
+      check_statement_timeout(*session);
       rows_.emplace();
       if (consumer_) {
         rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
         check_dead_letters(*session);
         first_topics_ = ledger::met_patterns(*session, options_.postgres.schema, consumer_->id);
+        check_scopes(*session);
       }
     }
     check_statements(*session);
@@ -346,6 +355,36 @@ void Check::check_log_size(postgres::Session& session) {
     findings_.note(*advice);
 }
 
+void Check::check_scopes(postgres::Session& session) {
+  const auto missing = ledger::missing_scopes(session, options_.postgres.schema);
+  if (missing.empty())
+    return;
+  findings_.wrong(fmt::format(
+      "{0}.idempotency_keys has keys of scopes that {0}.idempotency_scopes does not have (scope_id "
+      "{1}): duplicates of their messages would be applied again. Stop the processes, and restore "
+      "{0}.idempotency_scopes and {0}.scope_sources from the backup, with the same scope_id",
+      options_.postgres.schema, fmt::join(missing, ", ")));
+}
+
+/// A session without a pooler sets its own.
+void Check::check_statement_timeout(postgres::Session& session) {
+  if (!session.pooled())
+    return;
+  static const postgres::Statement ask{
+      "", "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"};
+  const std::chrono::milliseconds limit(ledger::integer(session.exec(ask).get(), 0, 0));
+  const auto needed = options_.postgres.lock_timeout + postgres::kAnswerMargin;
+  if (limit.count() == 0 || limit >= needed)
+    return;
+  findings_.note(
+      fmt::format("statement_timeout is {} ms for the role {} in this database. With "
+                  "postgres.pooled it also ends pawl's own statements, which may wait for a lock "
+                  "for {} ms. Set it to 0, or to {} ms at least (ALTER ROLE or ALTER DATABASE ... "
+                  "SET statement_timeout)",
+                  limit.count(), PQuser(session.raw()), options_.postgres.lock_timeout.count(),
+                  needed.count()));
+}
+
 void Check::check_statements(postgres::Session& session) {
   if (!router_)
     return;
@@ -445,6 +484,7 @@ void Check::check_kafka() {
     check_topics(*client);
     check_dead_letter_topic(*client);
     check_outbox_topic(*client);
+    check_outbox_transactions(*client);
     check_published_topics(*client);
     check_first_contacts(*client, cluster);
   } catch (const FatalError& error) {
@@ -542,7 +582,7 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
 
 void Check::check_outbox_topic(const kafka::Client& client) {
   const auto& topic = options_.outbox.state_topic;
-  if (!relays_at_once() || !options_.outbox.transactions)
+  if (!needs_transactions())
     return;
   const auto described = client.describe({topic}, kKafkaTimeout);
   if (const auto found = described.find(topic); found != described.end()) {
@@ -558,6 +598,28 @@ void Check::check_outbox_topic(const kafka::Client& client) {
         "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
         "--partitions 1",
         topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
+  }
+}
+
+void Check::check_outbox_transactions(const kafka::Client& client) {
+  if (!needs_transactions())
+    return;
+  constexpr const char* kSetting = "transaction.max.timeout.ms";
+  const auto needed = engine::kTransactionTimeout.count();
+  try {
+    const auto allowed = client.broker_setting(kSetting, kKafkaTimeout);
+    if (!allowed || std::stoll(*allowed) >= needed)
+      return;
+    findings_.wrong(
+        fmt::format("the brokers allow transactions of {0} ms ({1}), and the outbox needs {2} ms: "
+                    "set {1}={2} or more on the brokers, or outbox.transactions = false (at least "
+                    "once)",
+                    *allowed, kSetting, needed));
+  } catch (const kafka::KafkaError& error) {
+    findings_.note(
+        fmt::format("whether the brokers allow the outbox's transactions of {} ms ({}) could not "
+                    "be read: {}",
+                    needed, kSetting, error.what()));
   }
 }
 

@@ -53,6 +53,22 @@ constexpr const char* kSize = R"sql(
     FROM pg_class c WHERE c.oid = 'pawl.idempotency_keys'::regclass
 )sql";
 
+// From scope to scope by the primary key, however many keys each has.
+constexpr const char* kMissingScopes = R"sql(
+  WITH RECURSIVE used (scope_id) AS (
+    SELECT min(k.scope_id) FROM pawl.idempotency_keys k
+    UNION ALL
+    SELECT (SELECT min(k.scope_id) FROM pawl.idempotency_keys k WHERE k.scope_id > u.scope_id)
+      FROM used u
+     WHERE u.scope_id IS NOT NULL
+  )
+  SELECT u.scope_id
+    FROM used u
+   WHERE u.scope_id IS NOT NULL
+     AND NOT EXISTS (SELECT FROM pawl.idempotency_scopes s WHERE s.scope_id = u.scope_id)
+   ORDER BY u.scope_id
+)sql";
+
 void add_keys(std::vector<KeyRow>& keys, const PGresult* rows) {
   for (int row = 0; row < PQntuples(rows); ++row) {
     keys.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
@@ -140,6 +156,14 @@ std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::stri
          integer(found.get(), row, 2)});
   }
   return halts;
+}
+
+std::vector<std::int64_t> missing_scopes(postgres::Session& session, const std::string& schema) {
+  const auto found = session.exec({"", in_schema(kMissingScopes, schema)});
+  std::vector<std::int64_t> scopes;
+  for (int row = 0; row < PQntuples(found.get()); ++row)
+    scopes.push_back(integer(found.get(), row, 0));
+  return scopes;
 }
 
 KeyTableSize key_table_size(postgres::Session& session, const std::string& schema) {

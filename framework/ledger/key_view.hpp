@@ -64,6 +64,10 @@ struct HaltedAt {
 std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::string& schema,
                                      ConsumerId consumer, const std::string& key);
 
+/// Numbers of scopes that have keys although pawl.idempotency_scopes does not have them, as after a
+/// partial restore; ascending.
+std::vector<std::int64_t> missing_scopes(postgres::Session& session, const std::string& schema);
+
 KeyTableSize key_table_size(postgres::Session& session, const std::string& schema);
 
 }  // namespace pawl::ledger

@@ -23,10 +23,7 @@ constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20U;
 /// Headers and the record's own fields, beside what outbox.max_message counts.
 constexpr std::size_t kRoomBesideMessage = std::size_t{64} << 10U;
 
-/// After it the broker aborts what a dead relay left open; until then that hides what comes behind
-/// it from read_committed readers.
-constexpr milliseconds kTransactionTimeout{15000};
-/// Less than that, so that an answer may still come.
+/// Less than kTransactionTimeout, so that an answer may still come.
 constexpr milliseconds kCommitTimeout{12000};
 /// In that time, where each record waits for the answer to the one before; or a partition is tried.
 constexpr std::size_t kRowsOneByOne = 100;

@@ -27,6 +27,10 @@ namespace pawl::engine {
 /// Of outbox.state_topic, whose only partition it is.
 inline constexpr std::int32_t kStatePartition = 0;
 
+/// Of each Kafka transaction. After it the broker aborts what a dead relay left open; until then
+/// that hides what comes behind it from read_committed readers.
+inline constexpr std::chrono::milliseconds kTransactionTimeout{15000};
+
 /// Why nothing can be published to a topic, of which Kafka was asked with its rights.
 [[nodiscard]] std::string why_not_written(const kafka::TopicAnswers& answers,
                                           const std::string& topic);

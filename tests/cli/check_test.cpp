@@ -87,6 +87,41 @@ TEST_CASE("check names each sequence that is behind its table, with what sets it
   CHECK(outcome.code == 0);
 }
 
+TEST_CASE("check finds idempotency keys whose scope is lost") {
+  Site site;
+  site.pay_many(0, "e", 3);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"check"}).code == 0);
+  const auto scope = site.sql("SELECT max(scope_id) FROM pawl.idempotency_scopes");
+  site.sql("DELETE FROM pawl.scope_sources");
+  site.sql("DELETE FROM pawl.idempotency_scopes");
+  const auto outcome = site.run({"check"});
+  INFO(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, ContainsSubstring("does not have (scope_id " + scope + "): ") &&
+                              ContainsSubstring("1 thing is wrong"));
+}
+
+TEST_CASE("check notes a statement_timeout that ends pawl's own statements through a pooler") {
+  Site site;
+  site.postgres_lines = "pooled = true\n";
+  const auto set = [&site](const std::string& timeout) {
+    site.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = ''" + timeout +
+             "''', current_database()); END $$");
+  };
+  set("14s");
+  const auto low = site.run({"check"});
+  INFO(low.out);
+  CHECK(low.code == 0);
+  CHECK_THAT(low.out, ContainsSubstring("note    statement_timeout is 14000 ms for the role") &&
+                          ContainsSubstring("15000 ms at least"));
+  set("15s");
+  CHECK_THAT(site.run({"check"}).out, !ContainsSubstring("statement_timeout"));
+  set("14s");
+  site.postgres_lines.clear();
+  CHECK_THAT(site.run({"check"}).out, !ContainsSubstring("statement_timeout"));
+}
+
 TEST_CASE("check says of a response what it must be") {
   struct Case {
     std::string handler;

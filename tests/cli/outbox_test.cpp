@@ -249,6 +249,15 @@ TEST_CASE("a process that is there and cannot publish is told, with what Kafka s
   REQUIRE(json.at("relays").size() == 1);
   CHECK(json.at("relays")[0].at("transactions") == true);
   CHECK(json.at("relays")[0].at("problem").is_string());
+  const auto checked = site.run_relay({"check"});
+  INFO(checked.out);
+  CHECK(checked.code == 1);
+  CHECK_THAT(checked.out,
+             ContainsSubstring("the brokers allow transactions of 1000 ms "
+                               "(transaction.max.timeout.ms), and the outbox needs 15000 ms") &&
+                 ContainsSubstring("1 thing is wrong"));
+  site.outbox_lines = "transactions = false\n";
+  CHECK(site.run_relay({"check"}).code == 0);
   stop(*child);
   // It has said that it is gone.
   CHECK(site.sql("SELECT count(*) FROM pawl.outbox_relays") == "0");
