@@ -180,18 +180,18 @@ void Retrier::emit(Step step, const ledger::DueLetter& due, const std::string& t
 }
 
 /// No code runs beside a message on probation: if the process ended, nobody could say whose doing
-/// it was. False: the process is to end.
-RunGate::Pass Retrier::ask_to_run(const handlers::Binding* handler) {
-  const bool runs_code = handler != nullptr && handler->runs_code();
+/// it was. The same of a letter that may be why a process ended. False: the process is to end.
+RunGate::Pass Retrier::ask_to_run(bool runs_code, bool alone) {
+  auto& gate = context_.gate;
   while (!queue_.ending()) {
-    if (auto leave = runs_code ? context_.gate.among_others() : context_.gate.beside_all())
+    if (auto leave = !runs_code ? gate.beside_all() : alone ? gate.alone() : gate.among_others())
       return leave;
     queue_.rest(kTurnedAway);
   }
   return {};
 }
 
-void Retrier::try_again(const ledger::DueLetter& due) {
+void Retrier::try_again(ledger::DueLetter due) {
   const auto letter = read(due);
   if (!letter)
     return;
@@ -208,7 +208,9 @@ void Retrier::try_again(const ledger::DueLetter& due) {
     return give_up(due, fmt::format("{}; before: {}", why_no_more(options, due), letter->error));
   }
   // Not earlier: to read the message from Kafka may take long.
-  auto leave = ask_to_run(handler);
+  const bool runs_code = handler != nullptr && handler->runs_code();
+  due.alone = due.alone && runs_code;
+  auto leave = ask_to_run(runs_code, due.alone);
   if (!leave)
     return;
   // Also where it stays unknown whether it was taken.

@@ -54,8 +54,8 @@ class Retrier {
   bool connect();
   void keep_if_called(const ledger::DueLetter& due);
   void rest();
-  [[nodiscard]] RunGate::Pass ask_to_run(const handlers::Binding* handler);
-  void try_again(const ledger::DueLetter& due);
+  [[nodiscard]] RunGate::Pass ask_to_run(bool runs_code, bool alone);
+  void try_again(ledger::DueLetter due);
   std::optional<ledger::DeadLetter> read(const ledger::DueLetter& due);
   void leave_to_others(const ledger::DueLetter& due);
   void end(const ledger::DueLetter& due, const ReplayResult& result, const FailureOptions& options);

@@ -1,6 +1,7 @@
 #include "dead_letters/store/due_letters.hpp"
 
 #include "dead_letters/store/dead_letters.hpp"
+#include "ledger/partition_parameters.hpp"
 #include "ledger/rows.hpp"
 #include "postgres/transaction.hpp"
 
@@ -8,14 +9,20 @@ namespace pawl::ledger {
 namespace {
 
 // Partition by partition, by the index dead_letters_due: letters of one that is halted are not
-// read.
+// read. Whose sessions a role may not see in full have no backend_start for it.
 constexpr const char* kDue = R"sql(
   SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
-         d.record_key_hash
+         d.record_key_hash,
+         CASE WHEN d.tried_alone IS NULL THEN false
+              ELSE NOT EXISTS (
+                   SELECT FROM pg_stat_activity a
+                    WHERE a.pid = d.tried_pid
+                      AND coalesce(a.backend_start = d.tried_backend_start, true)) END,
+         coalesce(NOT d.tried_alone, false)
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
-                d.record_key_hash, d.due_at
+                d.record_key_hash, d.due_at, d.tried_alone, d.tried_pid, d.tried_backend_start
            FROM pawl.dead_letters d
           WHERE d.consumer_id = r.consumer_id AND d.topic = r.topic AND d.partition = r.partition
             AND d.due_at <= statement_timestamp() AND d.status IN ('dead', 'parked')
@@ -34,21 +41,28 @@ constexpr const char* kAny = R"sql(
 
 constexpr const char* kTake =
     "SELECT pawl.take_due_letter($1::bigint, $2::integer, make_interval(secs => $3::bigint / "
-    "1000.0))";
+    "1000.0), $4::boolean, $5::boolean, $6::integer, $7::timestamptz)";
 
-// NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken.
+// NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken. One
+// that was alone is left as if it had been among others in a process that ended: uncounted, to be
+// made alone. One whose try before is uncounted has the same number where it was not taken, but is
+// due.
 constexpr const char* kGiveBack = R"sql(
   UPDATE pawl.dead_letters d
-     SET retries = $2::integer,
+     SET retries = CASE WHEN d.tried_alone THEN d.retries ELSE $2::integer END,
+         tried_alone = CASE WHEN d.tried_alone THEN false END,
+         tried_pid = NULL, tried_backend_start = NULL,
          due_at = clock_timestamp() + make_interval(secs => $3::bigint / 1000.0)
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer + 1
      AND d.due_at IS NOT NULL AND d.status NOT IN ('replayed', 'discarded')
+     AND (NOT $4::boolean OR d.due_at > clock_timestamp())
 )sql";
 
 constexpr const char* kFailed = R"sql(
   UPDATE pawl.dead_letters d
      SET status = 'dead', reason = $3, sqlstate = nullif($4, ''), error = $5,
          error_detail = nullif($6, ''), died_at = clock_timestamp(),
+         tried_alone = NULL, tried_pid = NULL, tried_backend_start = NULL,
          due_at = CASE WHEN $7::boolean THEN NULL ELSE d.due_at END
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer
      AND d.due_at IS NOT NULL AND d.status NOT IN ('replayed', 'discarded')
@@ -72,12 +86,16 @@ std::vector<DueLetter> DueLetters::due(postgres::Session& session, std::int64_t 
   const auto* rows = found.get();
   std::vector<DueLetter> letters;
   for (int row = 0; row < PQntuples(rows); ++row) {
-    letters.push_back({integer(rows, row, 0),
-                       {text(rows, row, 1), static_cast<std::int32_t>(integer(rows, row, 2))},
-                       integer(rows, row, 3),
-                       text(rows, row, 4),
-                       static_cast<std::int32_t>(integer(rows, row, 5)),
-                       bytes(rows, row, 6)});
+    DueLetter letter{integer(rows, row, 0),
+                     {text(rows, row, 1), static_cast<std::int32_t>(integer(rows, row, 2))},
+                     integer(rows, row, 3),
+                     text(rows, row, 4),
+                     static_cast<std::int32_t>(integer(rows, row, 5)),
+                     bytes(rows, row, 6)};
+    letter.alone = boolean(rows, row, 7);
+    letter.uncounted = letter.alone && boolean(rows, row, 8);
+    letter.retries -= letter.uncounted ? 1 : 0;
+    letters.push_back(std::move(letter));
   }
   return letters;
 }
@@ -92,8 +110,11 @@ bool DueLetters::take(postgres::Session& session, const DueLetter& letter,
                       std::chrono::milliseconds next) const {
   postgres::Parameters parameters;
   parameters.add_integer(letter.id);
-  parameters.add_integer(letter.retries);
+  parameters.add_integer(letter.stored_retries());
   parameters.add_integer(next.count());
+  parameters.add_text(letter.alone ? "true" : "false");
+  parameters.add_text(letter.uncounted ? "true" : "false");
+  add_backend(parameters, session);
   const auto results = postgres::run_transaction(session, {{&take_, std::move(parameters)}});
   return boolean(results[0].get(), 0, 0);
 }
@@ -104,6 +125,7 @@ void DueLetters::give_back(postgres::Session& session, const DueLetter& letter,
   parameters.add_integer(letter.id);
   parameters.add_integer(letter.retries);
   parameters.add_integer(next.count());
+  parameters.add_text(letter.uncounted ? "true" : "false");
   postgres::run_transaction(session, {{&give_back_, std::move(parameters)}});
 }
 
@@ -118,7 +140,7 @@ void DueLetters::give_up(postgres::Session& session, const DueLetter& letter,
   failure.reason = reason;
   failure.error = why;
   failure.last = true;
-  store_failure(session, letter, letter.retries, failure);
+  store_failure(session, letter, letter.stored_retries(), failure);
 }
 
 void DueLetters::store_failure(postgres::Session& session, const DueLetter& letter,

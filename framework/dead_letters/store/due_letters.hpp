@@ -23,6 +23,13 @@ struct DueLetter {
   /// was parked.
   std::int32_t retries = 0;
   std::optional<std::string> record_key_hash = {};
+  /// A process ended while it was tried: until that is told apart nothing else runs meanwhile.
+  bool alone = false;
+  /// That try was not alone, so `retries` leaves it out.
+  bool uncounted = false;
+
+  /// As they are stored.
+  [[nodiscard]] std::int32_t stored_retries() const { return retries + (uncounted ? 1 : 0); }
 };
 
 /// Why a letter that was taken failed once more.
@@ -54,7 +61,7 @@ class DueLetters {
 
   // Of a letter that was taken; `letter` as it was before:
 
-  /// Takes the try back: it says nothing about the letter.
+  /// Takes the try back: it says nothing about the letter. One that was to be alone still is.
   void give_back(postgres::Session& session, const DueLetter& letter,
                  std::chrono::milliseconds next) const;
   void failed(postgres::Session& session, const DueLetter& letter,
