@@ -7,6 +7,16 @@
 
 namespace pawl::engine {
 
+Contention::Clock::duration wait_in_contention(Contention::Clock::time_point begun,
+                                               Contention::Clock::time_point now,
+                                               const FailureOptions& options,
+                                               Contention& contention, std::uint32_t& waits) {
+  const auto rounds = contention.waited(begun, now);
+  const auto wait = wait_before_retry(options, std::max(++waits, rounds));
+  contention.pause(now + std::min(wait, wait_before_retry(options, rounds)) / 2);
+  return wait;
+}
+
 Contention::Clock::duration wait_after(const Landing& landing, Contention::Clock::time_point begun,
                                        Contention::Clock::time_point now,
                                        const FailureOptions& options, Contention& contention,
@@ -18,10 +28,7 @@ Contention::Clock::duration wait_after(const Landing& landing, Contention::Clock
     waits = 0;
     return landing.wait;
   }
-  const auto rounds = contention.waited(begun, now);
-  const auto wait = wait_before_retry(options, std::max(++waits, rounds));
-  contention.pause(now + std::min(wait, wait_before_retry(options, rounds)) / 2);
-  return wait;
+  return wait_in_contention(begun, now, options, contention, waits);
 }
 
 }  // namespace pawl::engine

@@ -63,10 +63,18 @@ class Contention {
   std::optional<Clock::time_point> until_;
 };
 
-/// How long a message that began at `begun` and has come back so waits, if it runs again. After a
-/// lock was waited for in vain that grows with each time, of the message (`waits` in a row) or of
+/// How long a message waits whose attempt began at `begun`, and waited for a lock in vain until
+/// `now`. That grows with each such attempt in a row, of the message (`waits`, counted here) or of
 /// its partition. No other message begins for up to half of it, and so each of them has its turn
-/// before this one. One that has not run says nothing of locks.
+/// before this one.
+[[nodiscard]] Contention::Clock::duration wait_in_contention(Contention::Clock::time_point begun,
+                                                             Contention::Clock::time_point now,
+                                                             const FailureOptions& options,
+                                                             Contention& contention,
+                                                             std::uint32_t& waits);
+
+/// How long a message that began at `begun` and has come back so waits, if it runs again. One that
+/// has not run says nothing of locks.
 [[nodiscard]] Contention::Clock::duration wait_after(const Landing& landing,
                                                      Contention::Clock::time_point begun,
                                                      Contention::Clock::time_point now,

@@ -54,6 +54,8 @@ struct Landing {
   bool not_run = false;  ///< kLater: it was turned away, or there was no session to run it
   /// kLater: it waited for a lock in vain; its partition says when it runs again.
   bool waited_for_lock = false;
+  /// kLater: its call has run, and what became of it is to be stored again after `wait`.
+  bool unstored = false;
   bool suspect = false;  ///< kLost: its handler may be what breaks connections
 };
 

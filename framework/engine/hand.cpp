@@ -35,6 +35,12 @@ Landing not_run(std::chrono::steady_clock::duration wait = {}) {
   return landing;
 }
 
+Landing unstored(std::chrono::steady_clock::duration wait = {}) {
+  auto landing = later(wait);
+  landing.unstored = true;
+  return landing;
+}
+
 Landing away(How how, const std::string& why) {
   Landing landing{how};
   landing.why = why;
@@ -217,15 +223,12 @@ void Hand::make_call(const Context& context, const Errand& errand, LeasedCall& c
   context.observers.emit(event);
 }
 
-std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
-                                      std::chrono::steady_clock::duration& wait) {
-  if (const auto next_try = make_ready()) {
-    wait = *next_try - WorkerSession::Clock::now();
-    return std::nullopt;
-  }
+Landing Hand::end_call(const Errand& errand, LeasedCall& call) {
+  if (const auto next_try = make_ready())
+    return unstored(*next_try - WorkerSession::Clock::now());
   auto pass = ask_to_run(errand);
   if (!pass)
-    return std::nullopt;
+    return unstored();
   const auto& partition = *errand.partition;
   Subject subject;
   try {
@@ -249,6 +252,7 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
     attempt.subject = std::move(subject);
     if (call.ended() || call.is_given_up())
       return follow(errand, attempt);
+    note_lock(errand, attempt.failure);
     // What the call brought is not to be lost with the connection.
     if (attempt.failure.kind == postgres::FailureClass::kConnection) {
       session_.lose(attempt.failure.text);
@@ -261,8 +265,9 @@ std::optional<Landing> Hand::end_call(const Errand& errand, LeasedCall& call,
                                     attempt.failure.text, sqlstate_text(attempt.failure));
       emit(errand, warning_event(Warning::kFailureNotStored, text));
     }
-    wait = backoff_.next();
-    return std::nullopt;
+    auto landing = unstored(backoff_.next());
+    landing.waited_for_lock = attempt.failure.waited_for_lock();
+    return landing;
   }
 }
 
@@ -277,17 +282,22 @@ Landing Hand::follow(const Errand& errand, const Attempt& failed) {
   const auto attempt = with_blame(context_, session_, failed, head);
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
-  if (attempt.failure.waited_for_lock()) {
-    context_.lock_waits.waited(errand.partition->name, attempt.offset, attempt.failure.text);
-  } else {
-    context_.lock_waits.ended(errand.partition->name, attempt.offset);
-  }
+  note_lock(errand, attempt.failure);
   if (leaves_doubt(attempt))
     tell(errand, Step::kInDoubt, attempt.failure.text);
   if (!is_stale_statement(attempt.failure))
     head.prepared_anew_for.reset();
   say(errand, attempt, action);
   return act(errand, attempt, action);
+}
+
+void Hand::note_lock(const Errand& errand, const Failure& failure) {
+  auto& waits = context_.lock_waits;
+  if (failure.waited_for_lock()) {
+    waits.waited(errand.partition->name, errand.entry->offset(), failure.text);
+  } else {
+    waits.ended(errand.partition->name, errand.entry->offset());
+  }
 }
 
 Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {

@@ -32,10 +32,8 @@ class Hand {
                                                                               RunGate::Pass& pass);
   /// On any thread.
   static void make_call(const Context& context, const Errand& errand, LeasedCall& call);
-  /// Stores what became of the call. Nullopt: that failed, and is to be tried again after `wait`,
-  /// by any hand.
-  [[nodiscard]] std::optional<Landing> end_call(const Errand& errand, LeasedCall& call,
-                                                std::chrono::steady_clock::duration& wait);
+  /// Stores what became of the call. What is unstored any hand may try again.
+  [[nodiscard]] Landing end_call(const Errand& errand, LeasedCall& call);
 
   // From any thread:
   [[nodiscard]] WorkerCall current_call() const { return session_.current_call(); }
@@ -53,6 +51,7 @@ class Hand {
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);
+  void note_lock(const Errand& errand, const Failure& failure);
   void tell(const Errand& errand, Step step, std::string_view detail) const;
   void tell_failed(const Errand& errand, const Failure& failure) const;
   void emit(const Errand& errand, Event event) const;

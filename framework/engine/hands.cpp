@@ -196,24 +196,69 @@ void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
 
 Landing Hands::end_call(const Errand& errand, LeasedCall& call) {
   std::unique_lock lock(mutex_);
-  while (true) {
+  const auto unstored = unstored_.try_emplace(errand.partition->name).first;
+  ++unstored->second.calls;
+  auto landing = end_call(lock, errand, call, unstored->second);
+  if (--unstored->second.calls == 0)
+    unstored_.erase(unstored);
+  return landing;
+}
+
+/// Under mutex_, but for the attempts.
+Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
+                        Unstored& unstored) {
+  Clock::time_point not_before{};
+  while (wait_for_turn(lock, unstored, not_before)) {
     ++ending_calls_;
     hand_free_.wait(lock, [this] { return ending_ || has_hand(); });
     --ending_calls_;
     if (!has_hand())
-      return {.how = Landing::How::kLater};
+      break;
+    const auto begun = Clock::now();
+    // Others of its partition may have met a lock meanwhile.
+    if (!unstored.contention.lets_begin(begun, unstored.running)) {
+      wake();
+      continue;
+    }
+    ++unstored.running;
     auto hand = take_hand();
     wake();
     lock.unlock();
-    Clock::duration wait{};
-    auto landing = hand->end_call(errand, call, wait);
+    auto landing = hand->end_call(errand, call);
     lock.lock();
     put_down(std::move(hand));
-    if (landing)
-      return *landing;
+    --unstored.running;
+    if (!landing.unstored && !landing.waited_for_lock)
+      unstored.contention.passed();
+    if (landing.unstored && landing.waited_for_lock) {
+      landing.wait = wait_in_contention(begun, Clock::now(), context_.options.failures,
+                                        unstored.contention, errand.entry->lock_waits);
+    }
+    turns_.notify_all();
+    if (!landing.unstored || stopped_)
+      return landing;
+    not_before = Clock::now() + landing.wait;
+  }
+  return {.how = Landing::How::kLater};
+}
+
+/// Until a call may be stored as its partition's contention has it, and not before that time.
+/// False: it is not going to be. Under mutex_.
+bool Hands::wait_for_turn(std::unique_lock<std::mutex>& lock, Unstored& unstored,
+                          Clock::time_point not_before) {
+  while (true) {
+    const auto now = Clock::now();
+    if (now >= not_before && unstored.contention.lets_begin(now, unstored.running))
+      return true;
     if (stopped_)
-      return {.how = Landing::How::kLater};
-    stopping_.wait_for(lock, wait, [this] { return stopped_; });
+      return false;
+    // Whoever runs tells the others when it comes back.
+    const auto due = unstored.contention.due(not_before, unstored.running);
+    if (due) {
+      turns_.wait_until(lock, std::max(*due, not_before));
+    } else {
+      turns_.wait(lock);
+    }
   }
 }
 
@@ -227,6 +272,7 @@ void Hands::stop() {
   work_.notify_all();
   hand_free_.notify_all();
   stopping_.notify_all();
+  turns_.notify_all();
 }
 
 void Hands::interrupt() {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/contention.hpp"
 #include "engine/hand.hpp"
 
 namespace pawl::engine {
@@ -18,7 +19,9 @@ namespace pawl::engine {
 /// Runs messages side by side, on threads that are made when there is work for them. Each message
 /// takes a hand, a PostgreSQL session, of which there are up to consumer.concurrency; a leased
 /// handler's lets go of it while its call runs, of which there are up to leases.calls. Messages
-/// begin in the order in which they were given, those with calls by themselves. Any thread.
+/// begin in the order in which they were given, those with calls by themselves. Behind a lock one
+/// call of a partition is stored at a time, with pauses: the hands are there for others. Any
+/// thread.
 class Hands {
  public:
   explicit Hands(Context& context) : context_(context) {}
@@ -43,6 +46,13 @@ class Hands {
   using Clock = std::chrono::steady_clock;
   using Errands = std::deque<Errand>;
 
+  /// Calls of one partition that have run, and whose outcome is not stored.
+  struct Unstored {
+    std::size_t calls = 0;
+    std::size_t running = 0;  ///< that have a hand
+    Contention contention;
+  };
+
   void run();
   [[nodiscard]] bool may_call(const Errand& errand) const;
   [[nodiscard]] Errands::const_iterator next_call() const;
@@ -51,6 +61,10 @@ class Hands {
   void begin_one(std::unique_lock<std::mutex>& lock);
   void run_leased(const Errand& errand, std::shared_ptr<Hand> hand);
   Landing end_call(const Errand& errand, LeasedCall& call);
+  Landing end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
+                   Unstored& unstored);
+  bool wait_for_turn(std::unique_lock<std::mutex>& lock, Unstored& unstored,
+                     Clock::time_point not_before);
   std::shared_ptr<Hand> take_hand();
   void put_down(std::shared_ptr<Hand> hand);
   [[nodiscard]] bool has_hand() const;
@@ -61,12 +75,14 @@ class Hands {
   std::condition_variable work_;       ///< threads without a message wait for may_begin()
   std::condition_variable hand_free_;  ///< those with a call that has run, for has_hand()
   std::condition_variable stopping_;   ///< whoever waits for a connection
+  std::condition_variable turns_;      ///< those with a call that has run, for wait_for_turn()
   // All of it guarded by mutex_:
   Errands waiting_;
   Errands leased_;                               ///< those that wait for a call
   std::size_t calls_ = 0;                        ///< messages with calls that are begun
   std::map<std::string, std::size_t> calls_to_;  ///< of them, by LeasedHandler::remote()
   std::size_t ending_calls_ = 0;                 ///< calls that have run and wait for a hand
+  std::map<TopicPartition, Unstored> unstored_;  ///< without those that have no such call
   std::size_t idle_ = 0;                         ///< threads
   bool ending_ = false;
   bool stopped_ = false;

@@ -1,6 +1,10 @@
 // Leased handlers whose leases are in Redis.
 #include <signal.h>
 
+#include <optional>
+#include <pqxx/connection>
+#include <pqxx/transaction>
+
 #include "charging_world.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
@@ -225,6 +229,45 @@ TEST_CASE("leases in Redis: a process killed at any step leaves each message rec
   // A kill leaves eight calls in hand at most.
   CHECK(static_cast<std::int64_t>(api.call_count()) <= keys + 8 * 8);
   CHECK(holders(redis) == 0);
+}
+
+TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the threads to others") {
+  RedisServer redis;
+  PaymentApi api(true);
+  ChargingWorld charging(2, api);
+  use_redis(charging, redis);
+  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.set("consumer.concurrency=2");
+  world.set("postgres.lock_timeout=1s");
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  pqxx::connection connection(world.url());
+  std::optional<pqxx::work> lock(std::in_place, connection);
+  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
+  for (int i = 0; i < 8; ++i)
+    world.produce_one(fmt::format("blocked-{}", i), 1, 0);
+  wait_for_calls(api, 8);
+  // Each hand has waited in vain for one of them.
+  wait_until([&] { return occurrences(*process, "what a call brought cannot be stored yet") >= 2; },
+             60s, "calls that wait for the lock in vain");
+  for (int i = 0; i < 20; ++i) {
+    testing::Record record;
+    record.key = "acc-2";
+    record.value = R"({"account":"acc-2","amount":1})";
+    record.headers = {{"event-id", fmt::format("other-{}", i)}};
+    record.partition = 1;
+    world.produce_record(record);
+  }
+  world.wait_for_stored(1, 19);
+  CHECK(world.stored(0) == -1);
+  process->wait_for_output("EVENT partition_blocked", 120s);
+  lock.reset();
+  world.wait_until_all_processed();
+  // No call was made again.
+  CHECK(api.call_count() == 28);
+  CHECK(charging.counts() == "28 0 0");
+  CHECK(charging.stored() == "28 28");
 }
 
 TEST_CASE("leases in Redis: a call in hand when the process is asked to end is given back") {
