@@ -96,6 +96,13 @@ void FetchWindow::lasted(std::chrono::steady_clock::duration time) {
 FetchBuffer::FetchBuffer(const BufferPlan& plan, std::function<void()> on_room)
     : plan_(plan), on_room_(std::move(on_room)) {}
 
+BufferUse FetchBuffer::use() const {
+  const auto held = [](std::ptrdiff_t bytes) {
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes, 0));
+  };
+  return {reserved_, held(in_turn_), held(ahead_)};
+}
+
 std::size_t FetchBuffer::reserve() {
   const auto reserved = reserved_ += plan_.least;
   if (reserved <= plan_.pool / 2)
@@ -110,7 +117,7 @@ void FetchBuffer::cancel(std::size_t reserved) {
 }
 
 void FetchBuffer::give_back(std::size_t bytes, bool ahead) {
-  (ahead ? ahead_ : in_turn_) -= bytes;
+  (ahead ? ahead_ : in_turn_) -= static_cast<std::ptrdiff_t>(bytes);
   tell_of_room();
 }
 

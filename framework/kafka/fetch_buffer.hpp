@@ -91,7 +91,7 @@ class FetchBuffer {
   FetchBuffer(const BufferPlan& plan, std::function<void()> on_room);
 
   [[nodiscard]] const BufferPlan& plan() const { return plan_; }
-  [[nodiscard]] BufferUse use() const { return {reserved_, in_turn_, ahead_}; }
+  [[nodiscard]] BufferUse use() const;
 
   /// A share for one more partition, in bytes. 0: half of the pool is reserved, as where there are
   /// more partitions than when the process started.
@@ -99,7 +99,9 @@ class FetchBuffer {
   void cancel(std::size_t reserved);
 
   // What a partition holds beyond its reserved share; `ahead`: as BufferPart has it.
-  void take(std::size_t bytes, bool ahead) { (ahead ? ahead_ : in_turn_) += bytes; }
+  void take(std::size_t bytes, bool ahead) {
+    (ahead ? ahead_ : in_turn_) += static_cast<std::ptrdiff_t>(bytes);
+  }
   void give_back(std::size_t bytes, bool ahead);
 
   /// False: there is room for `bytes` already. True: on_room will be called.
@@ -113,8 +115,10 @@ class FetchBuffer {
   const BufferPlan plan_;
   const std::function<void()> on_room_;
   std::atomic<std::size_t> reserved_{0};
-  std::atomic<std::size_t> in_turn_{0};
-  std::atomic<std::size_t> ahead_{0};
+  // Below 0 for a moment: when one thread has returned bytes before another one has counted what it
+  // took of the same share.
+  std::atomic<std::ptrdiff_t> in_turn_{0};
+  std::atomic<std::ptrdiff_t> ahead_{0};
   std::atomic<std::size_t> wanted_{0};  ///< on_room is called when so much is free; 0: nobody waits
 };
 

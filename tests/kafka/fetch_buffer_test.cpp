@@ -152,6 +152,22 @@ TEST_CASE("half of the pool at most is reserved, and beyond it each partition is
   CHECK(next.part().reserved == 20);
 }
 
+// Two threads change one share: each counts what lies beyond the reserved part after its change.
+TEST_CASE("bytes that are returned before those taken are counted leave no huge total") {
+  FetchBuffer buffer(kPlan, [] {});
+  for (const bool ahead : {false, true}) {
+    CAPTURE(ahead);
+    buffer.give_back(8, ahead);
+    CHECK(buffer.use().in_turn == 0);
+    CHECK(buffer.use().ahead == 0);
+    CHECK(admit(kPlan, buffer.use(), {8, 8, ahead}, 1, kWide) == Admission::kAccept);
+    CHECK_FALSE(buffer.wait_for_room(10));
+    buffer.take(10, ahead);
+    CHECK(buffer.use().in_turn + buffer.use().ahead == 2);
+    buffer.give_back(2, ahead);
+  }
+}
+
 // Twelve partitions whose first messages are retried, and one that is well.
 TEST_CASE("partitions that run ahead and do not go on leave room to all others") {
   for (const auto bytes : {kKiB, 10 * kKiB, 100 * kKiB, 2 * kMiB}) {
