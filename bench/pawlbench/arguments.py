@@ -62,7 +62,7 @@ def parse(arguments: list[str]) -> Options:
         type=_count,
         default=20_000_000,
         metavar="N",
-        help="idempotency keys of the full table (keys); default 20000000",
+        help="idempotency keys of the full table (keys, ordered-keys); default 20000000",
     )
     add(
         "--dead-letters",

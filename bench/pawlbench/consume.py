@@ -60,6 +60,7 @@ class Consume:
             "processes": self.work.processes,
             "round_trip_ms": self.work.round_trip_ms,
             "keys": self.work.keys,
+            "random_ids": int(self.work.random_ids),
             "commit_delay_us": self.work.commit_delay_us,
             "value_bytes": self.work.value_bytes,
             "one_hot": int(self.work.one_hot),
@@ -85,6 +86,7 @@ class Consume:
                     asynchronous,
                     self.work.commit_delay_us,
                     self.work.dead_letters or 0,
+                    self.work.random_ids,
                 )
             )
             url = stack.enter_context(delayed(site, database, self.work.round_trip_ms))

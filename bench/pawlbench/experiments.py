@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .cells import Cells, sizes, skews
+from .chains import Chains
 from .consume import RoundTrip
 from .dimension import Dimension
 from .experiment import Experiment
@@ -72,6 +73,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         changed=lambda work, n: replace(work, keys=int(n), random_ids=True),
     ),
     Dimension(
+        name="ordered-keys",
+        title="messages per second with no keys in the table and with many, in ascending order",
+        label="keys",
+        unit="keys",
+        places=lambda options: [0, options.keys],
+        changed=lambda work, n: replace(work, keys=int(n)),
+    ),
+    Dimension(
         name="state",
         title="messages per second with no dead letters in the database and with many",
         label="dead_letters",
@@ -80,6 +89,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         changed=lambda work, n: replace(work, dead_letters=int(n)),
         to_naive=False,
     ),
+    Chains(),
     Latency(),
     Pauses(),
     Starts(),

@@ -150,11 +150,13 @@ class Site:
         asynchronous: bool = False,
         commit_delay_us: int = 0,
         dead_letters: int = 0,
+        random_ids: bool = False,
     ) -> Iterator[Database]:
-        """A new database with pawl's tables, the payments' and `keys` idempotency keys, or `dead_letters`."""
+        """A new database with pawl's tables, the payments' and `keys` idempotency keys, which are random or ordered,
+        or `dead_letters`."""
         template = "bench_empty"
         if keys:
-            template = self._filled_template(keys)
+            template = self._filled_template(keys, random_ids)
         elif dead_letters:
             template = self._template_with_dead_letters(dead_letters)
         database = Database(self.unique("run"), self._server)
@@ -186,16 +188,17 @@ class Site:
             database.query("ALTER TABLE naive_keys ADD PRIMARY KEY (key)")
         return database
 
-    def _filled_template(self, keys: int) -> str:
-        name = f"bench_keys_{keys}"
+    def _filled_template(self, keys: int, random_ids: bool) -> str:
+        name = f"bench_keys_{keys}" + "_random" * random_ids
         if name not in self._templates:
-            say(f"  filling two tables with {keys:,} keys")
-            # Random keys, like those that the payments of this experiment come with.
+            say(f"  filling two tables with {keys:,} {'random' if random_ids else 'ordered'} keys")
+            # Like those that the payments of this experiment come with; ordered ones come before all of them.
+            key = "gen_random_uuid()::text" if random_ids else "'earlier-' || lpad(g::text, 10, '0')"
             self._make_template(name).query(
                 "ALTER TABLE pawl.idempotency_keys DROP CONSTRAINT idempotency_keys_pkey;"
                 "INSERT INTO pawl.idempotency_keys"
                 " (scope_id, key, payload_hash, source_id, partition, kafka_offset)"
-                " SELECT s.scope_id, gen_random_uuid()::text, 0, 1, 0, g"
+                f" SELECT s.scope_id, {key}, 0, 1, 0, g"
                 f" FROM pawl.idempotency_scopes s, generate_series(1, {keys}) AS g;"
                 "ALTER TABLE pawl.idempotency_keys ADD PRIMARY KEY (scope_id, key);"
                 "INSERT INTO naive_keys SELECT key FROM pawl.idempotency_keys;"
