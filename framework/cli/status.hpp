@@ -40,6 +40,7 @@ struct Status {
   std::string cluster;
   std::string group;
   std::string bootstrap_servers;
+  std::string place_kept;        ///< engine::place_kept_text()
   std::string database;          ///< without its password
   std::string postgres_problem;  ///< empty: it could be asked
   bool postgres_answers = true;  ///< also where it refuses: its problem says why

@@ -369,9 +369,8 @@ std::string unowned_text(const Status& status) {
     return text +
            fmt::format(
                ".\n  Running: {}. No action needed: Kafka assigns them. A process that ended "
-               "without leaving the group keeps its\n  partitions for the group's session "
-               "timeout.\n",
-               fmt::join(running, ", "));
+               "without leaving the group keeps its\n  partitions for {}.\n",
+               fmt::join(running, ", "), status.place_kept);
   }
   if (!silent.empty()) {
     return text + fmt::format(

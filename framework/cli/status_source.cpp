@@ -8,6 +8,7 @@
 #include "console/connections.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
+#include "engine/owner.hpp"
 #include "ledger/consumers.hpp"
 #include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
@@ -92,6 +93,7 @@ Status StatusSource::look(AwayKafka away) {
   status.cluster = options_.kafka.cluster;
   status.group = options_.kafka.group;
   status.bootstrap_servers = options_.kafka.bootstrap_servers;
+  status.place_kept = engine::place_kept_text(options_.kafka);
   status.database = config::redact_url(options_.postgres.url);
   status.now_ms = own_clock_ms();
   ask_postgres(status);

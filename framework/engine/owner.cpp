@@ -14,4 +14,12 @@ std::string make_owner() {
   return fmt::format("{}:{}:{:08x}", host, ::getpid(), random());
 }
 
+std::string place_kept_text(const KafkaOptions& options) {
+  const auto timeout =
+      options.group_protocol == GroupProtocol::kClassic
+          ? fmt::format("kafka.session_timeout ({} s)", options.session_timeout.count() / 1000)
+          : std::string("the broker's group.consumer.session.timeout.ms");
+  return timeout + ", and for longer if another one ends so meanwhile";
+}
+
 }  // namespace pawl::engine

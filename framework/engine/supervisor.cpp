@@ -496,12 +496,9 @@ void Supervisor::say_what_is_awaited() {
   const bool classic = options_.kafka.group_protocol == GroupProtocol::kClassic;
   emit(Step::kGroupAwaited,
        fmt::format("waiting for group {}: Kafka has assigned nothing yet. A member that ended "
-                   "without a word holds its place for up to {}; with kafka.group_instance_id a "
-                   "process that comes back gets its own at once",
-                   options_.kafka.group,
-                   classic ? fmt::format("kafka.session_timeout ({} s)",
-                                         options_.kafka.session_timeout.count() / 1000)
-                           : std::string("the broker's group.consumer.session.timeout.ms")) +
+                   "without a word holds its place for {}; with kafka.group_instance_id a process "
+                   "that comes back gets its own at once",
+                   options_.kafka.group, place_kept_text(options_.kafka)) +
            (classic ? ""
                     : ". Brokers before Kafka 4.0 assign nothing under kafka.group_protocol = "
                       "\"consumer\": there write \"classic\""));

@@ -3,6 +3,7 @@
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
+#include "engine/owner.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::cli;
@@ -229,8 +230,12 @@ TEST_CASE("status advises to start a process only if none is known to run") {
              ContainsSubstring("host:1:ab ran within the last 20 s, and has no session now") &&
                  ContainsSubstring("If it does not run any more: " + run));
   status.processes = {"host:1:ab", "host:2:cd"};
+  pawl::KafkaOptions kafka;
+  kafka.session_timeout = std::chrono::seconds(31);
+  status.place_kept = pawl::engine::place_kept_text(kafka);
   CHECK_THAT(status_text(status, false),
              ContainsSubstring("Running: host:2:cd. No action needed: Kafka assigns them.") &&
+                 ContainsSubstring("for kafka.session_timeout (31 s), and for longer if another") &&
                  !ContainsSubstring(run));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("processes") ==
         nlohmann::json(status.processes));
