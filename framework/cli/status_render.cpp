@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "cli/counted.hpp"
 #include "cli/status.hpp"
 #include "config/document.hpp"
 #include "config/invocation.hpp"
@@ -29,23 +30,6 @@ constexpr std::size_t kMostLetters = 8;
 /// A transaction that is open for longer makes the register's rows pile up noticeably; every
 /// message's own is a short one.
 constexpr std::int64_t kLongOpenSeconds = 60;
-
-/// 12345 as "12,345".
-std::string grouped(std::int64_t number) {
-  const auto digits = fmt::format("{}", number);
-  const std::size_t sign = number < 0 ? 1 : 0;
-  std::string result;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > sign && (digits.size() - i) % 3 == 0)
-      result += ',';
-    result += digits[i];
-  }
-  return result;
-}
-
-std::string counted(std::int64_t number, const char* one, const char* many) {
-  return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
-}
 
 /// How long ago a time in RFC 3339 was.
 std::string age_text(const Status& status, const std::string& time) {
@@ -399,67 +383,6 @@ std::string unstored_texts(const Status& status) {
 }
 
 }  // namespace
-
-std::string verdict_of(const Status& status) {
-  const auto totals = totals_of(status);
-  if (!status.postgres_problem.empty())
-    return status.postgres_answers ? "PostgreSQL CANNOT BE USED" : "PostgreSQL DOES NOT ANSWER";
-  if (!status.known)
-    return "this consumer has never run against this database";
-  if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))
-    return status.awaits_topics ? "there is no topic for its patterns yet"
-                                : "no partition is stored yet";
-  std::vector<std::string> parts;
-  const auto part = [&](std::size_t number, const char* what) {
-    if (number > 0)
-      parts.push_back(fmt::format("{} {}", number, what));
-  };
-  const auto counts = totals.counts.value_or(StatusCounts{});
-  const auto partitions = status.partitions.size();
-  if (counts.halted > 0) {
-    parts.push_back(fmt::format("{} of {} partitions HALTED", counts.halted, partitions));
-  } else {
-    parts.push_back(fmt::format("no partition of {} halted", partitions));
-  }
-  part(counts.unowned, "WITHOUT OWNER");
-  part(counts.paused, "paused");
-  part(counts.stalled, "stalled");
-  part(counts.retrying, "retrying");
-  part(counts.on_probation, "on probation");
-  std::size_t unreachable = 0;
-  std::size_t blocked = 0;
-  for (const auto& [condition, owners] : ledger::shared_conditions(status.conditions))
-    ++(condition.kind == Condition::Kind::kPartitionBlocked ? blocked : unreachable);
-  part(blocked, "BLOCKED by a lock");
-  part(unreachable,
-       unreachable == 1 ? "remote service UNREACHABLE" : "remote services UNREACHABLE");
-  parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
-  if (totals.rate)
-    parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
-  if (totals.eta_seconds.value_or(0) > 0)
-    parts.push_back(fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
-  parts.push_back(counts.dead_letters == 0
-                      ? "no dead letters"
-                      : counted(counts.dead_letters, "dead letter", "dead letters"));
-  if (counts.retry_later > 0)
-    parts.push_back(fmt::format("{} to be tried again later", grouped(counts.retry_later)));
-  if (counts.parked_messages > 0)
-    parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
-  if (status.outbox && status.outbox->late())
-    parts.emplace_back("the outbox is LATE");
-  if (status.outbox && status.outbox->set_apart > 0)
-    parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
-                    " of the outbox SET APART");
-  if (!status.missing_topics.empty())
-    parts.emplace_back("TOPICS ARE MISSING");
-  if (!status.refused_topics.empty())
-    parts.emplace_back("Kafka REFUSES TOPICS");
-  if (!status.ambiguous_topics.empty())
-    parts.emplace_back("TOPICS OF SEVERAL PATTERNS");
-  if (!status.kafka_problem.empty())
-    parts.emplace_back("Kafka DOES NOT ANSWER");
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
 
 std::string status_text(const Status& status, bool all) {
   auto text = fmt::format("{}: {}\n", status.group, verdict_of(status));
