@@ -176,6 +176,9 @@ TEST_CASE("version names the program, its libraries and the schema that it serve
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("libpqxx") && ContainsSubstring("librdkafka") &&
                               ContainsSubstring("libpq ") && ContainsSubstring("schema"));
+  // Strangers' requests reach it, and versions before this one can be stopped by one.
+  CHECK_THAT(outcome.out,
+             Catch::Matchers::Matches("[^]*httplib    (0\\.(4[1-9]|[5-9][0-9])|[1-9])[^]*"));
   CHECK_THAT(invoke({"--version"}).out, ContainsSubstring("pawl"));
 }
 

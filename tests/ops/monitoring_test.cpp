@@ -231,6 +231,18 @@ TEST_CASE("the outbox is late by the last look of the one who looks, for as long
   CHECK(metrics.outbox_late(now) == false);
 }
 
+TEST_CASE("the reason of a halt in the status has a limit") {
+  const MetricsObserver metrics;
+  ProcessLook look;
+  look.partitions = {standing_at(7, 9)};
+  look.partitions[0].halted = true;
+  look.partitions[0].halt_reason = std::string(900'000, 'x');
+  const auto body = answer("GET", "/status", metrics, look).body;
+  CHECK(body.size() < 10'000);
+  CHECK_THAT(nlohmann::json::parse(body).at("partitions").at(0).at("reason").get<std::string>(),
+             Catch::Matchers::EndsWith("bytes omitted)"));
+}
+
 TEST_CASE("what messages wait for stands in the status and in metrics while it lasts") {
   const MetricsObserver metrics;
   ProcessLook look;
