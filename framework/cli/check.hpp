@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/validate.hpp"
+#include "handlers/handler.hpp"
+#include "handlers/router.hpp"
+#include "kafka/client.hpp"
+#include "ledger/consumers.hpp"
+#include "ledger/register_view.hpp"
+#include "ledger/topic_patterns.hpp"
+#include "outbox/task.hpp"
+#include "pawl/options.hpp"
+#include "postgres/session.hpp"
+
+namespace pawl::cli {
+
+/// Prints each finding as it comes, and counts.
+class Findings {
+ public:
+  void good(const std::string& text) const { std::cout << "ok      " << text << '\n'; }
+  void note(const std::string& text) const { std::cout << "note    " << text << '\n'; }
+  void wrong(const std::string& text) {
+    std::cout << "WRONG   " << text << '\n';
+    ++wrong_;
+  }
+  [[nodiscard]] int count() const { return wrong_; }
+
+ private:
+  int wrong_ = 0;
+};
+
+/// What `pawl check` does: finds everything that is not in place, and changes nothing.
+class Check {
+ public:
+  Check(const Options& options, const Registry& registry, bool probe)
+      : options_(options),
+        registry_(registry),
+        relays_only_(config::only_relays(options)),
+        probe_(probe) {}
+
+  /// The exit code.
+  int run();
+
+ private:
+  /// It is certain, without a message, that these options publish the outbox.
+  [[nodiscard]] bool relays_at_once() const {
+    return relays_only_ || engine::relays_outbox(options_) == engine::RelayBegins::kAtOnce;
+  }
+  /// The same of Kafka's transactions.
+  [[nodiscard]] bool needs_transactions() const {
+    return relays_at_once() && options_.outbox.transactions;
+  }
+  void check_programs();
+  void check_redis();
+  void make_router();
+  void check_remotes();
+  void check_database();
+  void check_server(postgres::Session& session);
+  bool check_schema(postgres::Session& session);
+  void check_connections(postgres::Session& session);
+  void check_log_size(postgres::Session& session);
+  void check_scopes(postgres::Session& session);
+  void check_statement_timeout(postgres::Session& session);
+  [[nodiscard]] std::size_t outbox_lanes(postgres::Session& session) const;
+  void check_dead_letters(postgres::Session& session);
+  void check_statements(postgres::Session& session);
+  void check_sequences(postgres::Session& session);
+  void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
+  void check_kafka();
+  void check_group_protocol(const kafka::Client& client);
+  void check_topics(const kafka::Client& client);
+  void check_dead_letter_topic(const kafka::Client& client);
+  void check_outbox_topic(const kafka::Client& client);
+  void check_outbox_transactions(const kafka::Client& client);
+  void check_published_topics(const kafka::Client& client);
+  void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
+  bool check_committed(const kafka::Client& client, const std::string& topic,
+                       const std::vector<TopicPartition>& partitions);
+  bool check_beside(const std::string& topic, const std::string& cluster_id, bool stored);
+  [[nodiscard]] KafkaOptions start_of(const std::string& topic) const;
+  void tell_first_positions(const kafka::Client& client,
+                            const std::vector<TopicPartition>& partitions);
+
+  const Options& options_;
+  const Registry& registry_;
+  const bool relays_only_;  ///< they are for `relay`
+  const bool probe_;        ///< whom the handlers call is connected to
+  Findings findings_;
+  bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
+  std::unique_ptr<handlers::Router> router_;
+  std::unique_ptr<postgres::Session> session_;
+  std::optional<ledger::KnownConsumer> consumer_;
+  std::optional<std::vector<ledger::RegisterRow>> rows_;  ///< nullopt: could not be read
+  ledger::FirstTopics first_topics_;
+  std::string database_id_;
+  std::map<std::string, kafka::TopicDescription> topics_;  ///< those that exist
+};
+
+}  // namespace pawl::cli
