@@ -36,7 +36,7 @@ bool is_missing_right(const Failure& failure) {
 Proof proof_against_program_error(const Failure& failure) {
   const bool may_be_of_values =
       failure.sqlstate.starts_with("42") || failure.sqlstate.starts_with("0A");
-  if (!may_be_of_values || failure.origin.own || is_missing_right(failure))
+  if (!may_be_of_values || failure.own_statement || is_missing_right(failure))
     return Proof::kNone;
   // Inside of a function it may be missing for all messages.
   if (failure.origin.nested && (failure.sqlstate == kNoTable || failure.sqlstate == kNoFunction))

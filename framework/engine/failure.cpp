@@ -112,6 +112,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure = from_sqlstate(e.failure(), e.sqlstate(), one_line(e.what()));
     failure.detail = e.detail();
     failure.origin = e.origin();
+    failure.own_statement = e.is_of_own_statement();
   } catch (const pqxx::sql_error& e) {
     failure = from_report(e);
     // libpqxx does not pass on where it was raised.

@@ -42,6 +42,7 @@ struct Failure {
   std::chrono::milliseconds retry_after{0};
   bool only_operator = false;         ///< what was done an operator must say
   postgres::ErrorOrigin origin = {};  ///< of what the server raised, as far as it is known
+  bool own_statement = false;         ///< raised by a statement of pawl's own
   /// What code ran, where a statement of code's failed; empty: unknown.
   std::string statement = {};
 

@@ -24,8 +24,6 @@ struct ErrorOrigin {
   std::string routine;  ///< of PostgreSQL's source code; empty: not told
   /// In a statement inside of something that the statement called, as a function or a trigger.
   bool nested = false;
-  /// By a statement of pawl's own.
-  bool own = false;
 };
 
 /// A failed statement or a lost connection. what() is PostgreSQL's primary message and hint, at
@@ -47,6 +45,7 @@ class Error : public std::runtime_error {
   /// values: not for logs.
   [[nodiscard]] const std::string& detail() const { return detail_; }
   [[nodiscard]] const ErrorOrigin& origin() const { return origin_; }
+  [[nodiscard]] bool is_of_own_statement() const { return met_.own_statement; }
   [[nodiscard]] FailureClass failure() const { return classify(sqlstate_, met_); }
   /// Its code alone says that the set-up is wrong: a right, a table, a function is missing.
   [[nodiscard]] bool is_of_set_up() const {
@@ -68,7 +67,6 @@ class Error : public std::runtime_error {
   [[nodiscard]] Error as_own() const {
     auto error = *this;
     error.met_.own_statement = true;
-    error.origin_.own = true;
     return error;
   }
 

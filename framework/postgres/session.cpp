@@ -320,9 +320,7 @@ std::optional<std::vector<std::string>> Session::restore() {
 const Statement& Session::form_of(const Statement& statement) const {
   if (pooled() || behind_pooler_)
     return statement;
-  const bool may_have_changed =
-      may_have_changed_settings_ || !settings_.schema || settings_.schema->may_change_settings();
-  if (statement.direct_unverified && !may_have_changed)
+  if (statement.direct_unverified && !may_have_changed_settings_ && !schema_may_change_settings())
     return *statement.direct_unverified;
   return statement.direct ? *statement.direct : statement;
 }

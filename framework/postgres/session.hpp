@@ -190,8 +190,7 @@ class Session {
   void runs_application_statement(const Statement& statement) {
     if (!settings_.schema || settings_.schema->has_session_locks())
       may_hold_locks_ = true;
-    if (statement.may_change_settings || !settings_.schema ||
-        settings_.schema->may_change_settings())
+    if (statement.may_change_settings || schema_may_change_settings())
       may_have_changed_settings_ = true;
   }
   /// The cheapest form of the statement that compares everything that can differ in this session.
@@ -242,6 +241,10 @@ class Session {
   void apply_settings();
   std::chrono::milliseconds identify_backend();
   void carry_baseline();
+  /// A statement may change settings by what it does not name; true also where that is not known.
+  [[nodiscard]] bool schema_may_change_settings() const {
+    return !settings_.schema || settings_.schema->may_change_settings();
+  }
 
   SessionSettings settings_;
   const SchemaVersion::Number schema_version_;  // before the connection is made

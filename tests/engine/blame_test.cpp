@@ -23,7 +23,8 @@ Attempt attempt_of(const Raised& raised, Undertaking what = Undertaking::kMessag
   attempt.subject.handler_begun = true;
   attempt.failure.sqlstate = raised.sqlstate;
   attempt.failure.kind = classify(raised.sqlstate, {.session_died = raised.session_died});
-  attempt.failure.origin = {raised.routine, raised.nested, raised.own};
+  attempt.failure.origin = {raised.routine, raised.nested};
+  attempt.failure.own_statement = raised.own;
   return attempt;
 }
 
