@@ -87,14 +87,20 @@ constexpr const char* kHalts = R"sql(
    ORDER BY topic, partition
 )sql";
 
+/// Rows of a query whose $1 is the consumer and whose $2 is `text`.
+postgres::Result query(postgres::Session& session, const std::string& schema, const char* sql,
+                       ConsumerId consumer, const std::string& text) {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer));
+  parameters.add_text(text);
+  return session.exec({"", in_schema(sql, schema)}, parameters);
+}
+
 }  // namespace
 
 std::vector<SearchedScope> searched_scopes(postgres::Session& session, const std::string& schema,
                                            ConsumerId consumer, const std::string& name) {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer));
-  parameters.add_text(name);
-  const auto found = session.exec({"", in_schema(kScopes, schema)}, parameters);
+  const auto found = query(session, schema, kScopes, consumer, name);
   std::vector<SearchedScope> scopes;
   for (int row = 0; row < PQntuples(found.get()); ++row)
     scopes.push_back({text(found.get(), row, 0), text(found.get(), row, 1)});
@@ -133,10 +139,7 @@ std::vector<KeyRow> find_key_elsewhere(postgres::Session& session, const std::st
 
 std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std::string& schema,
                                            ConsumerId consumer, const std::string& key) {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer));
-  parameters.add_text(key);
-  const auto found = session.exec({"", in_schema(kLetters, schema)}, parameters);
+  const auto found = query(session, schema, kLetters, consumer, key);
   std::vector<std::int64_t> letters;
   for (int row = 0; row < PQntuples(found.get()); ++row)
     letters.push_back(integer(found.get(), row, 0));
@@ -145,10 +148,7 @@ std::vector<std::int64_t> letters_with_key(postgres::Session& session, const std
 
 std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::string& schema,
                                      ConsumerId consumer, const std::string& key) {
-  postgres::Parameters parameters;
-  parameters.add_integer(static_cast<std::int64_t>(consumer));
-  parameters.add_text(key);
-  const auto found = session.exec({"", in_schema(kHalts, schema)}, parameters);
+  const auto found = query(session, schema, kHalts, consumer, key);
   std::vector<HaltedAt> halts;
   for (int row = 0; row < PQntuples(found.get()); ++row) {
     halts.push_back(
