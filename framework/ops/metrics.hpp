@@ -82,7 +82,7 @@ class MetricsObserver final : public Observer {
   [[nodiscard]] std::uint64_t connections_lost() const { return connections_lost_; }
   [[nodiscard]] std::uint64_t leases_lost() const { return leases_lost_; }
   [[nodiscard]] Reached database() const { return database_; }
-  /// Another database answers in the place of this process's.
+  /// Another database responds at postgres.url.
   [[nodiscard]] bool wrong_database() const { return wrong_database_; }
   [[nodiscard]] Reached kafka() const { return kafka_; }
   [[nodiscard]] Reached redis() const { return redis_; }
