@@ -264,9 +264,8 @@ std::string section_text(const InitSettings& settings, const std::string& sectio
 
 std::string static_membership_text(const InitFacts& facts) {
   return fmt::format(
-      "# A name of this process. Under its name, a process that is killed and started again "
-      "continues "
-      "within seconds.\n# Each process of the group needs another one (pawl@.service passes "
+      "# A name of this process: if it is killed, it continues within seconds after it is started "
+      "again.\n# Each process of the group needs a name of its own (pawl@.service passes "
       "HOST-CONFIGURATION). The price: a process that\n# does not return keeps its partitions for "
       "session_timeout.\n# group_instance_id = {}\n",
       in_toml(facts.group + "-1"));
@@ -319,8 +318,8 @@ std::string key_text(const std::optional<Message>& sample, const InitSettings& s
   text += fmt::format("key = {}\n", written.front());
   if (message::entity_in_key(message::Template::parse_key(candidates.front())))
     text +=
-        "# It looks like the id of a thing, so pawl warns about it. If no two events have the same "
-        "one, write:\n# key_checked = true\n";
+        "# The key looks like the id of a thing, so pawl warns about it. If no two events have the "
+        "same key, write:\n# key_checked = true\n";
   return text;
 }
 

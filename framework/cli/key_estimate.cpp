@@ -113,10 +113,9 @@ std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
   const auto enough = (10 * table.index_bytes + kGiB - 1) / kGiB;
   return fmt::format(
       "max_wal_size is {}, and the index of the idempotency keys has {}: if keys are random, most "
-      "of "
-      "the write-ahead log is whole pages, logged again after each checkpoint. More messages per "
-      "second: ALTER SYSTEM SET max_wal_size = '{}GB'; ALTER SYSTEM SET checkpoint_timeout = "
-      "'30min'; SELECT pg_reload_conf(); or keys in order (UUIDv7)",
+      "of the write-ahead log is whole pages, logged again after each checkpoint. For more "
+      "messages per second: ALTER SYSTEM SET max_wal_size = '{}GB'; ALTER SYSTEM SET "
+      "checkpoint_timeout = '30min'; SELECT pg_reload_conf(); or keys in ascending order (UUIDv7)",
       human(static_cast<double>(max_wal_size)), human(static_cast<double>(table.index_bytes)),
       enough);
 }

@@ -208,7 +208,7 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
   }
   for (const auto& halt : found.halts) {
     std::cout << fmt::format(
-        "\n{} halts at offset {}, a message with this key. `status` tells why.\n",
+        "\n{} halts at offset {}, a message with this key. `status` shows the cause.\n",
         printable(name_of(halt.partition)), halt.offset);
   }
   if (found.letters.empty())

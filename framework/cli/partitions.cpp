@@ -97,12 +97,12 @@ void add_partitions(Command& parser, Commands& commands) {
       ->not_negative()
       ->type_name("N");
   command->add_old_name("--reason", *reason);
-  command->add_option("--because", *reason, "Why, required; kept beside the message")
+  command->add_option("--because", *reason, "Why (required); stored with the message")
       ->type_name("TEXT");
   commands.set_action(command, [config, chosen, offset, reason] {
     // Not by required(), which would refuse the old name.
     if (reason->empty())
-      throw BadCall("give the reason with --because TEXT; it is kept beside the message");
+      throw BadCall("give the reason with --because TEXT; it is stored with the message");
     return skip(config->load(), *chosen, *offset, *reason);
   });
   add_partitions_peek(*partitions, commands);

@@ -96,7 +96,7 @@ void add_partitions_peek(Command& partitions, Commands& commands) {
       ->type_name("N");
   command
       ->add_option("--max-bytes", arguments->max_bytes,
-                   "Of each of value, key and headers show so much")
+                   "Bytes shown of the value, the key, and each header")
       ->within(1, kMostShown)
       ->type_name("N")
       ->shows_default();

@@ -118,7 +118,7 @@ void add_dlq_show(Command& dlq, Commands& commands) {
       ->type_name("FILE");
   show_command
       ->add_option("--max-bytes", show_arguments->max_bytes,
-                   "Of the value and of each header show so much (4096; with --json all)")
+                   "Bytes shown of the value and of each header (4096; with --json all)")
       ->within(1, kMostBytes)
       ->type_name("N");
   show_command->add_flag("--json", show_arguments->json, "For machines");

@@ -188,7 +188,7 @@ std::string OutboxLane::end_of_relay() {
     warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
     end = "given up, it is taken anew";
   } catch (const GoesWithout& error) {
-    end = fmt::format("{}; it is taken anew, and goes without these", error.what());
+    end = fmt::format("{}; it is taken again, and leaves these partitions out", error.what());
   } catch (const postgres::Error& error) {
     const bool fenced = error.failure() == postgres::FailureClass::kFenced;
     fail(fenced ? "" : error.what());

@@ -306,8 +306,8 @@ std::string OutboxRelay::left_out() {
     const auto detail = text.empty()
                             ? std::string("outbox: every topic partition can be written to again")
                             : fmt::format(
-                                  "outbox: Kafka stores nothing in {}; their messages wait and are "
-                                  "tried again, all others are published",
+                                  "outbox: pawl cannot write to {}; their messages wait and are "
+                                  "retried, all others are published",
                                   text);
     event.detail = detail;
     observers_.emit(event);

@@ -218,7 +218,7 @@ TEST_CASE("a key is proposed as a template has to write it") {
 
 TEST_CASE("init asks for a key that looks like the id of a thing to be checked") {
   CHECK_THAT(text_for(sample_of(R"({"orderId": 7})")),
-             ContainsSubstring("\nkey = \"{/orderId}\"\n# It looks like the id of a thing") &&
+             ContainsSubstring("\nkey = \"{/orderId}\"\n# The key looks like the id of a thing") &&
                  ContainsSubstring("\n# key_checked = true\n"));
   CHECK_THAT(text_for(sample_of(R"({"eventId": 7})")), !ContainsSubstring("key_checked"));
 }

@@ -44,7 +44,7 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
                   "The key is not in the scopes of this consumer: no message with it was "
                   "applied, or its retention is over.");
   if (!page->halts.empty()) {
-    content += "<h2>Halted at a message with it</h2><ul>";
+    content += "<h2>Halted at a message with this key</h2><ul>";
     for (const auto& halt : page->halts)
       content +=
           fmt::format("<li>{} offset {}</li>",

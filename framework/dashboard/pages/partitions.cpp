@@ -286,13 +286,12 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   content +=
       page.total.period.count() > 0
           ? fmt::format(
-                "<p class=\"meta\">Rates and lines are of the last {} s that this "
-                "process has looked, every {} s. Each lag is of the last look, at "
-                "{}.</p>",
+                "<p class=\"meta\">Rates and lines cover the last {} s, sampled by this process "
+                "every {} s. Each lag is of the last sample, at {}.</p>",
                 page.total.period.count(), Samples::kInterval.count(), instant_html(page.total.at))
           : fmt::format(
-                "<p class=\"meta\">Rates and lines are not known yet: this process "
-                "has just begun to look, every {} s.</p>",
+                "<p class=\"meta\">Rates and lines are not known yet: this process has just "
+                "started to sample them, every {} s.</p>",
                 Samples::kInterval.count());
   return in_frame(frame, "Partitions", content + "</section>\n");
 }
@@ -329,7 +328,8 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   facts.add("Applied", grouped(row.applied));
   facts.add("Duplicates", grouped(row.duplicates));
   facts.add("Skipped", grouped(row.skipped));
-  facts.add("Set aside", link("/letters", of_partition(row.partition), grouped(row.dead)));
+  facts.add("Dead letters and retries",
+            link("/letters", of_partition(row.partition), grouped(row.dead)));
   facts.add("Parked", grouped(row.parked));
   facts.add("Last change", time_html(row.updated_at));
   content += facts.text();
