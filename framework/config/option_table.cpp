@@ -206,9 +206,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "kafka",
      .name = "buffer",
      .field = SizeField{field<&Options::kafka, &KafkaOptions::buffer>, kMiB, 64 * kGiB},
-     .meaning = "Fetched but not yet processed data of all partitions together; each has a "
-                "reserved share, and beyond it what it needs. One larger record passes. Counted "
-                "are keys, values, headers and 512 bytes for each message."},
+     .meaning = "Fetched but not yet processed data of all partitions together. Each partition has "
+                "a reserved share, and beyond it takes what it needs. One larger record passes. "
+                "Counted are keys, values, headers and 512 bytes for each message."},
 
     {.section = "kafka",
      .name = "topic_check_interval",
@@ -427,9 +427,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "failures",
      .name = "max_crashes",
      .field = CountField{field<&Options::failures, &FailureOptions::max_crashes>, 1, 100},
-     .meaning = "Processes that may end while they run a message alone, on probation after a "
-                "crash, before `on_failure`; or while they fetch what comes next in a partition, "
-                "before it halts.",
+     .meaning = "How many processes may end while they run a message alone (probation after a "
+                "crash), before `on_failure` applies. Also how many may end while they fetch the "
+                "next message of a partition, before it halts.",
      .own = &kOwnFailures},
 
     {.section = "failures",
@@ -727,10 +727,10 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "consumer",
      .name = "concurrency",
      .field = CountField{field<&Options::consumer, &EngineOptions::concurrency>, 1, 1000},
-     .meaning = "Messages that this process runs side by side at most where handlers have a "
-                "[`concurrency`](concurrency.md): each with a thread and a PostgreSQL connection, "
-                "made when they are needed. As many delayed retries run at once, each with two "
-                "connections."},
+     .meaning = "Limit of the messages that this process runs concurrently, if handlers have a "
+                "[`concurrency`](concurrency.md). Each needs a thread and a PostgreSQL connection, "
+                "which are created when they are needed. The same number of delayed retries can "
+                "run at once, each with two connections."},
 
     {.section = "consumer",
      .name = "durability",
@@ -748,7 +748,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "shutdown_timeout",
      .field = DurationField{field<&Options::consumer, &EngineOptions::shutdown_timeout>,
                             milliseconds{100}, hours{1}},
-     .meaning = "Time for the messages in hand after SIGTERM or SIGINT."},
+     .meaning = "Time for the messages in flight after SIGTERM or SIGINT."},
 
     // [batch]
     {.section = "batch",
