@@ -8,23 +8,26 @@
 
 namespace pawl {
 
-/// Something outside of a process that its messages wait for, while it lasts: nothing of it counts
-/// as an attempt of theirs. Log, `pawl status`, dashboard, metrics and alerts all have it from
-/// here.
+/// A reason outside of the process for which some of its messages wait now. The wait counts as no
+/// attempt. Consumer::conditions() returns the current ones; log, `pawl status`,
+/// dashboard, metrics, and alerts report the same.
+///
+///   for (const pawl::Condition& condition : consumer.conditions())
+///     std::cerr << condition.what << ": " << condition.cause << '\n';
 struct Condition {
   enum class Kind {
     kRemoteServiceUnreachable,  ///< an endpoint that http handlers call
-    kPartitionBlocked,          ///< a message of a partition waits for a lock in PostgreSQL
+    kPartitionBlocked,          ///< a message has waited for ten times postgres.lock_timeout
   };
 
   Kind kind{};
   /// The endpoint ("https://api.example:8443"), or the partition ("payments[7]").
   std::string what = {};
-  std::string topic = {};       ///< of kPartitionBlocked; else empty
-  std::int32_t partition = -1;  ///< the same; else -1
-  Timestamp since{};
-  std::int64_t messages = 0;  ///< that wait, as far as that is known
-  std::string cause = {};     ///< for people, bounded
+  std::string topic = {};       ///< of kPartitionBlocked; otherwise empty
+  std::int32_t partition = -1;  ///< of kPartitionBlocked; otherwise -1
+  Timestamp since{};            ///< UTC, in milliseconds
+  std::int64_t messages = 0;    ///< messages that wait, as far as that is known
+  std::string cause = {};       ///< for people; at most 2,000 characters
 
   friend bool operator==(const Condition&, const Condition&) = default;
 };

@@ -96,8 +96,8 @@ class Consumer {
   /// of its key. Nullopt: no handler is leased. From any thread, at any time.
   [[nodiscard]] std::optional<std::size_t> leases_held() const;
 
-  /// What messages of this process wait for now that is neither its database nor its Kafka. From
-  /// any thread, at any time.
+  /// What messages of this process wait for now, other than its database and its Kafka; at most
+  /// about a second old. Empty before run(). From any thread, at any time.
   [[nodiscard]] std::vector<Condition> conditions() const;
 
   struct Impl;

@@ -13,7 +13,7 @@ namespace pawl {
 enum class Step {
   kAssigned,      ///< Kafka gave the partition to this process
   kAcquired,      ///< the register gave it to this process; offset = stored offset
-  kPositioned,    ///< Kafka delivers from the stored offset on, or from behind what runs ahead
+  kPositioned,    ///< Kafka delivers from the stored offset on, or after the messages in progress
   kFetched,       ///< a message is taken in hand
   kLeased,        ///< the lease of its key is taken
   kCalled,        ///< the call has ended, or none was made
@@ -29,7 +29,7 @@ enum class Step {
   kRetried,       ///< such a message was applied, or had been; detail says which
   kParked,        ///< stored behind a dead letter of its record key and committed
   kOnProbation,   ///< a process ended: messages that it may have been running run alone now
-  kOffProbation,  ///< they have; detail says how many
+  kOffProbation,  ///< all of these messages have run; detail has their number
   kProbation,     ///< processes have ended while they ran this message alone; detail says how many
   kFailed,        ///< one try failed; detail says why
   kFenced,        ///< another owner's epoch was found
@@ -43,21 +43,21 @@ enum class Step {
   kConnected,     ///< a worker has a PostgreSQL connection (topic empty)
   kDisconnected,  ///< a worker lost it; detail says why
   kBreakerOpen,   ///< too many messages of a handler failed in a row: its partitions halt
-  kDatabaseLost,  ///< a worker could not use PostgreSQL; detail says why (topic empty), and each
-                  ///< other reason during the outage comes as another event
+  kDatabaseLost,  ///< a worker could not use PostgreSQL; detail has the cause (topic empty). Each
+                  ///< other cause during the outage is another event
   kDatabaseBack,  ///< after that, one could
   kKafkaLost,     ///< a question to Kafka got no answer; detail and repetition as of kDatabaseLost
   kKafkaBack,     ///< after that, one did
   kRedisLost,     ///< no lease can be had from Redis; detail says why (topic empty)
   kRedisBack,     ///< after that, one was
-  /// An endpoint of http handlers cannot be used: its messages wait, and no attempt of theirs
-  /// counts. Event::remote, detail says why; reported again each minute (topic empty)
+  /// An endpoint of http handlers is unreachable: its messages wait, and no attempt counts.
+  /// Event::remote is the endpoint, detail has the cause; repeated each minute (topic empty)
   kRemoteServiceUnreachable,
   kRemoteServiceReachable,  ///< after that, it responded
-  /// A message of the partition waits for a lock for long; detail names the session that holds it;
-  /// reported again each minute
+  /// A message of the partition has waited for a lock for ten times postgres.lock_timeout; detail
+  /// names the session that holds it; repeated each minute
   kPartitionBlocked,
-  kPartitionUnblocked,  ///< after that, it does not
+  kPartitionUnblocked,  ///< after that, no message of the partition waits for a lock
   kGroupAwaited,        ///< Kafka has assigned nothing for seconds; detail says what may hold it up
   kTopicRefused,    ///< Kafka refuses a topic (not authorised, say); detail says why, partition -1
   kTopicServed,     ///< after that, it serves it
@@ -123,7 +123,7 @@ enum class Warning {
   kLeaseLost,           ///< a call's lease was another's before its outcome could be recorded
   kLeasesNotExtended,   ///< leases cannot be extended now; the calls under them are told to end
   kKeysHeld,            ///< a partition holds keys back for longer than twice their retention
-  kCrashLoop,           ///< processes ended while they fetched what comes next in a partition
+  kCrashLoop,           ///< processes ended while they fetched the next message of a partition
   kSequenceBehind,      ///< a sequence gives numbers that its table has; the text has the repair
 };
 
@@ -168,7 +168,8 @@ struct Event {
   std::optional<std::int64_t> message_offset = std::nullopt;
   std::string_view handler = {};  ///< its label; of kDeadLettered, kBreakerOpen, kHalted if known
   std::optional<Warning> warning = std::nullopt;  ///< of kWarning, always
-  std::int64_t messages = -1;                     ///< of the batch, at the steps of an outbox lane
+  /// Messages of the batch, at the steps of an outbox lane; topic partitions, at kOutboxLeftOut.
+  std::int64_t messages = -1;
   /// Of kRemoteServiceUnreachable and kRemoteServiceReachable: "https://api.example:8443".
   std::string_view remote = {};
   /// Of kOutboxSeen: for how long the outbox's oldest message waits; 0: none does.
@@ -176,8 +177,8 @@ struct Event {
   /// Of kFailed: whose fault it is, in one of few words: "contention", "program", "conflict".
   std::string_view failure_class = {};
   bool unchecked = false;  ///< of kCommitted: without an idempotency key
-  bool by_operator =
-      false;  ///< of kFenced: no other process has the partition, a command changed it
+  /// Of kFenced: an operator's command changed the partition, and no other process owns it.
+  bool by_operator = false;
   /// The record's W3C trace context at the steps that end a message or a try; empty: it has none.
   std::string_view traceparent = {};
   const Timing* timing = nullptr;  ///< of a message that ended, when an observer wants it

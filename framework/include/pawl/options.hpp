@@ -134,7 +134,7 @@ struct IdempotencyOptions {
   Conflict conflict = Conflict::kFail;
   /// Bytes of a response that is stored with a key, 1 KiB..16 MiB; a larger one fails its message.
   std::size_t max_response = std::size_t{64} << 10U;
-  /// A person has checked that no two events have the same key, so nothing warns about it.
+  /// A person has checked that no two events have the same key, so pawl does not warn about it.
   bool key_checked = false;
 
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
@@ -162,8 +162,9 @@ struct FailureOptions {
   milliseconds retry_for{std::chrono::minutes(5)};
   /// Attempts of one message before the policy applies, whatever retry_for says; 0: no such bound.
   std::uint32_t max_attempts = 0;
-  /// Processes that may end while they run a message alone (probation) before the policy applies,
-  /// or while they fetch what comes next in a partition, before it halts; 1..100.
+  /// How many processes may end while they run a message alone (probation), before the policy
+  /// applies; also how many may end while they fetch the next message of a partition, before it
+  /// halts. 1..100.
   std::uint32_t max_crashes = 3;
   milliseconds retry_initial{100};
   milliseconds retry_max{30000};
@@ -377,8 +378,8 @@ struct HttpOptions {
   /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
   /// proxies say of requests that they have passed on.
   std::string not_done = "425,429";
-  /// Those of not_done that say that the service cannot serve now: its messages wait, and no
-  /// attempt counts.
+  /// Statuses of not_done that mean that the endpoint cannot be used now: its messages wait, and no
+  /// attempt counts. Empty: none.
   std::string outage;
   /// Requests of this process to the host at a time; 0: as many as there are calls.
   std::uint32_t max_calls = 0;
