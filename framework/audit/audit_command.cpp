@@ -120,8 +120,8 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
       stored.push_back(row.partition.topic);
     request.filter.topics = topics_of(options, stored);
   }
-  // Partitions are read one after another, and what the broker is asked for behind the last record
-  // of one holds up the next.
+  // Partitions are read one after another, and a fetch after the last record of one delays the
+  // next.
   auto reading = options;
   reading.kafka.librdkafka.try_emplace("fetch.wait.max.ms", "5");
   const auto client = make_client(reading);

@@ -209,7 +209,7 @@ void AuditRecords::judge_elsewhere(const Pending& record, const ledger::BookKey&
   }
 }
 
-/// By pages of offsets: of rows, each page would read all that follow to sort them.
+/// Reads pages of offsets, because for a page of rows the server would sort all rows that follow.
 std::optional<ledger::SetAside> AuditRecords::set_aside_at(std::int64_t offset) {
   if (offset > recorded_upto_) {
     auto page = range_;

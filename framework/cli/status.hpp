@@ -57,7 +57,7 @@ struct Status {
   std::vector<StatusPartition> partitions;  ///< by topic and number
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::vector<ledger::DeadLetterCount> letters;
-  std::vector<std::string> processes;  ///< that have told lately that they run; as owners are named
+  std::vector<std::string> processes;  ///< that reported lately that they run; named as owners are
   std::vector<ledger::DifferingTopic> differing;     ///< topics that processes handle differently
   std::vector<ledger::ProcessCondition> conditions;  ///< what messages of live processes wait for
   ledger::ServerView server;

@@ -40,7 +40,7 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options);
 /// come with the answers. Throws kafka::KafkaError.
 std::unique_ptr<kafka::Client> make_client(const Options& options);
 
-/// The same for one message: it fetches its batch, and not what comes behind that.
+/// The same for one message: it fetches its batch, and not the batches after it.
 std::unique_ptr<kafka::Client> make_client_of_one_message(const Options& options);
 
 /// The configured handlers' topics, each once: those that are named, in their order, and those that

@@ -10,7 +10,7 @@
 
 namespace pawl::cli {
 
-/// The most that a command shows of a part of a message.
+/// Limit of `--max-bytes`: bytes that a command shows of one part of a message.
 inline constexpr std::size_t kMostShown = std::size_t{100} << 20U;
 
 /// Bytes of a message for a person's eyes: JSON and text as they are, all else in hexadecimal.

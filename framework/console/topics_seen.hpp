@@ -25,7 +25,8 @@ struct TopicsSeen {
   /// That a pattern means, offsets are stored of, and do not exist any more.
   std::vector<std::string> gone;
   std::map<std::string, std::string> refused;  ///< that Kafka refuses to tell of, and why
-  /// That several patterns mean, so that nobody handles them: a sentence of each, without its dot.
+  /// Topics that several patterns match, so no handler takes them: a sentence for each, without its
+  /// period.
   std::map<std::string, std::string> ambiguous;
   /// Nobody has met them, or the one who did refused them.
   std::vector<UnstoredPartitions> unstored;

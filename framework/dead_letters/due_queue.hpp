@@ -14,32 +14,32 @@
 
 namespace pawl::engine {
 
-/// Dead letters whose time has come, on their way from the thread that finds them to the threads
-/// that try them: each to one of them, and of a record key one at a time. Any thread.
+/// Dead letters that are due, from the thread that finds them to the threads that retry them: each
+/// is given to one thread, and of each record key one at a time. Any thread.
 class DueQueue {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
   /// Adds those that are not here yet. Returns how many.
   std::size_t offer(const std::vector<ledger::DueLetter>& due);
-  /// Waiting and in hand.
+  /// Those that wait or are being retried.
   [[nodiscard]] std::size_t size() const;
-  /// Until none waits that could be taken, at most so long. True: none does.
+  /// Waits for at most `most` until none that waits can be taken. True: none can.
   bool wait_until_taken(Milliseconds most) const;
 
-  /// The next one. Nullopt: there was none for so long, or the end has come. `kept`: this one only,
-  /// which the caller has begun.
+  /// The next one. Nullopt: there was none for `most`, or end() was called. `kept`: only this one,
+  /// which the caller kept before.
   std::optional<ledger::DueLetter> take(Milliseconds most, std::optional<std::int64_t> kept = {});
-  /// It is not in hand any more. `keeps`: the caller alone takes it again.
+  /// The retry has ended. `keeps`: only the caller may take it again.
   void done(const ledger::DueLetter& letter, bool keeps = false);
 
-  /// Anybody may take it again.
+  /// Each thread may take it again.
   void release(std::int64_t kept);
 
   /// Drops what waits, and ends all waits.
   void end();
   [[nodiscard]] bool ending() const;
-  /// Waits for so long, or until the end.
+  /// Waits for `time`, or until end() is called.
   void rest(Milliseconds time) const;
 
  private:

@@ -55,7 +55,7 @@ void RetryTask::run() {
   session_.reset();
 }
 
-/// Until the end, or until nobody wants it.
+/// Until the end, or until it is idle.
 void RetryTask::look_for_letters() {
   Backoff backoff(kRetryInitial, kRetryMax);
   auto wait = milliseconds{0};
@@ -84,7 +84,7 @@ bool RetryTask::pass() {
       idle_ = queue_.size() == 0 && !policies_.any() && !letters_.any(*session_);
       return true;
     }
-    // All of them are in hand, or wait for one of their key that is.
+    // All of them are being retried, or wait for one of their key.
     if (queue_.offer(due) == 0)
       return true;
     while (retriers_.size() <

@@ -19,16 +19,16 @@
 
 namespace pawl::engine {
 
-/// Tries dead letters again whose time has come (failures.retry_later), while a consumer runs: its
-/// thread finds them, up to consumer.concurrency other threads try them. Every process of a group
-/// does; of two that want one letter the database gives it to one. Ends by itself where no handler
-/// asks for it and no letter waits.
+/// Retries dead letters that are due (failures.retry_later) while a consumer runs: its thread finds
+/// them, up to consumer.concurrency other threads retry them. Each process of a group does that;
+/// the database gives a dead letter to one of them. Ends if no handler has the policy and no dead
+/// letter waits.
 class RetryTask final : public BackgroundTask {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit RetryTask(Context& context);
-  /// Waits for the letters in hand.
+  /// Waits for the retries in progress.
   ~RetryTask() override;
 
   /// What is due then waits for the next process.
@@ -55,7 +55,7 @@ class RetryTask final : public BackgroundTask {
   DueQueue queue_;
   std::vector<std::thread> retriers_;
   std::unique_ptr<postgres::Session> session_;
-  bool idle_ = false;  ///< nobody wants anything of it
+  bool idle_ = false;  ///< there is nothing to retry now or later
   Bell bell_;
   std::thread thread_;
 };

@@ -71,7 +71,7 @@ class AheadOfOffset {
   }
   /// The window's messages are fetched again, if at all.
   void clear();
-  /// Those behind the last one that has begun or is finished are.
+  /// Drops the last messages of the window, which have not started; they are fetched again.
   void drop_unbegun();
 
   /// The handler of the message at this offset may be what broke its connection: it runs alone once
@@ -87,7 +87,7 @@ class AheadOfOffset {
   std::optional<AttemptHalt> take_halt() { return std::exchange(halt_, std::nullopt); }
 
   [[nodiscard]] Contention& contention() { return contention_; }
-  /// Nothing that comes can begin before the window has changed.
+  /// No message that arrives can start before the window has changed.
   [[nodiscard]] bool is_closed() const {
     return window_.full() || !together_ || contention_.pauses();
   }

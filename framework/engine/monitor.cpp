@@ -103,7 +103,7 @@ void Monitor::run() {
   }
 }
 
-/// What messages wait for now.
+/// What messages of this process wait for now.
 std::vector<Condition> Monitor::conditions() const {
   std::vector<Condition> found;
   for (auto& away : context_.frame.remote_services->away()) {
@@ -130,7 +130,8 @@ std::vector<Condition> Monitor::conditions() const {
   return found;
 }
 
-/// Of a partition of which so many messages wait: in the log's order all behind them wait as well.
+/// How many messages of the partition wait if `messages` of them wait themselves: in log order all
+/// later ones wait as well.
 std::int64_t Monitor::waiting_in(const TopicPartition& partition, std::int64_t messages) const {
   if (context_.router.plan_of(partition.topic).order == handlers::TopicPlan::Order::kKey)
     return messages;
@@ -342,7 +343,7 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
   }
 }
 
-/// While its statement waits: afterwards nobody can tell.
+/// Asks which sessions block the call, while its statement waits: afterwards that is unknown.
 void Monitor::ask_who_blocks(const WorkerCall& call) {
   if (!session_ || !session_->alive())
     return;
@@ -351,7 +352,7 @@ void Monitor::ask_who_blocks(const WorkerCall& call) {
     if (!sessions.empty())
       context_.lock_waits.blocked_by(call.partition, std::move(sessions));
   } catch (const postgres::Error&) {
-    // What is known of it is reported without that.
+    // The partition is reported without the session that blocks it.
     session_.reset();
   }
 }

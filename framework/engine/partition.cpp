@@ -148,7 +148,7 @@ void Partition::granted(const Positioned& positioned) {
                                                   acquired.fence, held_.previous_owner),
                   acquired.ahead);
   status_->position = acquired.stored.next();
-  // An operator may have left some out.
+  // An operator may have skipped some of them.
   suspects_.passed(acquired.stored.last());
   // The register may have gone back: an end that was reached before is not behind it any more.
   status_->end_seen = -1;
@@ -215,8 +215,8 @@ std::uint32_t Partition::seek_failed(Clock::duration pause) {
   return ++failed_seeks_;
 }
 
-/// Nothing has come, perhaps for want of room. False: Kafka must be asked again, for its client is
-/// stuck.
+/// Nothing has arrived, perhaps because there is no room. False: Kafka must be asked again, because
+/// its client is stuck.
 bool Partition::watch_stream(Clock::time_point now) {
   if (!inbox_.is_stuck(now, {status_->log_end, status_->end_seen, status_->log_end_answers}))
     return true;
@@ -349,7 +349,7 @@ void Partition::passed_end(bool stored) {
   }
   has_room();
   inbox_.pop_front();
-  // Whatever a process that ended was running is behind.
+  // All messages that a process that ended may have been running are passed.
   suspects_.stop_asking();
   acquire_backoff_.reset();
   reached_end(end);
@@ -403,10 +403,10 @@ void Partition::let_go() {
 
 bool Partition::happens(Happening what) {
   if (running() && !ahead_.window().empty()) {
-    // What runs goes on meanwhile.
+    // Messages that run continue meanwhile.
     if (what == Happening::kSeekAgain)
       what = Happening::kMakeRoom;
-    // What is finished the register knows.
+    // The register knows which messages are finished.
     if (what == Happening::kRest)
       what = Happening::kAskAgain;
   }

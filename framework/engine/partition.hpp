@@ -83,7 +83,7 @@ class Partition {
     return !inbox_.empty() && inbox_.front().is_message() &&
            suspects_.has(inbox_.front().record.offset());
   }
-  /// Nothing that is known of the first of the inbox makes it go alone.
+  /// As far as is known, the first of the inbox need not run alone.
   [[nodiscard]] bool first_is_plain() const { return head_.is_plain() && !first_is_suspect(); }
   [[nodiscard]] const Inbox& inbox() const { return inbox_; }
   [[nodiscard]] AheadOfOffset& ahead() { return ahead_; }
@@ -111,8 +111,8 @@ class Partition {
   /// Nothing is tried for so long. What was fetched would only keep room in kafka.buffer from
   /// others meanwhile, so where it is long it is fetched again.
   void rest(Clock::duration time);
-  /// Nothing of its window runs, and nothing begins before. Where that is long, what has not begun
-  /// is fetched again.
+  /// No message of the window runs, and none starts before `until`. If that is a second or more,
+  /// messages that have not started are fetched again.
   void make_room(Clock::time_point until);
   /// The server has no disk, memory or connection to spare: waited for as for a server that is
   /// away.
@@ -134,9 +134,9 @@ class Partition {
   /// The register has not given it to us, or only to be halted. `again`: when it is asked again
   /// where there is no row to store a halt in.
   void refused(const Refused& refused, std::chrono::milliseconds again);
-  /// What Kafka is told to deliver from: behind the stored offset and what is in the window.
+  /// Where Kafka delivers from: after the stored offset and the messages of the window.
   [[nodiscard]] ledger::Position taken() const { return ahead_.taken(held_.stored); }
-  /// Kafka is told so. Throws kafka::KafkaError.
+  /// Tells Kafka to deliver from taken(). Throws kafka::KafkaError.
   void seek();
   /// Kafka did not take the position; the number of times that it did not.
   std::uint32_t seek_failed(Clock::duration pause);
@@ -182,7 +182,7 @@ class Partition {
   /// Of the message at this offset, if it is the first that is not behind; empty: it has none, or
   /// is another.
   [[nodiscard]] std::string traceparent_of(std::optional<std::int64_t> offset) const;
-  /// The register has another epoch.
+  /// Reports that the register has another epoch; `by_operator`: a command raised it.
   void tell_fenced(bool by_operator) const;
   /// One try of the message at `offset`.
   void tell_failed(std::int64_t offset, std::string_view detail,

@@ -169,7 +169,7 @@ class StatusBoard {
     return found == partitions_.end() ? 0 : found->second->snapshot().lag().value_or(0);
   }
 
-  /// As the monitor has found them last.
+  /// Those that the monitor found last.
   void note_conditions(std::vector<Condition> conditions) {
     const std::scoped_lock lock(mutex_);
     conditions_ = std::move(conditions);

@@ -34,7 +34,7 @@ bool Presence::tell(postgres::Session& session) {
   return true;
 }
 
-/// Nothing is written while there is nothing, as there mostly is.
+/// Writes nothing while there are no conditions, which is the normal case.
 void Presence::tell_conditions(postgres::Session& session) {
   const auto conditions = board_.conditions();
   if (conditions.empty() && !has_conditions_)

@@ -17,12 +17,11 @@
 
 namespace pawl::engine {
 
-/// Tells that this process runs, tells the other processes of the consumer what it does with each
-/// topic, and says once of
-/// each that does something else: whoever has a partition decides what happens to its messages.
-/// Part of a deployment, so a warning only; it is over when one of the two ends. Also stores what
-/// messages wait for here, for `pawl status`. Owned by the context; any worker calls it, over its
-/// own session.
+/// Stores that this process runs, what it does with each topic, and what its messages wait for
+/// (for `pawl status`). Warns once of each other process of the consumer that handles a topic in
+/// another way, because the owner of a partition decides what happens to its messages. That is part
+/// of a deployment, so it is a warning only, and over when one of the two ends. Owned by the
+/// context; any worker calls it, over its own session.
 class Presence {
  public:
   Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,

@@ -42,7 +42,7 @@ void Reachability::accepted(const TopicPartition& partition) {
 
 void Reachability::update(const std::string& why) {
   const bool away = silent_ || !refused_.empty();
-  // An answer to one says nothing new of what another was refused.
+  // A success of one user is no new reason for what is refused to another.
   const bool other_reason = away && !why.empty() && why != why_;
   if (std::exchange(away_, away) == away && !other_reason)
     return;

@@ -10,8 +10,8 @@
 namespace pawl::engine {
 
 /// Whether a server that the consumer needs answers anybody in this process. Those who use it say
-/// how that went; a change is told to the observers, and that it fails for another reason now. With
-/// several users, one success outweighs the others' failures: who has no connection while others
+/// how that went; the observers get each change, and each new reason of an outage. With several
+/// users, one success outweighs the others' failures: who has no connection while others
 /// work is told as Step::kDisconnected. Any thread.
 class Reachability {
  public:
@@ -25,7 +25,7 @@ class Reachability {
 
   /// As told last.
   [[nodiscard]] bool is_away() const;
-  /// Why it is away: the latest reason. Empty: it is not.
+  /// The latest reason why the server is unreachable; empty: it is reachable.
   [[nodiscard]] std::string problem() const;
 
   /// It answers, but has no room for what a partition has to store, until accepted(). No answer to

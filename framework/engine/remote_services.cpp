@@ -8,16 +8,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A message that is behind the time at which it wanted to ask by so much asks no more: its
-/// partition has gone to another process, or an operator has skipped it.
+/// A message that is this late with its next question is forgotten: its partition was given to
+/// another process, or an operator has skipped the message.
 constexpr std::chrono::seconds kGone{30};
-/// The same of one that failed by status, whose handler's retry_for is to be held.
+/// The same for a message that failed by status. It is longer, because retry_for is measured.
 constexpr std::chrono::hours kForgotten{1};
-/// A call is under way for no longer, as a rule; until then its message counts as one that waits.
+/// Most calls take less. For this time the message of a probe counts as one that waits.
 constexpr std::chrono::seconds kCall{30};
-/// How often messages ask while another one's turn it is to probe.
+/// How often messages ask while another message probes.
 constexpr milliseconds kWhileProbed{1000};
-/// For so long the message that has probed in vain leaves the next probe to others.
+/// How long a message whose probe failed leaves the next probe to others.
 constexpr std::chrono::seconds kYields{5};
 
 }  // namespace
@@ -70,13 +70,13 @@ std::optional<milliseconds> RemoteServices::Turn::failed(FailedCall call, const 
   return services ? services->failed(*this, call, why, retry_after, now) : std::nullopt;
 }
 
-/// Not longer than a pause, for a call that was under way may end the outage.
+/// At most one pause, because a call in progress may end the outage before the next probe.
 milliseconds RemoteServices::until_probe(const Service& service, Clock::time_point now) {
   return std::clamp(std::chrono::ceil<milliseconds>(service.next_probe - now), milliseconds(1),
                     kLongestPause);
 }
 
-/// Whether it is another one's turn: the service may be away for this message alone.
+/// Whether another message should probe: the service may be unreachable for this message alone.
 bool RemoteServices::must_yield(const Service& service, const Place& place, Clock::time_point now) {
   return service.probed || (service.failed_last == place && service.waiting.size() > 1 &&
                             now < service.next_probe + kYields);
@@ -131,7 +131,7 @@ std::optional<milliseconds> RemoteServices::failed(const Turn& turn, FailedCall 
         service.away_since = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
         service.pause.reset();
       }
-      // Of calls that were under way together one counts.
+      // Of several calls that fail together one counts.
       if (begins || turn.probes_)
         service.next_probe = now + std::max(wait, service.pause.next());
       service.why = why;

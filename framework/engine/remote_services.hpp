@@ -19,23 +19,23 @@ namespace pawl::engine {
 
 /// A call that did nothing, for a reason that may be its endpoint's.
 struct FailedCall {
-  bool by_status = false;  ///< by one of the handler's `outage`; else no connection could be made
-  /// Since the message failed so first, another call to the endpoint has succeeded.
+  bool by_status = false;  ///< one of the handler's `outage`; false: no connection could be made
+  /// Another call to the endpoint has succeeded since the message first failed by status.
   bool others_succeed = false;
-  std::chrono::milliseconds failing_for{0};  ///< since the message failed by status first
+  std::chrono::milliseconds failing_for{0};  ///< since the message first failed by status
   std::chrono::milliseconds retry_for{0};    ///< of the handler
 };
-/// Whose fault it is.
+/// What is at fault, and what becomes of the message.
 enum class OutageVerdict {
-  kServiceAway,     ///< its messages wait, and one of them at a time probes it; no attempt counts
-  kMessageWaits,    ///< the message alone, and no attempt counts
-  kMessageAtFault,  ///< the attempt counts as any that failed
+  kServiceAway,     ///< the service: its messages wait, one at a time probes; no attempt counts
+  kMessageWaits,    ///< perhaps the message: it waits alone, and no attempt counts
+  kMessageAtFault,  ///< the message: the attempt counts
 };
 [[nodiscard]] OutageVerdict judge(const FailedCall& call);
 
 /// Which remote services this process cannot use, and which messages wait for them. A service is
-/// away until a call gets a response. Until then one call at a time probes it, after pauses that
-/// grow, and all others wait. Any thread.
+/// unreachable until a call gets a response. Until then one call at a time probes it, with growing
+/// pauses, and all others wait. Any thread.
 class RemoteServices : public std::enable_shared_from_this<RemoteServices> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -51,11 +51,11 @@ class RemoteServices : public std::enable_shared_from_this<RemoteServices> {
     auto operator<=>(const Place&) const = default;
   };
 
-  /// The permission to call a service, until it is said how that went. One that ends without a word
-  /// has not called.
+  /// The permission to call a service, until responded() or failed() reports the result. A turn
+  /// that is destroyed without either has not called.
   class Turn {
    public:
-    /// Of a call whose service is not known.
+    /// For a call whose service is not known: reports nothing.
     Turn() = default;
     ~Turn() { end(); }
     Turn(Turn&& other) noexcept;
@@ -63,10 +63,10 @@ class RemoteServices : public std::enable_shared_from_this<RemoteServices> {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    /// The service has responded; `succeeded`: as the handler wants.
+    /// The service has responded; `succeeded`: the call is done.
     void responded(bool succeeded);
     /// After how long the message may ask again; nullopt: it is at fault, or no service is known.
-    /// `retry_after`: the service asked for that.
+    /// `retry_after`: the service's Retry-After; 0: none.
     [[nodiscard]] std::optional<Milliseconds> failed(FailedCall call, const std::string& why,
                                                      Milliseconds retry_after,
                                                      Clock::time_point now = Clock::now());
@@ -76,31 +76,31 @@ class RemoteServices : public std::enable_shared_from_this<RemoteServices> {
     Turn(std::shared_ptr<RemoteServices> services, std::string remote, Place place, bool probes);
     void end() noexcept;
 
-    std::shared_ptr<RemoteServices> services_;  ///< null: nothing is to be said
+    std::shared_ptr<RemoteServices> services_;  ///< null: nothing is to be reported
     std::string remote_;
     Place place_;
     bool probes_ = false;
   };
 
-  /// Whether the message may call the service now; else after how long it may ask again.
+  /// The turn if the message may call the service now; otherwise after how long it may ask again.
   [[nodiscard]] std::variant<Turn, Milliseconds> ask(const std::string& remote, const Place& place,
                                                      Clock::time_point now = Clock::now());
 
-  /// A service that is away.
+  /// A service that is unreachable.
   struct Away {
     std::string remote;
     Timestamp since;
     std::string why;
     std::map<TopicPartition, std::int64_t> waiting;  ///< messages that have asked for it
   };
-  /// Forgets those that no message asks for any more.
+  /// All of them. Forgets services that no message waits for any more.
   [[nodiscard]] std::vector<Away> away(Clock::time_point now = Clock::now());
 
  private:
   struct Waiting {
-    /// The message asks again by then.
+    /// When the message asks again at the latest.
     Clock::time_point until{};
-    /// When it failed by status first; nullopt: it has not.
+    /// When the message first failed by status; nullopt: it has not.
     std::optional<Clock::time_point> failing_since;
     std::uint64_t succeeded_before = 0;
     Backoff pause{kFirstPause, kLongestPause};
@@ -108,7 +108,7 @@ class RemoteServices : public std::enable_shared_from_this<RemoteServices> {
   struct Service {
     std::optional<Timestamp> away_since;
     std::string why;
-    bool probed = false;  ///< now
+    bool probed = false;  ///< a probe is in progress
     Clock::time_point next_probe{};
     Backoff pause{kFirstPause, kLongestPause};
     std::optional<Place> failed_last;

@@ -57,12 +57,12 @@ class SuspectChoice {
   void passed(std::int64_t offset) {
     suspects_.erase(suspects_.begin(), suspects_.upper_bound(offset));
   }
-  /// No more messages are suspects, as when the log's end is behind.
+  /// No more messages are suspects, as when the end of the log was passed.
   void stop_asking() { open_ = false; }
 
-  /// There may be suspects yet.
+  /// There are suspects, or there may be more.
   [[nodiscard]] bool is_going_on() const { return open_ || !suspects_.empty(); }
-  /// There are none any more: so many there were. Once.
+  /// How many suspects there were, once there are no more. Returned once; nullopt otherwise.
   [[nodiscard]] std::optional<std::size_t> take_end();
 
  private:

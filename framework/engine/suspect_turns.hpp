@@ -68,7 +68,7 @@ class SuspectTurns {
   [[nodiscard]] bool is_over(Clock::time_point now) const {
     return began_at_ && now - *began_at_ >= kTurn;
   }
-  /// A suspect that does not ask again for that long is behind, or its partition has left.
+  /// A suspect that does not ask again within kTurn was processed, or its partition has left.
   void end_if_left(Clock::time_point now) {
     if (closed_ && (running_ ? now >= alone_until_ : now - asked_at_ > kTurn)) {
       running_ = false;

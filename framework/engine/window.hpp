@@ -77,7 +77,7 @@ class Window {
   [[nodiscard]] std::size_t running() const { return running_; }
   /// So many of the first are finished.
   [[nodiscard]] std::size_t prefix() const { return prefix_; }
-  /// Of the last ones, those that have not begun and are not finished.
+  /// Messages at the end of the window that have not started and are not finished.
   [[nodiscard]] std::size_t unbegun() const;
   /// Drops the first ones, which are finished.
   void pop(std::size_t count);

@@ -11,7 +11,7 @@
 namespace pawl::engine {
 namespace {
 
-/// A process that ends waits for so long for a database that is away, to remove its marks.
+/// How long a process that stops waits for PostgreSQL, to remove its marks.
 constexpr std::chrono::seconds kMarksAtEnd{5};
 
 /// A database may lose commits, as by a failover, and keep our epoch: behind a pooler without the
@@ -247,7 +247,7 @@ bool Worker::ensure_session() {
     if (marks_.any_left())
       marks_.remove_left();
   }
-  // It may have been lost on the way.
+  // The session may have been lost while marks were removed.
   return state != WorkerSession::State::kNone && session_;
 }
 
@@ -270,7 +270,8 @@ bool Worker::follow_end_of_session() {
 void Worker::ask_all_again() {
   must_compare_ = false;
   for (auto& [name, partition] : partitions_) {
-    // Without a session nobody watches the turn of one that is fetched alone, and all others wait.
+    // Without a session the turn of a partition that is fetched alone would not end, and all others
+    // would wait.
     crash_loop_.leave(*partition, false);
     partition->acquire_again(partition->held().epoch.has_value());
   }

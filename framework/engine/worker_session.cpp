@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr const char* kOtherDatabase = "another database responds at postgres.url";
-/// Each step of it.
+/// Limit of each step of open_to_end().
 constexpr milliseconds kOpenToEnd{2000};
 
 }  // namespace

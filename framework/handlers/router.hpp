@@ -21,7 +21,7 @@
 
 namespace pawl::handlers {
 
-/// What of a handler's messages may be why a process ended.
+/// Which part of the work on a handler's messages may be why a process ended.
 enum class Liability {
   kAny,   ///< all of it
   kCall,  ///< its call, which runs the application's code under a lease, and nothing before it
@@ -60,8 +60,8 @@ struct Binding {
   [[nodiscard]] bool conflicts(std::int64_t payload_hash, std::int64_t processed_hash) const {
     return payload_hash != processed_hash && conflict == Conflict::kFail;
   }
-  /// A lease tells of its messages whether the application's code was called, and nothing of that
-  /// is needed to find the lease.
+  /// The lease of a message shows whether the application's code was called, and finding the lease
+  /// runs none of that code.
   [[nodiscard]] bool lease_tells() const {
     return leased != nullptr && calls_code && key_function == nullptr;
   }

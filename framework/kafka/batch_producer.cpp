@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll{100};
 /// librdkafka's own calls are taken up again after so long, to look whether somebody stops us.
 constexpr milliseconds kSlice{500};
-/// For the reports of what is given up, which librdkafka makes by itself.
+/// For the delivery reports of messages that are given up; librdkafka needs no broker for them.
 constexpr milliseconds kPurge{1000};
 /// For what is under way when somebody does; the next owner of the lane finds out the rest.
 constexpr milliseconds kStopGrace{2000};
@@ -117,7 +117,7 @@ BatchProducer::~BatchProducer() {
 void BatchProducer::init(milliseconds timeout) {
   if (!transactions_)
     return;
-  // The last answer may be that there was none in time.
+  // The last error may be a timeout.
   bool pending = false;
   try {
     Deadline(timeout, stopping_)
@@ -209,7 +209,7 @@ std::vector<Delivery> BatchProducer::settle(Deadline& deadline) {
   return std::exchange(refused_, {});
 }
 
-/// What is given up is reported, which says where it was to go.
+/// Purges messages that are not confirmed: their delivery reports name the partitions.
 void BatchProducer::give_up() {
   auto text = fmt::format("Kafka has not confirmed {} messages in time{}{}", undecided_,
                           problem_.empty() ? "" : ": ", problem_);

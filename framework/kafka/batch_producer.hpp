@@ -30,7 +30,8 @@ class Undelivered : public KafkaError {
         others_delivered_(others_delivered) {}
   /// Where they were to go, as their delivery reports say; empty: that is not the reason.
   [[nodiscard]] const std::set<TopicPartition>& partitions() const { return partitions_; }
-  /// It is not the reason for others: messages for them were, or the error is of a partition.
+  /// Kafka can store messages for other partitions: some were stored, or the error is a
+  /// partition's.
   [[nodiscard]] bool others_delivered() const { return others_delivered_; }
 
  private:
@@ -71,8 +72,8 @@ class BatchProducer {
 
   /// Shuts out all earlier producers of this id, and waits until what they had open has ended.
   /// Before all else; may be called again when it failed. Throws KafkaError; kTransactionPending:
-  /// they are shut out, but of what they had open Kafka cannot reach every partition yet. Nothing
-  /// without an id.
+  /// they are shut out, but Kafka cannot end their transaction in each of its partitions yet.
+  /// Nothing without an id.
   void init(std::chrono::milliseconds timeout);
 
   /// Begins a batch; throws KafkaError.
@@ -101,7 +102,7 @@ class BatchProducer {
 
   /// Until each message has its delivery report; returns those that Kafka refused.
   std::vector<Delivery> settle(Deadline& deadline);
-  /// What librdkafka reports next; false: nothing in that time.
+  /// Takes the next report of librdkafka; false: there was none in that time.
   bool take_report(std::chrono::milliseconds timeout);
   [[noreturn]] void give_up();
   /// A message that is not stored: refused for itself, or for another reason.

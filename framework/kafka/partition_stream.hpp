@@ -38,7 +38,7 @@ class PartitionStream : public std::enable_shared_from_this<PartitionStream> {
   /// Takes up to `most` records that are there already; never waits. Nothing once it is closed.
   /// The records must go before the stream does.
   std::vector<Record> take(std::size_t most);
-  /// What it awaits is not fetched for want of room in kafka.buffer.
+  /// Its next record is not fetched, because kafka.buffer has no room for it.
   [[nodiscard]] bool waits_for_room();
 
  private:

@@ -38,12 +38,12 @@ struct Delivery {
 /// What such an error of one message's means.
 [[nodiscard]] Delivery::Outcome delivery_outcome(rd_kafka_resp_err_t error);
 
-/// What such an error of a message that is not at fault itself says of the others of its
+/// What the error of a message that is not at fault itself means for the other messages of its
 /// transaction.
 enum class FailureReach {
-  kPartition,  ///< those for its partition fail as well
-  kProducer,   ///< all of them
-  kUnknown,    ///< it was given up: for another's failure, or because no answer came
+  kPartition,  ///< messages for its partition fail as well
+  kProducer,   ///< all of them fail
+  kUnknown,    ///< it was given up: because of another failure, or because no response came
 };
 [[nodiscard]] FailureReach reach_of(rd_kafka_resp_err_t error);
 
@@ -58,11 +58,11 @@ enum class FailureReach {
                                           const Outgoing& message, void* opaque,
                                           std::optional<std::int32_t> partition = std::nullopt);
 
-/// Where a key goes unless [kafka.librdkafka] says it: as with the clients in Java, so that it is
-/// where their readers expect it.
+/// How keys choose a partition unless [kafka.librdkafka] sets it: as in Kafka's Java clients, so
+/// that a key is where their readers expect it.
 inline constexpr const char* kPartitioner = "murmur2_random";
 
-/// The partition to which librdkafka lets a key lead among so many; nullopt: any.
+/// The partition of this number of partitions that librdkafka chooses for a key; nullopt: any.
 [[nodiscard]] std::optional<std::int32_t> partition_of_key(const KafkaOptions& options,
                                                            const std::optional<std::string>& key,
                                                            std::int32_t partitions);

@@ -21,7 +21,7 @@ struct ConnectionLimits {
   [[nodiscard]] Least least() const;
 };
 
-/// Those of the session's database and role.
+/// Those of the session's server, database, and role. Throws postgres::Error.
 [[nodiscard]] ConnectionLimits connection_limits(postgres::Session& session);
 
 }  // namespace pawl::ledger

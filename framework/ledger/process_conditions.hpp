@@ -21,7 +21,7 @@ struct SharedCondition {
   Condition condition;  ///< since the earliest, with the messages of all
   std::vector<std::string> owners;
 };
-/// In order of time.
+/// Ordered by `since`.
 [[nodiscard]] std::vector<SharedCondition> shared_conditions(
     const std::vector<ProcessCondition>& conditions);
 
@@ -31,9 +31,9 @@ class ProcessConditions {
  public:
   ProcessConditions(const std::string& schema, ConsumerId consumer, std::string owner);
 
-  /// In the place of those before. Throws postgres::Error, postgres::InDoubt.
+  /// Replaces those stored before. Throws postgres::Error, postgres::InDoubt.
   void tell(postgres::Session& session, const std::vector<Condition>& conditions) const;
-  /// Takes them away. Throws the same.
+  /// Removes them. Throws the same.
   void leave(postgres::Session& session) const;
 
  private:
@@ -44,7 +44,7 @@ class ProcessConditions {
   postgres::Statement leave_;
 };
 
-/// Those of all live processes.
+/// The conditions of all live processes. Throws postgres::Error.
 [[nodiscard]] std::vector<ProcessCondition> live_conditions(postgres::Session& session,
                                                             const std::string& schema,
                                                             ConsumerId consumer);

@@ -23,9 +23,9 @@ class Suspects {
                                     OwnerEpoch epoch, std::int64_t offset, const std::string& owner,
                                     std::uint32_t most) const;
 
-  /// Whether the session is open, and its client is there: it waits for that to send something. A
-  /// session in the middle of a statement does not notice the end of its client. The server may not
-  /// show it to this user: it counts as ended then.
+  /// Whether the session is open and idle, so that its client is there. A session in the middle of
+  /// a statement does not notice the end of its client, so it counts as ended. So does one that the
+  /// server does not show to this role.
   bool is_alive(postgres::Session& session, const postgres::Backend& backend) const;
 
   /// The message is behind.

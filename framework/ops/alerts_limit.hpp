@@ -36,8 +36,8 @@ class AlertLimit {
   /// was.
   void add_end(Alert alert, std::string_view began, Clock::time_point now);
 
-  /// Servers that may be away. An outage of which nobody was told ends without a word; the alert
-  /// has the `why` that was heard last. `remote`: which remote service.
+  /// Servers that may be unreachable. An outage that was not reported ends without an alert; an
+  /// alert has the latest `why`. `remote`: the endpoint of kRemoteService.
   enum class Server { kDatabase, kKafka, kRedis, kRemoteService };
   void lost(Server server, std::string why, Clock::time_point now, std::string remote = {});
   void back(Server server, std::int64_t now_ms, Clock::time_point now, std::string remote = {});

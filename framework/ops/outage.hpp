@@ -23,10 +23,10 @@ class Outage {
     std::string why;  ///< the latest reason
   };
 
-  /// Somebody has lost the server. True: that is news, since it is the first, or for another reason
-  /// than those before.
+  /// A user of the server has lost it. True: to be logged, because it begins an outage, or has a
+  /// new reason.
   bool lost(Clock::time_point now, const std::string& why);
-  /// It fails for this reason now, if an outage stands. True: that is news.
+  /// An attempt to reach the server failed. True: an outage is in progress, and the reason is new.
   bool fails(const std::string& why);
   /// Somebody has it (again).
   void found(Clock::time_point now);
@@ -36,7 +36,7 @@ class Outage {
   std::optional<Clock::duration> take_ended(Clock::time_point now);
 
  private:
-  /// Reasons of an outage that are told; more than a few are one reason in many words.
+  /// Reasons that are logged per outage. If there are more, their texts vary without a new reason.
   static constexpr std::size_t kMostReasons = 8;
 
   bool is_news(const std::string& why);

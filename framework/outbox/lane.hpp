@@ -70,8 +70,8 @@ struct OutboxSite {
 /// goes wrong ends the object: the lane is taken anew.
 class OutboxLane {
  public:
-  /// `on_end` is called once, from the lane's thread.
-  /// `unwritable`: what is known of the lane's partitions.
+  /// `unwritable`: what is known of the lane's partitions. `on_end` is called once, from the lane's
+  /// thread.
   OutboxLane(const OutboxSite& site, const ledger::LaneGrant& grant,
              UnwritablePartitions unwritable, std::function<void()> on_end);
   /// Waits for its thread.

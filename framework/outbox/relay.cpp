@@ -230,10 +230,9 @@ void OutboxRelay::put_off() {
   take_not_before_ = Clock::now() + backoff_.next();
 }
 
-/// Whether a lane may be taken. Looked at once after each failure of a lane: Kafka may be away for
-/// this process alone, and somebody may have deleted the topic that stays empty. While Kafka does
-/// not serve it the process has no lane, not even an idle one that has not noticed, and others
-/// publish in its place.
+/// Whether a lane may be taken. Checks that after each failure of a lane, because Kafka may be
+/// unreachable for this process alone, or outbox.state_topic may have been deleted. Until the check
+/// succeeds, the process has no lane, not even an idle one, and others publish in its place.
 bool OutboxRelay::kafka_serves() {
   if (!check_kafka_)
     return true;
@@ -242,7 +241,7 @@ bool OutboxRelay::kafka_serves() {
     static_cast<void>(kafka.cluster_id(kafka::kAnswerTimeout));
     if (options_.outbox.transactions)
       require_state_topic(kafka);
-    // No lease waits for it then.
+    // Without lanes it may take long: no lease has to be renewed meanwhile.
     if (lanes_.empty()) {
       commit_nothing();
       lane_problem_.clear();
@@ -262,7 +261,7 @@ bool OutboxRelay::kafka_serves() {
   }
 }
 
-/// All that a lane asks of Kafka, but for records.
+/// Needs the same of Kafka as a lane does, except for records.
 void OutboxRelay::commit_nothing() const {
   if (!options_.outbox.transactions)
     return;
@@ -281,13 +280,13 @@ ledger::RelayNews OutboxRelay::news() {
     lane_problem_.clear();
   ledger::RelayNews news{options_.outbox.transactions};
   news.left_out = left_out();
-  // With one that works it can publish, and the others of the database count on it.
+  // With a lane that works it can publish, and keeps its share.
   if (!works)
     news.problem = lane_problem_.empty() ? tick_problem_ : lane_problem_;
   return news;
 }
 
-/// Told whenever it changes.
+/// The partitions that lanes leave out, as text. Reports each change.
 std::string OutboxRelay::left_out() {
   std::map<std::int32_t, OutboxLane::LeftOut> lanes;
   for (const auto& lane : lanes_)
@@ -343,7 +342,7 @@ void OutboxRelay::share_lanes() {
     }
     if (kept.room < 0 && !lanes_.empty())
       lanes_.back()->stop();
-    // Those that are not taken back are others' now.
+    // Lanes that are not taken again belong to other processes now.
     if (kept.room <= 0)
       unwritable_.clear();
     if (kept.room <= 0 || Clock::now() < take_not_before_ || !kafka_serves())

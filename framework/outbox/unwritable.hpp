@@ -16,8 +16,8 @@ namespace pawl::engine {
 
 /// The topic partitions to which nothing of a lane can be written now. Their messages are left out
 /// of the lane's transactions, and tried in transactions of their own, so that all others are
-/// published. A key's messages are left out together, so they keep their order. Decides alone: asks
-/// nobody and looks at no clock.
+/// published. A key's messages are left out together, so they keep their order. Uses no server and
+/// no clock.
 class UnwritablePartitions {
  public:
   using Clock = std::chrono::steady_clock;

@@ -14,9 +14,9 @@ namespace pawl::postgres {
 /// Whether a report is of a server that answered, and refused us or was refused.
 [[nodiscard]] bool is_answer(std::string_view report);
 
-/// Whether a connection that failed with this report fails until somebody changes something: a
-/// password, a role, a certificate, a grant, an option. Otherwise it may succeed by itself, as
-/// after a restart of the server.
+/// Whether connections fail with this report until an operator changes something: a password, a
+/// role, a certificate, a grant, an option. Otherwise a later one may succeed, as after a restart
+/// of the server.
 [[nodiscard]] bool needs_correction(std::string_view report);
 
 }  // namespace pawl::postgres

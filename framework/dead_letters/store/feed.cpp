@@ -10,8 +10,7 @@ namespace pawl::ledger {
 namespace {
 
 // As the index dead_letters_unpublished has it: no other one has this order, so the primary key is
-// not read past all that is published or resolved. What is tried again by itself is nobody's to
-// look at yet.
+// not read past all that is published or resolved. A scheduled retry needs no attention yet.
 constexpr const char* kWaits =
     "(d.consumer_id, d.dead_letter_id) > ($1::integer, $3::bigint)"
     " AND (d.consumer_id, d.dead_letter_id) <= ($1::integer, 9223372036854775807)"

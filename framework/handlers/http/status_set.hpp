@@ -41,17 +41,17 @@ struct StatusSets {
 /// How far a request came.
 struct Exchange {
   bool sent = true;       ///< some of it may have left
-  bool connected = true;  ///< where nothing was sent: that is not for want of a connection
+  bool connected = true;  ///< false: nothing was sent, because no connection could be made
   bool whole = true;      ///< as much of the answer came as is kept
   long status = 0;        ///< 0: no answer; below 200: not the final one
 };
 /// What it says of the call.
 enum class CallMeaning {
   kDone,
-  kUnreachable,  ///< not done, for no connection could be made
+  kUnreachable,  ///< not done, because no connection could be made
   kNotSent,      ///< not done, and may be done later
   kNoAnswer,     ///< it may have been done: the answer, or what is to be kept of it, is not there
-  kOutage,       ///< not done, for the service cannot serve now: the answer says so
+  kOutage,       ///< not done, because the endpoint cannot be used now, as its status shows
   kNotDone,      ///< and may be done later: the answer says so
   kUnknown,      ///< it may have been done: the answer says so
   kPermanent,    ///< not done, and no attempt can help

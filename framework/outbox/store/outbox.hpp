@@ -36,8 +36,8 @@ struct HeldLane {
 /// The producer of a lane in Kafka.
 struct LaneProducer {
   std::int64_t number = 0;  ///< of its transactional id
-  /// No other producer of that id lives: who had the lane before was alone, and has given it back
-  /// behind its end.
+  /// No other producer of that id exists: the previous owner was alone, and gave the lane back
+  /// after its own producer had ended.
   bool alone = false;
 };
 
@@ -91,7 +91,7 @@ class Outbox {
   std::optional<LaneGrant> take(postgres::Session& session, const std::string& owner,
                                 std::chrono::milliseconds lease,
                                 const std::string& kafka_cluster_id) const;
-  /// `alone`: no producer of the lane's transactional id lives, this owner's included.
+  /// `alone`: no producer of the lane's transactional id exists, this owner's included.
   void release(postgres::Session& session, const HeldLane& lane, bool alone) const;
   /// It publishes no more, so that others take its share at once.
   void leave(postgres::Session& session, const std::string& owner) const;
@@ -99,8 +99,8 @@ class Outbox {
   /// one than that in which it was taken.
   std::optional<LaneProducer> producer(postgres::Session& session, const HeldLane& lane,
                                        const std::string& owner) const;
-  /// The number of the lane's next transactional id; on disk when it returns. Only where the
-  /// producer of the last one is alone, and no more.
+  /// The number of the lane's next transactional id; on disk when it returns. Only if no producer
+  /// of the present one exists.
   std::int64_t renew_producer(postgres::Session& session, const HeldLane& lane) const;
 
   /// What transactions a statement sees now.
