@@ -18,6 +18,13 @@ void run(SuspectTurns& turns, int from, int to) {
   turns.ended(at(to), turns.began(at(from)));
 }
 
+/// All other messages run from `from` on, and suspects again from `until` on.
+void check_turn_of_others(SuspectTurns& turns, int from, int until) {
+  CHECK(turns.ask_among_others(at(from)));
+  CHECK_FALSE(turns.ask(at(until - 1)));
+  CHECK(turns.ask(at(until)));
+}
+
 }  // namespace
 
 TEST_CASE("without a suspect all messages run") {
@@ -53,9 +60,7 @@ TEST_CASE("suspects run one after another in turns, and between the turns all ot
   }
   CHECK(now == row.ends);
   CHECK_FALSE(turns.closed());
-  CHECK(turns.ask_among_others(at(now)));
-  CHECK_FALSE(turns.ask(at(row.others_until - 1)));
-  CHECK(turns.ask(at(row.others_until)));
+  check_turn_of_others(turns, now, row.others_until);
   CHECK_FALSE(turns.ask_among_others(at(row.others_until)));
 }
 
@@ -64,17 +69,13 @@ TEST_CASE("suspects go on while no other message waits") {
   for (int now = 0; now < 1000; now += 50)
     run(turns, now, now + 50);
   // The turn is over long since.
-  CHECK(turns.ask_among_others(at(1010)));
-  CHECK_FALSE(turns.ask(at(1109)));
-  CHECK(turns.ask(at(1110)));
+  check_turn_of_others(turns, 1010, 1110);
 }
 
 TEST_CASE("messages that could not ask while a suspect ran get as long as that took") {
   SuspectTurns turns;
   run(turns, 0, 300);
-  CHECK(turns.ask_among_others(at(301)));
-  CHECK_FALSE(turns.ask(at(601)));
-  CHECK(turns.ask(at(602)));
+  check_turn_of_others(turns, 301, 602);
 }
 
 TEST_CASE("messages that a suspect waits for are waited for by the others as well") {
@@ -85,19 +86,15 @@ TEST_CASE("messages that a suspect waits for are waited for by the others as wel
   for (int now = 50; now < 10000; now += 50)
     REQUIRE(turns.ask(at(now)));
   run(turns, 10000, 10100);
-  CHECK(turns.ask_among_others(at(10100)));
-  CHECK_FALSE(turns.ask(at(20198)));
-  CHECK(turns.ask(at(20199)));
+  check_turn_of_others(turns, 10100, 20199);
 }
 
 TEST_CASE("a suspect that does not ask again keeps no message out") {
   SuspectTurns turns;
   CHECK(turns.ask(at(0)));
   CHECK_FALSE(turns.ask_among_others(at(100)));
-  CHECK(turns.ask_among_others(at(101)));
   // Another one waits until the others had their turn.
-  CHECK_FALSE(turns.ask(at(200)));
-  CHECK(turns.ask(at(201)));
+  check_turn_of_others(turns, 101, 201);
 }
 
 TEST_CASE("a suspect that runs for long is not taken for one that has left") {

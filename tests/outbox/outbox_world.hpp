@@ -71,6 +71,16 @@ class OutboxWorld {
     stop_cleanly(*consumer);
   }
 
+  /// A relay publishes all that waits and 100 messages more, and is stopped.
+  void relay_all() {
+    const auto process = start();
+    const ShowOnFailure show("relay", *process);
+    wait_until_published();
+    publish(100);
+    wait_until_published();
+    stop_cleanly(*process);
+  }
+
   [[nodiscard]] std::int64_t waiting() const {
     return world_.number("SELECT count(*) FROM pawl.outbox");
   }

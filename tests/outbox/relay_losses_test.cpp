@@ -197,12 +197,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   }
   REQUIRE(in_kafka > 0);
   outbox.forget_the_dead();
-  const auto process = outbox.start();
-  const ShowOnFailure show("relay", *process);
-  outbox.wait_until_published();
-  outbox.publish(100);
-  outbox.wait_until_published();
-  stop_cleanly(*process);
+  outbox.relay_all();
 
   // Once, and what was in Kafka once more.
   CHECK(outbox.wrong_with_copies() == "");
