@@ -158,7 +158,7 @@ std::string probation_text(const Status& status, const ledger::RegisterRow& row)
                                 "wait (of {}); then they run for at least as long.",
                                 row.owner, fmt::join(waiting, ", "));
   return fmt::format(
-      "\n{} [{}] is on PROBATION at offset {}: a process ended while it had the message in hand.\n"
+      "\n{} [{}] is on PROBATION at offset {}: a process ended while it may have run the message.\n"
       "  {}; {} since while they ran nothing else (docs/failures.md).\n"
       "  {}\n"
       "  {}\n",
