@@ -31,6 +31,8 @@ std::string fill(const std::string& topic) {
     FROM pawl.consumers c CROSS JOIN generate_series(1, {1}) i GROUP BY i;
   INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset)
   SELECT 1, 'other-' || i, 0, 1, 0, 1000000 + i FROM generate_series(1, {1}) i;
+  INSERT INTO pawl.leases (scope_id, key, token, payload_hash, source_id, partition, kafka_offset)
+  SELECT 1, 'other-' || i, -1, 0, 1, 0, 1000000 + i FROM generate_series(1, {1}) i;
   INSERT INTO pawl.messages_ahead (fence_id, kafka_offset, outcome, digest)
   SELECT 1000000, i, 'applied', 0 FROM generate_series(1, {1}) i;
 )sql",
@@ -44,7 +46,8 @@ constexpr const char* kGrowing =
 void analyze_empty(const std::string& url) {
   pqxx::connection connection(url);
   pqxx::nontransaction statement(connection);
-  for (const auto* table : {"dead_letters", "parked_keys", "idempotency_keys", "messages_ahead"}) {
+  for (const auto* table :
+       {"dead_letters", "parked_keys", "idempotency_keys", "leases", "messages_ahead"}) {
     statement.exec(fmt::format("ALTER TABLE pawl.{} SET (autovacuum_enabled = false)", table));
     statement.exec(fmt::format("ANALYZE pawl.{}", table));
   }
@@ -72,6 +75,12 @@ constexpr const char* kCalls[] = {
     "count(*) FROM pawl.stored_key(1, 'k')",
     "pawl.is_finished(1, 5)",
     "count(*) FROM pawl.pass_messages_ahead(1, 5, 6)",
+    "count(*) FROM pawl.acquire_lease(1, 'call', 'me', 7, 60000, 0, false, 1, 0, 5, NULL, NULL, "
+    "NULL, 1, 't', NULL)",
+    "count(*) FROM pawl.extend_leases('me', 60000, ARRAY[1], ARRAY['call'], ARRAY[7]::bigint[])",
+    "pawl.give_back_lease(1, 'call', 'me', 7, 'not done', false, NULL)",
+    "pawl.look_before_call(1, 'other call', NULL, NULL, NULL, 1, 't', NULL)",
+    "pawl.record_call(1, 'recorded at ' || clock_timestamp(), NULL, 0, 0, 1, 0, 5, NULL, NULL)",
     "pawl.resolve_dead_letter(currval('pawl.dead_letters_dead_letter_id_seq') - 1, NULL, "
     "'replayed', 'applied')",
     "pawl.resolve_dead_letter(currval('pawl.dead_letters_dead_letter_id_seq'), NULL, 'discarded', "
