@@ -69,8 +69,9 @@ std::string unusable_time_text(const std::string& partition) {
 }
 
 std::string removed_text(const RetentionReport& report) {
-  auto text = fmt::format("{} keys, {} resolved dead letters, {} records of skipped messages",
-                          report.keys, report.letters, report.skipped);
+  auto text = fmt::format("{}{} keys, {} resolved dead letters, {} records of skipped messages",
+                          report.keys_estimated ? "about " : "", report.keys, report.letters,
+                          report.skipped);
   // Of most databases none.
   if (report.discarded > 0)
     text += fmt::format(", {} discarded messages of the outbox", report.discarded);
@@ -135,8 +136,10 @@ void RetentionPass::prune(postgres::Session& session, PassMode mode, RetentionRe
   find_topics(session);
   report.at = agreed_now(retention_.now(session));
   const auto chosen = cutoffs(session, mode, report);
-  if (dry_run) {
-    report.keys = chosen.empty() ? 0 : retention_.count_keys(session, chosen);
+  if (dry_run && !chosen.empty()) {
+    const auto count = retention_.count_keys(session, chosen);
+    report.keys = count.keys;
+    report.keys_estimated = count.estimated;
   } else if (!chosen.empty()) {
     sweep(session, chosen, report);
   }

@@ -34,6 +34,7 @@ struct RetentionReport {
   std::string kafka_problem;  ///< why the logs' ends are unknown; empty: they are known
   std::vector<ScopeRetention> scopes;
   std::int64_t keys = 0;
+  bool keys_estimated = false;  ///< by a dry run, of a large table
   std::int64_t letters = 0;
   std::int64_t skipped = 0;
   std::int64_t discarded = 0;  ///< messages of the outbox that were given up

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Counting reads the whole table.
+/// Counting reads whole tables.
 constexpr milliseconds kDryRunTimeout{std::chrono::hours(1)};
 
 struct Arguments {
@@ -55,6 +55,7 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   json["dry_run"] = dry_run;
   json["complete"] = !report.interrupted;
   json["keys"] = report.keys;
+  json["keys_estimated"] = report.keys_estimated;
   json["dead_letters"] = report.letters;
   json["skipped_messages"] = report.skipped;
   json["outbox_discarded"] = report.discarded;

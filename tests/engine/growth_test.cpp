@@ -3,11 +3,14 @@
 // between.
 #include <fmt/format.h>
 
+#include <map>
 #include <pqxx/pqxx>
 
 #include "payments_world.hpp"
+#include "postgres/session.hpp"
 #include "prelude.hpp"
 #include "process_watch.hpp"
+#include "retention/store/retention.hpp"
 
 namespace {
 
@@ -153,6 +156,28 @@ TEST_CASE(
     CAPTURE(call);
     CHECK(blocks_of(call) <= kMostBlocks);
   }
+}
+
+TEST_CASE("a dry run of retention reads a part of a large table of keys") {
+  PaymentsWorld world(1);
+  world.execute(
+      "INSERT INTO pawl.idempotency_keys (scope_id, key, payload_hash, source_id, partition, "
+      "kafka_offset, created_at) SELECT 1, 'k' || i, 0, 1, 0, i, now() - i % 2 * interval '2 days'"
+      " FROM generate_series(1, 100000) i");
+  postgres::SessionSettings settings;
+  settings.url = world.url();
+  postgres::Session session(settings);
+  const ledger::Retention retention("pawl", ledger::ConsumerId{1});
+  const auto blocks = retention.blocks(session);
+  const std::map<ledger::ScopeId, ledger::Instant> cutoffs{
+      {ledger::ScopeId{1}, retention.now(session) - std::chrono::hours(24)}};
+  const auto all = retention.count_keys(session, cutoffs, blocks);
+  CHECK(all.keys == 50'000);
+  CHECK_FALSE(all.estimated);
+  const auto estimate = retention.count_keys(session, cutoffs, blocks / 4);
+  CHECK(estimate.estimated);
+  CHECK(estimate.keys > 30'000);
+  CHECK(estimate.keys < 70'000);
 }
 
 TEST_CASE("a running consumer never reads a whole table that has grown since it began") {

@@ -97,9 +97,9 @@ constexpr const char* kSweep = R"sql(
          (SELECT max((place::text::point)[0])::bigint FROM chosen)
 )sql";
 
-// Of all keys at once: joined.
+// Of all keys at once, or of those in a sample of blocks: joined.
 constexpr const char* kCountKeys = R"sql(
-  SELECT count(*) FROM pawl.idempotency_keys k
+  SELECT count(*) FROM pawl.idempotency_keys k {sample}
    WHERE {old}
      AND NOT EXISTS (SELECT FROM pawl.dead_letters d
                       WHERE d.idempotency_key = k.key AND d.status IN ('dead', 'parked'))
@@ -135,10 +135,10 @@ constexpr const char* kPrunedTo = R"sql(
    WHERE t.consumer_id = $1::integer AND t.topic = $2
 )sql";
 
-/// `key` is the column with the idempotency key.
-std::string filled(const char* text, const char* key) {
+/// `key` is the column with the idempotency key, `sample` a TABLESAMPLE of the table of keys.
+std::string filled(const char* text, const char* key, const std::string& sample = "") {
   return fmt::format(
-      fmt::runtime(text), fmt::arg("old", kOld),
+      fmt::runtime(text), fmt::arg("old", kOld), fmt::arg("sample", sample),
       fmt::arg("not_needed", fmt::format(fmt::runtime(kNotNeeded), fmt::arg("key", key))));
 }
 
@@ -292,13 +292,23 @@ void Retention::finish_sweep(postgres::Session& session, const std::map<ScopeId,
   postgres::run_transaction(session, std::move(steps));
 }
 
-std::int64_t Retention::count_keys(postgres::Session& session,
-                                   const std::map<ScopeId, Instant>& cutoffs) const {
+KeyCount Retention::count_keys(postgres::Session& session,
+                               const std::map<ScopeId, Instant>& cutoffs,
+                               std::int64_t most_blocks) const {
+  const auto all = blocks(session);
+  const bool estimated = all > most_blocks;
+  const auto part =
+      static_cast<double>(most_blocks) / static_cast<double>(std::max(all, most_blocks));
+  const auto sample =
+      estimated ? fmt::format("TABLESAMPLE SYSTEM ({:.6f}) REPEATABLE (0)", 100 * part) : "";
   postgres::Parameters parameters;
   add_cutoffs(parameters, cutoffs);
   const auto found =
-      session.exec({"", in_schema(filled(kCountKeys, "k.key"), schema_)}, parameters);
-  return integer(found.get(), 0, 0);
+      session.exec({"", in_schema(filled(kCountKeys, "k.key", sample), schema_)}, parameters);
+  const auto counted = integer(found.get(), 0, 0);
+  if (!estimated)
+    return {counted, false};
+  return {static_cast<std::int64_t>(static_cast<double>(counted) / part), true};
 }
 
 std::optional<Instant> pruned_to(postgres::Session& session, const std::string& schema,

@@ -61,6 +61,11 @@ struct BlockRange {
   std::int64_t end = 0;
 };
 
+struct KeyCount {
+  std::int64_t keys = 0;
+  bool estimated = false;
+};
+
 struct Swept {
   std::int64_t keys = 0;
   std::int64_t next = 0;  ///< the block to go on at
@@ -101,9 +106,13 @@ class Retention {
   void finish_sweep(postgres::Session& session, const std::map<ScopeId, Instant>& cutoffs,
                     std::int64_t removed) const;
 
-  /// What sweeps would remove; reads all there is.
-  [[nodiscard]] std::int64_t count_keys(postgres::Session& session,
-                                        const std::map<ScopeId, Instant>& cutoffs) const;
+  /// As many blocks of keys are read in a second or two: 512 MiB.
+  static constexpr std::int64_t kMostCounted = 65536;
+  /// What sweeps would remove. Of a table that has more than `most_blocks` about that many are
+  /// read, and the rest is estimated from them.
+  [[nodiscard]] KeyCount count_keys(postgres::Session& session,
+                                    const std::map<ScopeId, Instant>& cutoffs,
+                                    std::int64_t most_blocks = kMostCounted) const;
 
  private:
   std::string schema_;
