@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/errand.hpp"
+#include "engine/retries.hpp"
 
 using namespace std::chrono_literals;
 using pawl::engine::Contention;
@@ -72,6 +73,34 @@ TEST_CASE("in contention one message begins at a time, after a pause") {
   contention.passed();
   CHECK(contention.lets_begin(kNow + 34s, 7));
   CHECK_FALSE(contention.pauses());
+}
+
+TEST_CASE(
+    "waits for a lock in vain grow with a message's attempts and with its partition's rounds") {
+  auto now = kNow;
+  const pawl::FailureOptions usual;
+  Contention contention;
+  const auto vain_wait = [&](std::uint32_t& count) {
+    now += 5s;
+    return pawl::engine::wait_in_contention(now, now, usual, contention, count);
+  };
+  std::uint32_t waits = 0;
+  for (std::uint32_t n = 1; n <= 12; ++n) {
+    const auto wait = vain_wait(waits);
+    CHECK(waits == n);
+    CHECK(4 * wait >= pawl::engine::longest_wait(usual, n));
+    CHECK(wait <= pawl::engine::longest_wait(usual, n));
+    CHECK(contention.pauses());
+    // Others begin before it does.
+    CHECK(contention.lets_begin(now + wait / 2, 0));
+  }
+  // Another message of the partition, whose first attempt it is.
+  std::uint32_t others = 0;
+  CHECK(vain_wait(others) >= pawl::engine::longest_wait(usual, 12) / 4);
+  CHECK(others == 1);
+  // Once a message has come back otherwise, only its own attempts count.
+  contention.passed();
+  CHECK(vain_wait(others) <= pawl::engine::longest_wait(usual, 2));
 }
 
 TEST_CASE("a message that comes back in contention") {
