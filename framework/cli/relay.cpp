@@ -96,7 +96,8 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
   bool drained = false;
   {
     const auto owner = engine::make_owner();
-    const engine::OutboxRelay outbox(options, observers, owner);
+    const engine::OutboxRelay outbox(options, observers, owner, std::make_shared<engine::Bell>(),
+                                     engine::RelayBegins::kAtOnce, &database);
     // A drain has an end by which whoever waits for it knows.
     const bool watches = !drain && options.outbox.alert_age != std::chrono::milliseconds{0};
     const auto watcher =

@@ -33,12 +33,13 @@ constexpr milliseconds kCalm{60000};
 }  // namespace
 
 OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std::string owner,
-                         std::shared_ptr<Bell> bell, RelayBegins begins)
+                         std::shared_ptr<Bell> bell, RelayBegins begins, Reachability* database)
     : options_(options),
       observers_(observers),
       owner_(std::move(owner)),
       bell_(std::move(bell)),
       begins_(begins),
+      database_(database),
       view_(options.postgres.schema),
       backoff_(kRetryInitial, kRetryMax),
       thread_([this] { run(); }) {}
@@ -156,11 +157,18 @@ bool OutboxRelay::tick() {
     if (lanes_.empty())
       tick_problem_ = error.what();
     if (!bell_->stopping())
-      warn_once(
-          fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
+      note_failed(error);
     session_.reset();
   }
   return false;
+}
+
+void OutboxRelay::note_failed(const std::exception& error) {
+  const auto* const of_postgres = dynamic_cast<const postgres::Error*>(&error);
+  if (database_ != nullptr && of_postgres != nullptr &&
+      of_postgres->failure() == postgres::FailureClass::kConnection)
+    database_->failed(error.what());
+  warn_once(fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
 }
 
 void OutboxRelay::connect() {
@@ -169,6 +177,9 @@ void OutboxRelay::connect() {
   auto session = std::make_unique<postgres::Session>(outbox_session(options_, *bell_));
   // Until it has given the lanes back.
   session->established();
+  // Whatever Kafka answers below.
+  if (database_ != nullptr)
+    database_->answered();
   ledger::Outbox store(options_.postgres.schema);
   const auto database = ledger::database_id(*session, options_.postgres.schema);
   if (site_ && site_->database_id != database) {

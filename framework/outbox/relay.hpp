@@ -13,6 +13,7 @@
 
 #include "engine/backoff.hpp"
 #include "engine/bell.hpp"
+#include "engine/reachability.hpp"
 #include "outbox/lane.hpp"
 #include "outbox/store/view.hpp"
 
@@ -34,9 +35,10 @@ class OutboxRelay {
 
   /// `options` and `observers` outlive it. `owner`: this process, as elsewhere in the database.
   /// `bell`: rung when there is something to publish; messages of others are found all the same.
+  /// `database`, where somebody wants to know: whether PostgreSQL answered.
   OutboxRelay(const Options& options, const Observers& observers, std::string owner,
               std::shared_ptr<Bell> bell = std::make_shared<Bell>(),
-              RelayBegins begins = RelayBegins::kAtOnce);
+              RelayBegins begins = RelayBegins::kAtOnce, Reachability* database = nullptr);
   /// Ends behind the batches in hand, and gives the lanes back.
   ~OutboxRelay();
   OutboxRelay(const OutboxRelay&) = delete;
@@ -63,6 +65,7 @@ class OutboxRelay {
   void require_state_topic(const kafka::Client& kafka) const;
   void reap();
   void put_off();
+  void note_failed(const std::exception& error);
   [[nodiscard]] bool kafka_serves();
   void commit_nothing() const;
   void leave();
@@ -73,6 +76,7 @@ class OutboxRelay {
   const std::string owner_;
   const std::shared_ptr<Bell> bell_;
   const RelayBegins begins_;
+  Reachability* const database_;
   const ledger::OutboxView view_;
   std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
   std::unique_ptr<postgres::Session> session_;

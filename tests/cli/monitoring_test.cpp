@@ -444,6 +444,23 @@ TEST_CASE("a process that only relays tells what it publishes, and whether it ca
   stop(*relay);
 }
 
+TEST_CASE(
+    "a process that only relays knows of its database also if nobody looks for late messages") {
+  PostgresServer server;
+  RelaySite site;
+  site.url = server.create_database("relay");
+  site.outbox_lines = "alert_age = \"0s\"\n";
+  const Watched watched(site, site.outbox_lines);
+  const auto relay = site.start_relay();
+  wait_until([&] { return watched.metric("pawl_outbox_lanes") == 4.0; }, kDeadline,
+             "all lanes to be its own");
+  server.stop(StopMode::kImmediate);
+  watched.wait_for("/ready", 503);
+  server.start();
+  watched.wait_for("/ready", 200);
+  stop(*relay);
+}
+
 TEST_CASE("an address that cannot be listened on is refused with its option") {
   Site site;
   site.more = "\n[monitoring]\nlisten = \"localhost\"\n";
