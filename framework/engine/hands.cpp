@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -62,6 +63,7 @@ void Hands::take_back(const HeldPartition* partition) {
       errands->erase(first, errands->end());
     }
   }
+  turns_.notify_all();
   for (const auto& errand : taken)
     errand.landed(errand, {.how = Landing::How::kLater, .not_run = true});
 }
@@ -208,7 +210,7 @@ Landing Hands::end_call(const Errand& errand, LeasedCall& call) {
 Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
                         Unstored& unstored) {
   Clock::time_point not_before{};
-  while (wait_for_turn(lock, unstored, not_before)) {
+  while (wait_for_turn(lock, errand, unstored, not_before)) {
     ++ending_calls_;
     hand_free_.wait(lock, [this] { return ending_ || has_hand(); });
     --ending_calls_;
@@ -216,7 +218,7 @@ Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand
       break;
     const auto begun = Clock::now();
     // Others of its partition may have met a lock meanwhile.
-    if (!unstored.contention.lets_begin(begun, unstored.running)) {
+    if (!may_store(errand, unstored, begun)) {
       wake();
       continue;
     }
@@ -242,21 +244,33 @@ Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand
   return {.how = Landing::How::kLater};
 }
 
+/// A partition that is to be let go of waits for its calls: one at a time, and no pause.
+bool Hands::may_store(const Errand& errand, Unstored& unstored, Clock::time_point now) {
+  return unstored.contention.lets_begin(now, unstored.running) ||
+         (errand.partition->winding_up && unstored.running == 0);
+}
+
 /// Until a call may be stored as its partition's contention has it, and not before that time.
 /// False: it is not going to be. Under mutex_.
-bool Hands::wait_for_turn(std::unique_lock<std::mutex>& lock, Unstored& unstored,
-                          Clock::time_point not_before) {
+bool Hands::wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand,
+                          Unstored& unstored, Clock::time_point not_before) {
   while (true) {
     const auto now = Clock::now();
-    if (now >= not_before && unstored.contention.lets_begin(now, unstored.running))
+    const bool hurries = errand.partition->winding_up;
+    if (hurries)
+      not_before = std::min(not_before, now + context_.options.postgres.retry_max);
+    if (now >= not_before && may_store(errand, unstored, now))
       return true;
     if (stopped_)
       return false;
-    // Whoever runs tells the others when it comes back.
-    const auto due = unstored.contention.due(not_before, unstored.running);
-    if (due) {
-      turns_.wait_until(lock, std::max(*due, not_before));
+    auto due =
+        hurries ? std::optional(not_before) : unstored.contention.due(not_before, unstored.running);
+    if (due)
+      due = std::max(*due, not_before);
+    if (due && *due > now) {
+      turns_.wait_until(lock, *due);
     } else {
+      // Whoever has a hand tells the others when it comes back.
       turns_.wait(lock);
     }
   }

@@ -63,7 +63,8 @@ class Hands {
   Landing end_call(const Errand& errand, LeasedCall& call);
   Landing end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
                    Unstored& unstored);
-  bool wait_for_turn(std::unique_lock<std::mutex>& lock, Unstored& unstored,
+  static bool may_store(const Errand& errand, Unstored& unstored, Clock::time_point now);
+  bool wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand, Unstored& unstored,
                      Clock::time_point not_before);
   std::shared_ptr<Hand> take_hand();
   void put_down(std::shared_ptr<Hand> hand);
