@@ -334,15 +334,18 @@ TEST_CASE("a topic recreated while its messages wait for the program halts") {
   log.world.execute("ALTER TABLE ledger RENAME TO ledger_away");
   for (int p = 0; p < 2; ++p)
     log.send("waits", p, 1);
+  std::vector<std::string> since;
   for (int p = 0; p < 2; ++p) {
     wait_until([&] { return log.world.in_register(p, "halt_kind") == "program"; }, 60s,
                "a table to be missed\n" + log.process().output());
+    since.push_back(log.world.in_register(p, "state_since"));
   }
   log.recreate("new", 50);
   for (int p = 0; p < 2; ++p) {
     wait_until([&] { return log.world.in_register(p, "halt_kind") == "position"; }, 60s,
                "the new topic to be noticed\n" + log.process().output());
     log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
+    CHECK(log.world.in_register(p, "state_since") != since[p]);
   }
   log.world.execute("ALTER TABLE ledger_away RENAME TO ledger");
   log.require_bystander();
