@@ -46,8 +46,8 @@ void Audit::check_position(const AuditedPartition& partition) {
   const auto& row = partition.row;
   if (row.stored < row.base) {
     report(partition, audit_kind::kOffset,
-           fmt::format("the stored offset {} lies before {}, from which the counters count",
-                       row.stored, row.base),
+           fmt::format("the next offset, {}, lies before {}, from which the counters count",
+                       row.stored + 1, row.base + 1),
            "it was moved by other means than `offsets set`, which states it properly: " +
                set_command(row.partition));
   }
@@ -70,9 +70,9 @@ void Audit::check_position(const AuditedPartition& partition) {
     return;
   report(
       partition, audit_kind::kOffset,
-      fmt::format("Kafka's log begins at {}: the records behind the stored offset {} were removed "
-                  "before they were processed",
-                  partition.log.start, row.stored),
+      fmt::format("Kafka's log begins at {}: the records from {} on were removed before they were "
+                  "processed",
+                  partition.log.start, row.stored + 1),
       "get them elsewhere if you can, then " + set_command(row.partition));
 }
 
@@ -108,28 +108,29 @@ void Audit::check_counters(const AuditedPartition& partition,
     report(partition, audit_kind::kCounters, std::move(text), remedy);
   };
   if (row.counted() > row.stored - row.base) {
-    wrong(
-        fmt::format("{} messages are counted since offset {}, but there are only {} offsets up to "
-                    "the stored one, {}",
-                    row.counted(), row.base, std::max<std::int64_t>(0, row.stored - row.base),
-                    row.stored),
-        "the offset was moved back by other means than `offsets set`, or a counter was changed");
+    wrong(fmt::format(
+              "{} messages are counted from offset {} on, but there are only {} offsets up to "
+              "the stored one, {}",
+              row.counted(), row.base + 1, std::max<std::int64_t>(0, row.stored - row.base),
+              row.stored),
+          "the offset was moved back by other means than `offsets set`, or a counter was changed");
   }
   // Retention removes records of what is resolved, and tells only up to when.
   if (context_.pruned.records_to)
     return;
   if (row.dead + row.parked > recorded.letters) {
-    wrong(fmt::format("{} messages were dead-lettered or parked since offset {}, but only {} of "
+    wrong(fmt::format("{} messages were dead-lettered or parked from offset {} on, but only {} of "
                       "their rows are in pawl.dead_letters",
-                      row.dead + row.parked, row.base, recorded.letters),
+                      row.dead + row.parked, row.base + 1, recorded.letters),
           "rows were removed: a full audit tells which messages; `offsets set` to one delivers it "
           "again");
   }
   if (row.skipped > recorded.skips) {
-    wrong(fmt::format("{} messages were skipped since offset {}, but only {} of their rows are in "
-                      "pawl.skipped_messages",
-                      row.skipped, row.base, recorded.skips),
-          "rows were removed: a full audit tells which messages");
+    wrong(
+        fmt::format("{} messages were skipped from offset {} on, but only {} of their rows are in "
+                    "pawl.skipped_messages",
+                    row.skipped, row.base + 1, recorded.skips),
+        "rows were removed: a full audit tells which messages");
   }
 }
 
@@ -141,9 +142,9 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const auto holes = row.stored - row.base - tally.records;
   if (row.counted() < tally.records) {
     report(partition, audit_kind::kCounters,
-           fmt::format("Kafka has {} messages behind offset {} and up to the stored one, {}, but "
+           fmt::format("Kafka has {} messages from offset {} on and up to the stored one, {}, but "
                        "only {} are counted as processed",
-                       tally.records, row.base, row.stored, row.counted()),
+                       tally.records, row.base + 1, row.stored, row.counted()),
            "the offset was moved forward by other means than `offsets set`, or a counter was "
            "changed");
     return;
@@ -167,11 +168,12 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const auto replayed = context_.pruned.records_to ? row.dead + row.parked : 0;
   if (tally.applied_since > applied + renewed + replayed ||
       applied > tally.applied_since + perhaps) {
-    report(partition, audit_kind::kCounters,
-           fmt::format("{} messages are counted as applied with a key since offset {}, but {} keys "
-                       "were claimed by them",
-                       applied, row.base, tally.applied_since),
-           "a counter of pawl.processed_kafka_offsets was changed, or keys were rewritten");
+    report(
+        partition, audit_kind::kCounters,
+        fmt::format("{} messages are counted as applied with a key from offset {} on, but {} keys "
+                    "were claimed by them",
+                    applied, row.base + 1, tally.applied_since),
+        "a counter of pawl.processed_kafka_offsets was changed, or keys were rewritten");
   }
 }
 

@@ -108,8 +108,10 @@ void Acquisition::acquire(Partition& partition) {
   try {
     const auto watched =
         session_.watch(partition.name(), partition.held().previous_owner, milliseconds(0));
+    const auto& status = partition.status();
     answer = positions_.acquire(*session_, partition.name(), partition.range(),
-                                partition.inbox().refusal(), partition.status().looked_at());
+                                partition.inbox().refusal(),
+                                {status.looked_at(), status.end_looked_at()});
   } catch (const kafka::KafkaError& error) {
     postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
     return;

@@ -187,11 +187,11 @@ std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next
                                  ledger::Position stored) {
   return fmt::format(
       "{}: offset {} and the rest of its batch cannot be read: {}. The broker's log is damaged "
-      "there, or written in a format that this program does not know. Stored offset is {}, nothing "
-      "was skipped. Let a replica lead that has the batch whole, or bring a newer program, then: "
+      "there, or written in a format that this program does not know. Nothing was skipped: "
+      "{}. Let a replica lead that has the batch whole, or bring a newer program, then: "
       "{} {}. To go on without these records, look where the batch ends "
       "(kafka-dump-log.sh on the broker), then: {}",
-      text_of(place), next.from.next(), next.record.error_text(), stored.last(),
+      text_of(place), next.from.next(), next.record.error_text(), stored_words(stored),
       command_text(place.options.invocation, "partitions resume"), partition_words(place.partition),
       set_command(place.options.invocation, place.partition));
 }

@@ -91,17 +91,20 @@ struct PartitionStatus {
   struct TopicLook {
     std::string topic_id;  ///< KIP-516: of the topic that the position is of; empty: unknown
     std::int64_t next = -1;
+    std::int64_t log_end = -1;
     std::uint64_t acquired = 0;
   };
   [[nodiscard]] TopicLook before_look() const {
     const std::scoped_lock lock(mutex_);
-    return {topic_id_, position, acquired_};
+    return {topic_id_, position, log_end, acquired_};
   }
   /// Kafka has named that topic. Nothing when the partition was acquired again meanwhile.
   void named(const TopicLook& look) {
     const std::scoped_lock lock(mutex_);
-    if (look.acquired == acquired_)
-      looked_at_ = look.next;
+    if (look.acquired != acquired_)
+      return;
+    looked_at_ = look.next;
+    end_looked_at_ = look.log_end;
   }
   /// Acquired to go on at `next` in this topic, which Kafka names.
   void acquired_in(const std::string& topic_id, std::int64_t next) {
@@ -109,12 +112,19 @@ struct PartitionStatus {
     ++acquired_;
     const bool same = looked_at_ && topic_id_ == topic_id;
     looked_at_ = same ? std::min(*looked_at_, next) : next;
+    if (!same)
+      end_looked_at_ = -1;
     topic_id_ = topic_id;
   }
   /// The next offset when Kafka last named the topic of the position; nullopt: not acquired yet.
   [[nodiscard]] std::optional<std::int64_t> looked_at() const {
     const std::scoped_lock lock(mutex_);
     return looked_at_;
+  }
+  /// The log's end when Kafka last named the topic of the position; nullopt: not known.
+  [[nodiscard]] std::optional<std::int64_t> end_looked_at() const {
+    const std::scoped_lock lock(mutex_);
+    return end_looked_at_ < 0 ? std::nullopt : std::optional(end_looked_at_);
   }
 
   /// The offset that Kafka may be told: not what a crash of the database may take back, for that is
@@ -130,6 +140,7 @@ struct PartitionStatus {
   std::string topic_id_;                   // guarded by mutex_
   std::uint64_t acquired_ = 0;             // guarded by mutex_
   std::optional<std::int64_t> looked_at_;  // guarded by mutex_
+  std::int64_t end_looked_at_ = -1;        // guarded by mutex_
 };
 
 /// All partitions of this process, and what their messages wait for. Thread-safe.

@@ -22,6 +22,14 @@ struct PositionRefusal {
   std::string text;       ///< of the last time
 };
 
+/// What the process knew when Kafka last named the topic of the position.
+struct LastLook {
+  /// The next offset then: what it applied from there on may be another topic's. nullopt: it did
+  /// not look.
+  std::optional<std::int64_t> next;
+  std::optional<std::int64_t> log_end;  ///< as Kafka told last by then; nullopt: it did not
+};
+
 /// A partition of a group, as these texts name it.
 struct PositionPlace {
   const std::string& group;
@@ -34,13 +42,16 @@ struct PositionPlace {
                                       const TopicPartition& partition,
                                       std::string_view to = "OFFSET");
 
+/// "stored offset is 4", or that none is.
+[[nodiscard]] std::string stored_words(ledger::Position stored);
+
 /// The topic was deleted and created again since. Ids are empty where nothing knows them: that is
-/// no reason. `looked_at`: the next offset when Kafka last named the topic of the position; what
-/// this process applied from there on may be the new topic's. nullopt: it did not look.
+/// no reason. Names what of the deleted topic was never processed, what of the new one was applied,
+/// and why the partition had halted before.
 [[nodiscard]] std::optional<std::string> other_topic(const PositionPlace& place,
                                                      const ledger::Acquired& acquired,
                                                      const std::string& current_id,
-                                                     std::optional<std::int64_t> looked_at);
+                                                     const LastLook& last_look);
 
 /// The log begins behind the position, or ends before it. `log.end` is the high watermark: beyond
 /// the stable end of open transactions is not beyond the log.

@@ -144,7 +144,7 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
 PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartition& partition,
                                   const std::optional<kafka::LogRange>& hint,
                                   const std::optional<PositionRefusal>& refusal,
-                                  std::optional<std::int64_t> looked_at) {
+                                  const LastLook& last_look) {
   auto source = context_.offsets.find_topic(session, partition.topic);
   if (!source) {
     if (auto refused = first_contact(session, partition))
@@ -180,7 +180,7 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   };
   const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(500));
   const auto& current_id = topic.id;
-  if (const auto reason = other_topic(place, *acquired, current_id, looked_at))
+  if (const auto reason = other_topic(place, *acquired, current_id, last_look))
     return refuse(*reason);
   if (acquired->topic_id.empty() && !current_id.empty())
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);

@@ -41,11 +41,10 @@ class Positions {
 
   /// Throws postgres::Error, postgres::InDoubt, kafka::KafkaError: try again later.
   /// `hint` is the log's range as asked a moment ago; what it seems to refuse is asked again.
-  /// `refusal`: see other_log(). `looked_at`: see other_topic().
+  /// `refusal`: see other_log(). `last_look`: see other_topic().
   PositionAnswer acquire(postgres::Session& session, const TopicPartition& partition,
                          const std::optional<kafka::LogRange>& hint,
-                         const std::optional<PositionRefusal>& refusal,
-                         std::optional<std::int64_t> looked_at);
+                         const std::optional<PositionRefusal>& refusal, const LastLook& last_look);
 
   /// What was refused is asked again: the session is a new one.
   void forget() { refused_topics_.clear(); }

@@ -40,6 +40,22 @@ TEST_CASE("a look that an acquire overtook says nothing") {
   CHECK(status.looked_at() == 50);
 }
 
+TEST_CASE("the end of a topic's log is the one that was known before a look named the topic") {
+  PartitionStatus status({"t", 0});
+  status.acquired_in("A", 10);
+  status.log_end = 15;
+  CHECK_FALSE(status.end_looked_at());
+  const auto look = status.before_look();
+  // Perhaps of another topic by now.
+  status.log_end = 3;
+  status.named(look);
+  CHECK(status.end_looked_at() == 15);
+  status.acquired_in("A", 12);
+  CHECK(status.end_looked_at() == 15);
+  status.acquired_in("B", 0);
+  CHECK_FALSE(status.end_looked_at());
+}
+
 TEST_CASE("a halted partition has the reason that it has now, and another one has none") {
   PartitionStatus status({"t", 0});
   CHECK(status.snapshot().halt_reason.empty());

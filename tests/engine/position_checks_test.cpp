@@ -61,7 +61,8 @@ TEST_CASE("a position before the log says how many were removed unread") {
   CHECK_THAT(*reason, ContainsSubstring("stored offset is 3, but Kafka's log begins at 5: "
                                         "retention removed 1 offsets before they were processed"));
   CHECK_THAT(outside_log(kPlace, Position::behind(-1), range(5, 10)).value(),
-             ContainsSubstring("removed 5 offsets"));
+             ContainsSubstring("no offset is stored, but Kafka's log begins at 5: retention "
+                               "removed 5 offsets"));
 }
 
 TEST_CASE("a position behind the log's end tells of the end") {
@@ -72,10 +73,11 @@ TEST_CASE("a position behind the log's end tells of the end") {
 }
 
 TEST_CASE("only two known ids that differ are another topic") {
-  CHECK_FALSE(other_topic(kPlace, acquired(4, "old"), "old", 5));
-  CHECK_FALSE(other_topic(kPlace, acquired(4, ""), "new", 5));
-  CHECK_FALSE(other_topic(kPlace, acquired(4, "old"), "", 5));
-  require_place_and_command(other_topic(kPlace, acquired(4, "old"), "new", 5), "earliest");
+  const LastLook look{5, 5};
+  CHECK_FALSE(other_topic(kPlace, acquired(4, "old"), "old", look));
+  CHECK_FALSE(other_topic(kPlace, acquired(4, ""), "new", look));
+  CHECK_FALSE(other_topic(kPlace, acquired(4, "old"), "", look));
+  require_place_and_command(other_topic(kPlace, acquired(4, "old"), "new", look), "earliest");
 }
 
 TEST_CASE("what was applied of a recreated topic is told as far as it is known") {
@@ -85,18 +87,71 @@ TEST_CASE("what was applied of a recreated topic is told as far as it is known")
   };
   for (const auto& [looked_at, says] : std::vector<Row>{
            {std::nullopt,
-            "before this was seen, if anything, is not known; this looks: payments audit "
-            "--config "},
+            "before this was seen, if anything, is not known; it comes again, as duplicates where "
+            "its keys are stored. To process"},
            {3, "Offsets 3 to 4 were applied after Kafka last named the old one"},
            {4, "Offsets 4 to 4 were applied after Kafka last named the old one"},
            {5, "Nothing of the new one was applied"},
        }) {
     CAPTURE(says);
-    const auto reason = other_topic(kPlace, acquired(4), "new", looked_at);
+    const auto reason = other_topic(kPlace, acquired(4), "new", {looked_at, std::nullopt});
     REQUIRE(reason);
     CHECK_THAT(*reason, ContainsSubstring("(topic id was old, is new); stored offset 4 belongs"));
     CHECK_THAT(*reason, ContainsSubstring(says));
+    // Nothing that cannot tell is asked.
+    CHECK_THAT(*reason, !ContainsSubstring(" audit"));
   }
+}
+
+TEST_CASE("what a deleted topic had that was never processed is told as far as it is known") {
+  struct Row {
+    std::int64_t stored;
+    std::optional<std::int64_t> log_end;
+    std::string says;
+  };
+  const std::string lost = "offsets of the old one that were never processed, at least ";
+  for (const auto& [stored, log_end, says] : std::vector<Row>{
+           {4, std::nullopt, "How many offsets of the old one were never processed, if any, is"},
+           {4, 5, "The old one was processed up to 5, the end that Kafka last reported"},
+           {4, 3, "The old one was processed up to 3"},
+           {4, 6, lost + "1 from 5 on: have them sent again, or accept the loss"},
+           {4, 10, lost + "5 from 5 on"},
+           {-1, 3,
+            "no offset of the old one is stored. The deletion removed " + lost + "3 from 0 on"},
+       }) {
+    CAPTURE(says);
+    CHECK_THAT(other_topic(kPlace, acquired(stored), "new", {stored + 1, log_end}).value(),
+               ContainsSubstring(says));
+  }
+
+  // Those that were applied since the look may be of the new topic.
+  CHECK_THAT(
+      other_topic(kPlace, acquired(4), "new", {3, 10}).value(),
+      ContainsSubstring("Whether offsets 3 to 9 of the old one were processed is not known"));
+  CHECK_THAT(other_topic(kPlace, acquired(4), "new", {3, 3}).value(),
+             ContainsSubstring("The old one was processed up to 3"));
+
+  // Behind the stored offset some were finished, and one only tried.
+  auto row = acquired(4);
+  for (const std::int64_t offset : {6, 7, 12})
+    row.ahead.push_back({{offset, std::nullopt, 0}, pawl::ledger::Outcome::kApplied});
+  row.ahead.push_back({{8, std::nullopt, 0}, std::nullopt, 3});
+  CHECK_THAT(other_topic(kPlace, row, "new", {5, 10}).value(),
+             ContainsSubstring(lost + "3 from 5 on"));
+}
+
+TEST_CASE("a halt before the one for another topic is named, without its advice") {
+  auto row = acquired(4);
+  row.reason = "payments orders [3] offset 5 key \"a\": no number (attempts: 1). Correct it: this";
+  // It ended: an operator's reason is none of a halt.
+  CHECK_THAT(other_topic(kPlace, row, "new", {5, 5}).value(), !ContainsSubstring("no number"));
+  row.state = pawl::ledger::PartitionState::kHalted;
+  const auto reason = other_topic(kPlace, row, "new", {5, 5});
+  require_place_and_command(reason, "earliest");
+  CHECK_THAT(*reason,
+             ContainsSubstring("The partition had halted before: payments orders [3] offset "
+                               "5 key \"a\": no number (attempts: 1). To process the new") &&
+                 !ContainsSubstring("Correct it"));
 }
 
 TEST_CASE("a refusal of the record is believed when it came twice for this very position") {

@@ -125,6 +125,16 @@ class DamagedLog {
       REQUIRE(reason.find(fact) != std::string::npos);
   }
 
+  /// How often the process has told another end of the partition's log.
+  [[nodiscard]] int ends_told(int partition) const {
+    const auto output = process_->output();
+    const auto event = fmt::format("EVENT log_end {} {} ", world.topic(), partition);
+    int told = 0;
+    for (auto at = output.find(event); at != std::string::npos; at = output.find(event, at + 1))
+      ++told;
+    return told;
+  }
+
   /// A restart changes nothing about the halt.
   void require_halt_survives_restart(int partition) {
     const auto since = world.in_register(partition, "state_since");
@@ -340,13 +350,28 @@ TEST_CASE("a topic recreated while its messages wait for the program halts") {
                "a table to be missed\n" + log.process().output());
     since.push_back(log.world.in_register(p, "state_since"));
   }
+  // The monitor looks at the topic between two ends of the log that it tells.
+  for (int ends = log.ends_told(0), more = 1; more <= 3; ++more) {
+    wait_until(
+        [&] {
+          log.send("waits", 0, 1);
+          return log.ends_told(0) >= ends + more;
+        },
+        60s, "the end of the log to be told\n" + log.process().output());
+  }
   log.recreate("new", 50);
   for (int p = 0; p < 2; ++p) {
     wait_until([&] { return log.world.in_register(p, "halt_kind") == "position"; }, 60s,
                "the new topic to be noticed\n" + log.process().output());
     log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
     CHECK(log.world.in_register(p, "state_since") != since[p]);
+    CHECK_THAT(log.world.in_register(p, "state_reason"),
+               ContainsSubstring("The partition had halted before: ") &&
+                   ContainsSubstring("offset 10: the handler's SQL cannot run"));
   }
+  CHECK_THAT(
+      log.world.in_register(0, "state_reason"),
+      ContainsSubstring("that were never processed, at least") && ContainsSubstring("from 10 on"));
   log.world.execute("ALTER TABLE ledger_away RENAME TO ledger");
   log.require_bystander();
   for (int p = 0; p < 2; ++p)
