@@ -45,14 +45,6 @@ std::string lost_of_old(const ledger::Acquired& acquired, const LastLook& last_l
       lost, next);
 }
 
-/// Its cause. What it advised is of the old topic.
-std::string halted_before(const ledger::Acquired& acquired) {
-  if (acquired.state != ledger::PartitionState::kHalted || acquired.reason.empty())
-    return {};
-  return fmt::format(" The partition had halted before: {}.",
-                     acquired.reason.substr(0, acquired.reason.find(". ")));
-}
-
 /// What became of the records of a topic that was recreated beside us.
 std::string applied_of_new(std::int64_t stored, std::optional<std::int64_t> looked_at) {
   if (!looked_at) {
@@ -68,6 +60,13 @@ std::string applied_of_new(std::int64_t stored, std::optional<std::int64_t> look
 }
 
 }  // namespace
+
+std::string earlier_halt(const ledger::Acquired& acquired) {
+  if (acquired.state != ledger::PartitionState::kHalted || acquired.reason.empty())
+    return {};
+  return fmt::format(" The partition had halted before: {}.",
+                     acquired.reason.substr(0, acquired.reason.find(". ")));
+}
 
 std::string stored_words(ledger::Position stored) {
   return stored.last() < 0 ? "no offset is stored"
@@ -91,8 +90,8 @@ std::optional<std::string> other_topic(const PositionPlace& place, const ledger:
       text_of(place), acquired.topic_id, current_id,
       stored < 0 ? "no offset of the old one is stored"
                  : fmt::format("stored offset {} belongs to the old one", stored),
-      lost_of_old(acquired, last_look), applied_of_new(stored, last_look.next),
-      halted_before(acquired), set_command(place.invocation, place.partition, "earliest"));
+      lost_of_old(acquired, last_look), applied_of_new(stored, last_look.next), place.earlier_halt,
+      set_command(place.invocation, place.partition, "earliest"));
 }
 
 std::optional<std::string> outside_log(const PositionPlace& place, ledger::Position stored,
@@ -100,17 +99,18 @@ std::optional<std::string> outside_log(const PositionPlace& place, ledger::Posit
   if (stored.next() < log.start) {
     return fmt::format(
         "{}: {}, but Kafka's log begins at {}: retention removed {} "
-        "offsets before they were processed. Nothing was skipped. Restore the records, or accept "
+        "offsets before they were processed. Nothing was skipped.{} Restore the records, or accept "
         "the loss: {}",
         text_of(place), stored_words(stored), log.start, log.start - stored.next(),
-        set_command(place.invocation, place.partition));
+        place.earlier_halt, set_command(place.invocation, place.partition));
   }
   if (stored.next() > log.end) {
     return fmt::format(
         "{}: {}, but Kafka's log ends at {}: the log was truncated or the "
-        "topic was recreated with fewer records. Nothing was skipped. Find out what was lost, then "
+        "topic was recreated with fewer records. Nothing was skipped.{} Find out what was lost, "
+        "then "
         "state the position: {}",
-        text_of(place), stored_words(stored), log.end,
+        text_of(place), stored_words(stored), log.end, place.earlier_halt,
         set_command(place.invocation, place.partition));
   }
   return std::nullopt;
@@ -125,10 +125,10 @@ std::optional<std::string> other_log(const PositionPlace& place, const ledger::A
   return fmt::format(
       "{}: {} ({}), but Kafka's log does not hold that record any more: "
       "{}. The log lost its end, and other records stand there now: those from the end that Kafka "
-      "names up to the stored offset are applied nowhere. Nothing was skipped. Find out what was "
+      "names up to the stored offset are applied nowhere. Nothing was skipped.{} Find out what was "
       "lost, then state the position: {}",
       text_of(place), stored_words(acquired.stored), epoch, without_policy(refusal->text),
-      set_command(place.invocation, place.partition));
+      place.earlier_halt, set_command(place.invocation, place.partition));
 }
 
 }  // namespace pawl::engine

@@ -35,6 +35,7 @@ struct PositionPlace {
   const std::string& group;
   const TopicPartition& partition;
   const InvocationOptions& invocation;
+  std::string earlier_halt = {};  ///< see earlier_halt(), which this halt replaces
 };
 
 /// "pawl offsets set ...", which states another position.
@@ -42,12 +43,16 @@ struct PositionPlace {
                                       const TopicPartition& partition,
                                       std::string_view to = "OFFSET");
 
+/// Why the partition had halted when it was acquired: a sentence behind a space, without the
+/// advice, which holds no longer. Empty: it had not halted.
+[[nodiscard]] std::string earlier_halt(const ledger::Acquired& acquired);
+
 /// "stored offset is 4", or that none is.
 [[nodiscard]] std::string stored_words(ledger::Position stored);
 
 /// The topic was deleted and created again since. Ids are empty where nothing knows them: that is
-/// no reason. Names what of the deleted topic was never processed, what of the new one was applied,
-/// and why the partition had halted before.
+/// no reason. Names what of the deleted topic was never processed, and what of the new one was
+/// applied.
 [[nodiscard]] std::optional<std::string> other_topic(const PositionPlace& place,
                                                      const ledger::Acquired& acquired,
                                                      const std::string& current_id,

@@ -174,7 +174,8 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
     return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored};
   }
 
-  const PositionPlace place{context_.options.kafka.group, partition, context_.options.invocation};
+  const PositionPlace place{context_.options.kafka.group, partition, context_.options.invocation,
+                            earlier_halt(*acquired)};
   const auto refuse = [&](const std::string& reason) {
     return Refused{acquired->epoch, ledger::halt_kind::kPosition, reason, acquired->stored};
   };

@@ -140,18 +140,27 @@ TEST_CASE("what a deleted topic had that was never processed is told as far as i
              ContainsSubstring(lost + "3 from 5 on"));
 }
 
-TEST_CASE("a halt before the one for another topic is named, without its advice") {
+TEST_CASE("the halt before is named with its cause, without its advice") {
   auto row = acquired(4);
   row.reason = "payments orders [3] offset 5 key \"a\": no number (attempts: 1). Correct it: this";
   // It ended: an operator's reason is none of a halt.
-  CHECK_THAT(other_topic(kPlace, row, "new", {5, 5}).value(), !ContainsSubstring("no number"));
+  CHECK(earlier_halt(row).empty());
   row.state = pawl::ledger::PartitionState::kHalted;
-  const auto reason = other_topic(kPlace, row, "new", {5, 5});
-  require_place_and_command(reason, "earliest");
-  CHECK_THAT(*reason,
-             ContainsSubstring("The partition had halted before: payments orders [3] offset "
-                               "5 key \"a\": no number (attempts: 1). To process the new") &&
-                 !ContainsSubstring("Correct it"));
+  const auto earlier = earlier_halt(row);
+  CHECK(earlier ==
+        " The partition had halted before: payments orders [3] offset 5 key \"a\": no number "
+        "(attempts: 1).");
+
+  const PositionPlace place{kGroup, kPartition, kInvocation, earlier};
+  for (const auto& [reason, to] : std::vector<std::pair<std::optional<std::string>, std::string>>{
+           {other_topic(place, row, "new", {5, 5}), "earliest"},
+           {outside_log(place, row.stored, range(7, 10)), "OFFSET"},
+           {outside_log(place, row.stored, range(0, 3)), "OFFSET"},
+           {other_log(place, row, PositionRefusal{5, 2, "fenced"}), "OFFSET"},
+       }) {
+    require_place_and_command(reason, to);
+    CHECK_THAT(*reason, ContainsSubstring("." + earlier + " "));
+  }
 }
 
 TEST_CASE("a refusal of the record is believed when it came twice for this very position") {
