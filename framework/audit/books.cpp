@@ -158,8 +158,8 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const bool pruned =
       std::any_of(context_.pruned.scopes.begin(), context_.pruned.scopes.end(),
                   [](const auto& scope) { return scope.second.pruned_to.has_value(); });
-  const auto perhaps =
-      tally.applied_aside + tally.too_old + holes + (pruned ? tally.duplicates : 0);
+  const auto perhaps = tally.applied_aside + tally.too_old + holes +
+                       (pruned ? tally.duplicates - tally.came_again : 0);
   // A late duplicate renews its key, which then looks as if it was claimed since the counters
   // began; its first message has come again since then, as a duplicate.
   const auto renewed = row.since == kEver ? 0 : row.duplicates;

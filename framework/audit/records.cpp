@@ -126,11 +126,16 @@ void AuditRecords::judge(const Pending& record, const ledger::BookKey* key) {
   mark(record, here, here && key->recent);
   const bool same_payload = here && key->payload_hash == record.payload_hash;
   if (here && (same_payload || key->recent)) {
-    ++tally_.applied;
     if (aside) {
+      ++tally_.applied;
       ++tally_.applied_aside;
     } else if (key->recent) {
+      ++tally_.applied;
       ++tally_.applied_since;
+    } else {
+      // Behind an operator's position; of a topic made anew it may also be the old one's message.
+      ++tally_.duplicates;
+      ++tally_.came_again;
     }
     if (!same_payload) {
       report(

@@ -22,8 +22,10 @@ inline constexpr std::int64_t kAuditWindow = std::int64_t{1} << 22U;
 /// How the records of one partition were found to have ended.
 struct AuditTally {
   std::int64_t records = 0;
-  std::int64_t applied = 0;     ///< their key is there, first seen here
-  std::int64_t duplicates = 0;  ///< their key is there, first seen elsewhere
+  std::int64_t applied = 0;  ///< their key is there, first seen here
+  /// Their key is there, first seen elsewhere, or here before the counters began.
+  std::int64_t duplicates = 0;
+  std::int64_t came_again = 0;  ///< of the duplicates, the latter
   std::int64_t dead = 0;
   std::int64_t parked = 0;
   std::int64_t skipped = 0;

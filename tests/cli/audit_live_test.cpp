@@ -149,6 +149,9 @@ TEST_CASE("positions that an operator moved are no findings, before and after go
   auto report = site.audit();
   CHECK(report.at("findings_total") == 0);
   CHECK(partition_of(site, report, 0).at("records") == 10);
+  // All but the dead letter and what is parked behind it.
+  CHECK(partition_of(site, report, 0).at("duplicates") == 8);
+  CHECK(partition_of(site, report, 0).at("applied") == 0);
 
   // Forward past some, over a later duplicate of one of them, and back: first seen later.
   site.pay_many(0, "g", 4);
