@@ -102,7 +102,8 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     }
     if (!row.topic_id.empty() && !found->second.id.empty() && row.topic_id != found->second.id) {
       report(partition, audit_kind::kTopic,
-             "the topic was deleted and created again: its offsets are not those of the register",
+             "the topic was deleted and created again: its offsets are not those of the register, "
+             "so its records were not looked at",
              fmt::format("state where to go on: `{} --topic {} --all --to earliest`",
                          command_text(options_.invocation, "offsets set"),
                          shell_word(row.partition.topic)));

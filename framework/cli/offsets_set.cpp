@@ -39,7 +39,8 @@ struct Move {
   std::optional<ledger::RegisterRow> row;  ///< nullopt: it has none yet
   std::optional<kafka::LogRange> range;    ///< nullopt: Kafka does not answer
   std::int64_t next = 0;                   ///< the next offset to process
-  bool asked_for = true;  ///< false: only comes along with the topic's first contact
+  bool asked_for = true;     ///< false: only comes along with the topic's first contact
+  bool other_topic = false;  ///< the row's position is of a topic that was deleted since
   [[nodiscard]] bool goes_back() const { return row && next < row->stored.next(); }
   /// How many offsets from `from` on and below `to` the log has.
   [[nodiscard]] std::int64_t in_log(std::int64_t from, std::int64_t to) const {
@@ -179,8 +180,11 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   for (const auto& [partition, next] : resolve(client, target_, asked)) {
     Move move{partition, std::nullopt, ranges.at(partition), next};
     const auto row = rows_.find(partition.partition);
-    if (row != rows_.end())
+    if (row != rows_.end()) {
       move.row = row->second;
+      const auto& id = found->second.id;
+      move.other_topic = !move.row->topic_id.empty() && !id.empty() && move.row->topic_id != id;
+    }
     plan_.moves.push_back(std::move(move));
   }
   std::vector<TopicPartition> back;
@@ -305,6 +309,10 @@ void OffsetChange::print() const {
       what = "first contact: kafka.start decides";
     } else if (!move.row) {
       what = "first position";
+    } else if (move.other_topic) {
+      what = fmt::format("{} offsets of the new topic are delivered, {} are LEFT OUT",
+                         move.in_log(move.next, move.range->end),
+                         move.in_log(move.range->start, move.next));
     } else if (const auto now = move.row->stored.next(); move.next < now) {
       what = fmt::format("{} offsets are delivered again", move.in_log(move.next, now));
     } else if (move.next > now) {
@@ -322,16 +330,18 @@ void OffsetChange::print() const {
                move.range ? std::to_string(move.range->end) : "?", what});
   }
   std::cout << table.text();
-  const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(),
-                                 [](const Move& move) { return move.goes_back(); });
+  const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(), [](const Move& move) {
+    return move.goes_back() || move.other_topic;
+  });
   if (again) {
-    std::cout << "Of what is delivered again, messages whose key is stored are duplicates and have "
-                 "no second effect.\n";
+    std::cout << "Of what is delivered, messages whose key is stored are duplicates and have no "
+                 "second effect.\n";
   }
-  if (again && plan_.horizon.pruned_to()) {
+  // Without --force it is refused.
+  if (again && arguments_.force && plan_.horizon.pruned_to()) {
     std::cout << fmt::format(
-        "Keys of before {} were removed: older messages are NOT recognised and are applied "
-        "again.\n",
+        "Keys of before {} are not kept: older messages, if there are any, are NOT recognised and "
+        "are applied again.\n",
         ledger::to_string(*plan_.horizon.pruned_to()));
   }
 }

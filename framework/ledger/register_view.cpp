@@ -27,7 +27,7 @@ constexpr const char* kReadRegister = R"sql(
          ahead.finished, ahead.up_to, ahead.trying, ahead.attempts,
          s.kafka_offset, s.crashes, s.marked_by IS NOT NULL,
          floor(extract(epoch FROM clock_timestamp() - updated_at) * 1000)::bigint,
-         to_char(ahead.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+         to_char(ahead.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), r.topic_id
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT count(a.outcome) AS finished,
@@ -189,6 +189,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     if (const auto offset = optional_integer(rows, i, 27))
       row.suspect = SuspectView{*offset, integer(rows, i, 28), boolean(rows, i, 29)};
     row.since_update_ms = integer(rows, i, 30);
+    row.topic_id = text(rows, i, 32);
     result.push_back(std::move(row));
   }
   return result;

@@ -55,6 +55,7 @@ struct RegisterRow {
   AheadView ahead;
   std::optional<SuspectView> suspect;  ///< behind the stored offset
   std::string acquired_at;             ///< RFC 3339, UTC; empty: never
+  std::string topic_id;                ///< KIP-516: of the topic of `stored`; empty: unknown
   bool session_gone = false;  ///< the owner did not release it, but its session is not there
 
   /// Messages behind the stored offset since the counters began, however they ended.
