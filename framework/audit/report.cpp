@@ -18,6 +18,11 @@ Table::Column right(const char* heading) {
   return {heading, Table::Align::kRight};
 }
 
+/// "-": none, the log's beginning.
+std::string offset_text(std::int64_t offset) {
+  return offset < 0 ? "-" : std::to_string(offset);
+}
+
 std::string partitions_read(const AuditReport& report, const engine::AuditFindings& findings) {
   Table table({{"TOPIC"},
                right("PARTITION"),
@@ -61,7 +66,7 @@ std::string partitions_compared(const AuditReport& report, const engine::AuditFi
     const auto& row = partition.row;
     table.add({row.partition.topic, std::to_string(row.partition.partition),
                std::to_string(partition.log.start), std::to_string(partition.log.end),
-               std::to_string(row.base), std::to_string(row.stored), std::to_string(row.counted()),
+               offset_text(row.base), offset_text(row.stored), std::to_string(row.counted()),
                std::to_string(row.stored - row.base - row.counted()),
                std::to_string(findings.of(row.partition))});
   }

@@ -84,7 +84,8 @@ std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
           : fmt::format("This shows the whole error: {} {} --offset {}; correct the cause",
                         command_text(invocation, "try"), where, attempt.offset);
   return fmt::format(
-      "{} offset {} key {}: {}{} (attempts: {}). The partition stands before this message, others "
+      "{} offset {} key {}: {}{} (attempts: {}; a resume begins the count anew). The partition "
+      "stands before this message, others "
       "go on. {}, then: {} {}; or leave the message out: {} {} --offset {} "
       "--because TEXT",
       text_of(place), attempt.offset, key.empty() ? "(none)" : fmt::format("\"{}\"", key),
