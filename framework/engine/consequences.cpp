@@ -32,7 +32,7 @@ void Consequences::apply(Partition& partition, const Attempt& attempt, const Act
   }
   if (shows_room(attempt))
     partition.has_room();
-  note_lock(partition, attempt);
+  context_.lock_waits.failed(partition.name(), attempt.offset, attempt.failure);
   partition.pace().failed(attempt, action.company);
   if (action.company == Action::Company::kAlone && attempt.what == Undertaking::kMessage)
     partition.head().broke_connection = attempt.offset;
@@ -42,14 +42,6 @@ void Consequences::apply(Partition& partition, const Attempt& attempt, const Act
   say(partition, attempt, action);
   act(partition, attempt, action);
   partition.back_off(action.wait);
-}
-
-void Consequences::note_lock(const Partition& partition, const Attempt& attempt) const {
-  if (attempt.failure.waited_for_lock()) {
-    context_.lock_waits.waited(partition.name(), attempt.offset, attempt.failure.text);
-  } else {
-    context_.lock_waits.ended(partition.name(), attempt.offset);
-  }
 }
 
 void Consequences::act(Partition& partition, const Attempt& attempt, const Action& action) {

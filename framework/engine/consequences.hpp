@@ -51,7 +51,6 @@ class Consequences {
   [[nodiscard]] Action verdict_on(const Partition& partition, const Attempt& attempt) const;
   void apply(Partition& partition, const Attempt& attempt, const Action& action);
   void act(Partition& partition, const Attempt& attempt, const Action& action);
-  void note_lock(const Partition& partition, const Attempt& attempt) const;
   void say(const Partition& partition, const Attempt& attempt, const Action& action) const;
   void tell_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
   void count_and_decide(Partition& partition, const Attempt& attempt);

@@ -74,7 +74,7 @@ class Contention {
                                                              std::uint32_t& waits);
 
 /// How long a message that began at `begun` and has come back so waits, if it runs again. One that
-/// has not run says nothing of locks.
+/// has not run, or whose connection broke, says nothing of locks.
 [[nodiscard]] Contention::Clock::duration wait_after(const Landing& landing,
                                                      Contention::Clock::time_point begun,
                                                      Contention::Clock::time_point now,

@@ -50,8 +50,9 @@ struct Landing {
   std::chrono::steady_clock::duration wait{};
   AttemptHalt halt = {};
   std::string why = {};
-  bool here = false;     ///< kLater: at once, in the same hand
-  bool not_run = false;  ///< kLater: it was turned away, or there was no session to run it
+  bool here = false;       ///< kLater: at once, in the same hand
+  bool not_run = false;    ///< kLater: it was turned away, or there was no session to run it
+  bool no_answer = false;  ///< kLater: its connection broke
   /// kLater: it waited for a lock in vain; its partition says when it runs again.
   bool waited_for_lock = false;
   /// kLater: its call has run, and what became of it is to be stored again after `wait`.

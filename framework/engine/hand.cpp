@@ -252,7 +252,7 @@ Landing Hand::end_call(const Errand& errand, LeasedCall& call) {
     attempt.subject = std::move(subject);
     if (call.ended() || call.is_given_up())
       return follow(errand, attempt);
-    note_lock(errand, attempt.failure);
+    context_.lock_waits.failed(errand.partition->name, errand.entry->offset(), attempt.failure);
     // What the call brought is not to be lost with the connection.
     if (attempt.failure.kind == postgres::FailureClass::kConnection) {
       session_.lose(attempt.failure.text);
@@ -282,22 +282,13 @@ Landing Hand::follow(const Errand& errand, const Attempt& failed) {
   const auto attempt = with_blame(context_, session_, failed, head);
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
-  note_lock(errand, attempt.failure);
+  context_.lock_waits.failed(errand.partition->name, errand.entry->offset(), attempt.failure);
   if (leaves_doubt(attempt))
     tell(errand, Step::kInDoubt, attempt.failure.text);
   if (!is_stale_statement(attempt.failure))
     head.prepared_anew_for.reset();
   say(errand, attempt, action);
   return act(errand, attempt, action);
-}
-
-void Hand::note_lock(const Errand& errand, const Failure& failure) {
-  auto& waits = context_.lock_waits;
-  if (failure.waited_for_lock()) {
-    waits.waited(errand.partition->name, errand.entry->offset(), failure.text);
-  } else {
-    waits.ended(errand.partition->name, errand.entry->offset());
-  }
 }
 
 Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& action) {
@@ -309,8 +300,10 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
       const bool suspect = action.company == Action::Company::kAlone;
       auto landing = away(How::kLost, failure.text);
       // Nothing of it can have been stored.
-      if (!suspect && !failure.in_doubt)
+      if (!suspect && !failure.in_doubt) {
         landing = later(backoff_.next());
+        landing.no_answer = true;
+      }
       landing.suspect = suspect;
       return landing;
     }

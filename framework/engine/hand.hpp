@@ -51,7 +51,6 @@ class Hand {
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);
-  void note_lock(const Errand& errand, const Failure& failure);
   void tell(const Errand& errand, Step step, std::string_view detail) const;
   void tell_failed(const Errand& errand, const Failure& failure) const;
   void emit(const Errand& errand, Event event) const;

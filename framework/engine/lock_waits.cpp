@@ -5,6 +5,15 @@
 
 namespace pawl::engine {
 
+void LockWaits::failed(const TopicPartition& partition, std::int64_t offset,
+                       const Failure& failure) {
+  if (failure.waited_for_lock()) {
+    waited(partition, offset, failure.text);
+  } else if (failure.kind != postgres::FailureClass::kConnection) {
+    ended(partition, offset);
+  }
+}
+
 void LockWaits::waited(const TopicPartition& partition, std::int64_t offset, const std::string& why,
                        Clock::time_point now) {
   const std::scoped_lock lock(mutex_);

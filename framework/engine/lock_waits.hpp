@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/failure.hpp"
 #include "pawl/message.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -20,7 +21,11 @@ class LockWaits {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// An attempt of the message at this offset ended so. -1: acquiring the partition did.
+  /// An attempt of the message at this offset failed. -1: acquiring the partition did. A wait for a
+  /// lock begins or continues, or an answer of another kind ends it. A lost connection is no
+  /// answer: the lock may be there, and the message runs again.
+  void failed(const TopicPartition& partition, std::int64_t offset, const Failure& failure);
+  /// An attempt of it waited for a lock in vain.
   void waited(const TopicPartition& partition, std::int64_t offset, const std::string& why,
               Clock::time_point now = Clock::now());
   /// An attempt of it ended in another way.

@@ -162,7 +162,20 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
                                       other.backendpid())) == 1;
       },
       120s, "the blocked partition to be stored with the session that blocks it");
-  CHECK(occurrences(*process, "EVENT partition_blocked") > 0);
+  CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
+
+  // A connection that breaks is no end of the wait.
+  const std::string end_who_waits =
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE "
+      "'pawl %' AND datname = current_database() AND wait_event_type = 'Lock'";
+  wait_until([&] { return world.number(end_who_waits) > 0; }, 60s,
+             "a session of the consumer to wait for the lock, and to be ended");
+  process->wait_for_output("EVENT disconnected", 60s);
+  const auto failed = occurrences(*process, "EVENT failed");
+  wait_until([&] { return occurrences(*process, "EVENT failed") > failed; }, 60s,
+             "an attempt on the next session to wait in vain");
+  CHECK(occurrences(*process, "EVENT partition_unblocked") == 0);
+  CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
   tx.commit();
   require_all_applied(world);
   process->wait_for_output("EVENT partition_unblocked", 60s);

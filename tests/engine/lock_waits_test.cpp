@@ -5,6 +5,7 @@
 #include "prelude.hpp"
 
 using pawl::TopicPartition;
+using pawl::engine::Failure;
 using pawl::engine::LockWaits;
 
 namespace {
@@ -80,4 +81,35 @@ TEST_CASE("an attempt that ends after its partition has left is forgotten") {
   // It may come back.
   waits.waited(kFirst, 8, "timeout", kStart + 60s);
   CHECK(blocked(waits, kStart + 61s) == "1: 1 timeout");
+}
+
+TEST_CASE("a wait ends with an answer of the server, and not with the connection") {
+  using Kind = pawl::postgres::FailureClass;
+  struct Row {
+    Kind kind;
+    const char* sqlstate;
+    bool waits;
+  };
+  const auto row = GENERATE(values<Row>({
+      {Kind::kContention, "55P03", true},
+      {Kind::kContention, "57014", true},
+      {Kind::kConnection, "57P01", true},
+      {Kind::kConnection, "", true},
+      {Kind::kContention, "40P01", false},
+      {Kind::kMessage, "23505", false},
+      {Kind::kMessage, "", false},
+      {Kind::kProgram, "42P01", false},
+      {Kind::kResource, "53200", false},
+  }));
+  CAPTURE(row.kind, row.sqlstate);
+  LockWaits waits;
+  waits.waited(kFirst, 7, "timeout");
+  Failure failure;
+  failure.kind = row.kind;
+  failure.sqlstate = row.sqlstate;
+  waits.failed(kFirst, 7, failure);
+  CHECK(waits.waits(kFirst) == row.waits);
+  // A lost connection begins none either.
+  waits.failed(kSecond, 7, failure);
+  CHECK(waits.waits(kSecond) == failure.waited_for_lock());
 }
