@@ -18,6 +18,7 @@
 #include "console/config_arguments.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/connecting.hpp"
+#include "postgres/connection_string.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -132,6 +133,9 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
     invocation = options.invocation;
     if (database.empty()) {
       database = options.postgres.url;
+      // The script's psql would quote it.
+      if (const auto problem = postgres::problem_of(database))
+        throw BadCall(fmt::format("postgres.url: {}; {}", problem->what, problem->fix));
       if (const auto password = postgres::password_of(options.postgres.password_command))
         ::setenv("PGPASSWORD", password->c_str(), 1);
     }

@@ -111,13 +111,33 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   return true;
 }
 
+/// A text with "1", which any option of a connection string may be, for each ${file:PATH}.
+std::string without_files(std::string_view text) {
+  constexpr std::string_view kFile = "${file:";
+  if (text.starts_with(kFile))
+    return "";
+  std::string out;
+  for (auto at = text.find(kFile); at != std::string_view::npos; at = text.find(kFile)) {
+    out += text.substr(0, at);
+    out += '1';
+    const auto end = text.find('}', at);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return out += text;
+}
+
 /// Of a text with ${file:PATH}: what it stands for whenever that is asked. `read`: as it was
 /// loaded.
 UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
                       const std::string& read) {
   if (!node.substituted || node.written.find("${file:") == std::string::npos)
     return {};
-  return {[node, environment, read](const std::string& url) {
+  auto literal = node;
+  literal.written = literal.value = without_files(node.written);
+  Files none;
+  std::vector<Problem> reported;
+  substitute(literal, environment, none, reported);
+  const auto now = [node, environment, read](const std::string& url) {
     // A program has chosen another one since.
     if (url != read)
       return url;
@@ -129,7 +149,8 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
       throw std::runtime_error(fmt::format("{}; {}", problems.front().what, problems.front().fix));
     }
     return renewed.value;
-  }};
+  };
+  return {now, read, literal.value};
 }
 
 bool is_inside(std::string_view option, std::string_view around) {

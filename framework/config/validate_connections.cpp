@@ -105,19 +105,8 @@ bool is_identifier(std::string_view name) {
 }
 
 void validate_url(const std::string& url, Validation& validation) {
-  const std::string option = "postgres.url";
-  const std::size_t scheme = url.find("://");
-  const bool uri = url.starts_with("postgresql://") || url.starts_with("postgres://");
-  if (url.find('\0') != std::string::npos) {
-    validation.add(option, "", "holds a NUL byte", "give a connection URI or string");
-  } else if (!uri && scheme != std::string::npos && url.find('=') > scheme) {
-    validation.add(option, "", "not a PostgreSQL URI", "begin it with postgresql://");
-  } else if (!uri && !url.empty() && url.find('=') == std::string::npos) {
-    validation.add(option, "", "neither a connection URI nor keywords and values",
-                   "write postgresql://host/database or \"host=... dbname=...\"");
-  } else if (auto problem = postgres::problem_of(url)) {
-    validation.add(option, "", std::move(problem->what), std::move(problem->fix));
-  }
+  if (auto problem = postgres::problem_of(url))
+    validation.add("postgres.url", "", std::move(problem->what), std::move(problem->fix));
 }
 
 }  // namespace
@@ -152,7 +141,11 @@ void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& valida
 }
 
 void validate_postgres(const PostgresOptions& postgres, Validation& validation) {
-  validate_url(postgres.url, validation);
+  // What a file holds can be corrected while connecting is tried again, like a wrong password.
+  const auto& renewal = postgres.renewal;
+  const bool of_files =
+      renewal.now && postgres.url == renewal.read && postgres::problem_of(postgres.url);
+  validate_url(of_files ? renewal.literal : postgres.url, validation);
   validation.program("postgres.password_command", postgres.password_command);
   if (!postgres.password_command.empty() && postgres::names_password(postgres.url)) {
     validation.add("postgres.password_command", "",

@@ -160,16 +160,22 @@ std::string one_line(std::string_view text) {
 }  // namespace
 
 std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
+  const bool uri = url.starts_with("postgresql://") || url.starts_with("postgres://");
+  const auto scheme = url.find("://");
+  if (url.find('\0') != std::string::npos)
+    return ConnectionStringProblem{"holds a NUL byte", "give a connection URI or string"};
+  if (!uri && scheme != std::string::npos && url.find('=') > scheme)
+    return ConnectionStringProblem{"not a PostgreSQL URI", "begin it with postgresql://"};
+  // libpq would take it for the name of a database.
+  if (!uri && !url.empty() && url.find('=') == std::string::npos) {
+    return ConnectionStringProblem{"neither a connection URI nor keywords and values",
+                                   "write postgresql://host/database or \"host=... dbname=...\""};
+  }
   if (splits_a_password(url)) {
     return ConnectionStringProblem{
         "holds an @ where none can be: a password with @ or / in it is not encoded",
         "write @ as %40, / as %2F and : as %3A"};
   }
-  // As connecting does: what is neither URI nor keywords is the name of a database.
-  const bool expands = url.find('=') != std::string::npos || url.starts_with("postgresql://") ||
-                       url.starts_with("postgres://");
-  if (!expands)
-    return std::nullopt;
   char* report = nullptr;
   const ConnectionOptions options(PQconninfoParse(url.c_str(), &report));
   const std::unique_ptr<char, void (*)(void*)> owned(report, PQfreemem);

@@ -15,9 +15,9 @@ struct ConnectionOptionsDeleter {
 /// What libpq understands of a connection string; ends with one that has no keyword.
 using ConnectionOptions = std::unique_ptr<PQconninfoOption, ConnectionOptionsDeleter>;
 
-/// Why no server can ever be reached by a libpq connection URI or string, or nullopt. Both texts
-/// are for people and quote nothing of it: libpq's own do, and a password that is not encoded may
-/// stand in any part (PostgreSQL manual, 34.1.1 "Connection Strings").
+/// Why no server can ever be reached by a text as libpq connection URI or string, or nullopt. Both
+/// texts are for people and quote nothing of it: libpq's own do, and a password that is not encoded
+/// may stand in any part (PostgreSQL manual, 34.1.1 "Connection Strings").
 struct ConnectionStringProblem {
   std::string what;
   std::string fix;

@@ -221,6 +221,40 @@ TEST_CASE("a password that is rotated under a running process is named as the re
   site.end(*child);
 }
 
+TEST_CASE(
+    "a password that is not encoded is waited for, under a running process and at the start") {
+  PostgresSite site;
+  site.secrets.emplace_back("n3w");
+  const auto password_file = site.servers().file("postgres-password");
+  site.postgres = site.by_password();
+  site.pay_many(0, "e", 3);
+  {
+    const auto child = site.start_secured();
+    site.wait_for_stored(0, 2);
+    write_file(password_file, "n3w@pass/100%");
+    site.sql(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND usename = 'payments'");
+    child->wait_for_output("postgres.url: holds an @ where none can be", kDeadline);
+    child->wait_for_output("tries again, and fails until you correct that", kDeadline);
+    site.set_password("first-secret");
+    site.pay_many(0, "back", 3);
+    site.wait_for_stored(0, 5);
+    site.end(*child);
+  }
+  write_file(password_file, "n3w@pass/100%");
+  site.check_refused("postgres.url: holds an @ where none can be", "write @ as %40");
+  write_file(password_file, "n3w%");
+  site.check_refused("postgres.url: holds a % that", "write % itself as %25");
+
+  const auto child = site.start_secured();
+  child->wait_for_output("waiting for PostgreSQL", kDeadline);
+  site.set_password("first-secret");
+  site.pay_many(0, "later", 3);
+  site.wait_for_stored(0, 8);
+  site.end(*child);
+}
+
 TEST_CASE("a password from a command may change while the program runs") {
   PostgresSite site;
   const auto runs = site.servers().file("runs").string();

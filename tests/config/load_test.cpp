@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/validate.hpp"
 #include "loading.hpp"
 #include "prelude.hpp"
 
@@ -469,6 +470,40 @@ TEST_CASE("a file in postgres.url is read again whenever the URL is asked for") 
   const auto plain = load(request(kRequired + "[postgres]\nurl = \"postgresql://${USER}@db/p\"\n",
                                   {}, {{"USER", "app"}}));
   CHECK_FALSE(plain.postgres.renewal.now);
+}
+
+TEST_CASE(
+    "what is wrong with postgres.url in a file is left to connecting, and no more than that") {
+  struct Row {
+    std::string url;
+    std::string content;
+    std::string told;  // empty: it loads
+  };
+  const auto row = GENERATE(values<Row>({
+      {"postgresql://app:${file:text}@db/p", "n3w@pass/100%", ""},
+      {"postgresql://app:${file:text}@db/p", "100%", ""},
+      {"${file:text}", "no URL", ""},
+      {"host=db port=${file:text}", "none", ""},
+      {"host=db sslmode=${file:text}", "require", ""},
+      {"postgresql://app:${file:text}@db:none/p", "100%25", "the port is no number"},
+      {"postgresql://app:${file:text}@db/p?sslmode=on", "100%", "sslmode is none of libpq's"},
+      {"mysql://app:${file:text}@db/p", "good", "not a PostgreSQL URI"},
+      {"postgresql://app:${PW}@db/p", "", "holds a % that"},
+  }));
+  CAPTURE(row.url, row.content);
+  const std::string folder = testing_folder();
+  std::ofstream{folder + "/text"} << row.content;
+  auto asked = request(kRequired + "[postgres]\nurl = \"" + row.url + "\"\n", {}, {{"PW", "100%"}});
+  asked.path = folder + "/a.toml";
+  if (row.told.empty()) {
+    auto options = load(asked);
+    CHECK_NOTHROW(require_valid(options));
+    // What a program has put in its place is checked.
+    options.postgres.url = "postgresql://db/p?sslmode=on";
+    CHECK_THROWS_AS(require_valid(options), ConfigErrors);
+  } else {
+    CHECK_THAT(messages_of(asked), ContainsSubstring(row.told));
+  }
 }
 
 TEST_CASE("files that were read before are used again, whatever they hold by then") {

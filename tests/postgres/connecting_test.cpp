@@ -5,6 +5,7 @@
 #include <future>
 
 #include "loopback_listener.hpp"
+#include "postgres/connect_advice.hpp"
 #include "postgres/error.hpp"
 #include "prelude.hpp"
 
@@ -64,6 +65,20 @@ TEST_CASE("a connect_timeout in the URL counts instead of postgres.connect_timeo
   auto asked = request("127.0.0.1", silent.port());
   asked.url += " connect_timeout=1";  // which libpq takes for 2
   CHECK_THROWS_WITH(open(asked), ContainsSubstring("did not answer within 2 s"));
+}
+
+TEST_CASE("what libpq cannot read fails until somebody corrects it") {
+  const auto* url = GENERATE("postgresql://app:n3w@pass/100%@db/p", "postgresql://app:100%@db/p",
+                             "host=db password='open", "host=db port=none", "n3w", "mysql://db/p");
+  CAPTURE(url);
+  try {
+    (void)open({url, "test", 200ms});
+    FAIL("connected");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), StartsWith("postgres.url: ") && !ContainsSubstring("n3w"));
+    CHECK(error.failure() == FailureClass::kConnection);
+    CHECK(needs_correction(error.what()));
+  }
 }
 
 TEST_CASE("connecting ends once nobody wants the connection") {

@@ -80,6 +80,11 @@ struct UrlRenewal {
   /// What the connection string is now; another one than load_config() has read stays as it is. Any
   /// thread. Throws std::runtime_error, whose text holds no secret. Empty: it stays as it is.
   std::function<std::string(const std::string& url)> now;
+  /// The connection string as load_config() has read it.
+  std::string read;
+  /// The same with "1" for what came from files, or empty if a file says how it begins: what is
+  /// wrong with it stays wrong.
+  std::string literal;
 
   friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
 };
