@@ -18,6 +18,12 @@ void Reachability::failed(const std::string& why) {
   update(why);
 }
 
+void Reachability::lost(const std::string& why) {
+  const std::scoped_lock lock(mutex_);
+  if (!std::exchange(silent_, true))
+    update(why);
+}
+
 bool Reachability::is_away() const {
   const std::scoped_lock lock(mutex_);
   return away_;

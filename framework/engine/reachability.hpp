@@ -20,8 +20,11 @@ class Reachability {
       : observers_(observers), lost_(lost), back_(back) {}
 
   void answered();
-  /// `why` is for people.
+  /// A question, or an attempt to connect, failed. `why` is for people.
   void failed(const std::string& why);
+  /// A connection broke. If nobody is answered anyway, what failed() said last counts: it says how
+  /// things are now, and this how they were when the connection broke.
+  void lost(const std::string& why);
 
   /// As told last.
   [[nodiscard]] bool is_away() const;

@@ -238,7 +238,8 @@ void WorkerSession::lose(const std::string& why) {
   end_ = End::kLost;
   was_lost_ = true;
   connect_not_before_ = Clock::now() + backoff_.next();
-  told_away(why);
+  if (whose_ == Whose::kWorker)
+    context_.database_reachable.lost(why);
   tell(Step::kDisconnected, why);
 }
 

@@ -213,9 +213,11 @@ void LogObserver::on_event(const Event& event) noexcept {
 void LogObserver::handle(const Event& event) {
   note(event);
   // Kafka fails for several reasons in turn; each is written once in an outage.
-  if (event.step == Step::kKafkaLost &&
-      !kafka_outage_.lost(Clock::now(), std::string(event.detail)))
-    return;
+  if (event.step == Step::kKafkaLost) {
+    const std::string why(event.detail);
+    if (!kafka_outage_.lost(Clock::now(), why) && !kafka_outage_.fails(why))
+      return;
+  }
   auto said = line_of(event);
   if (!said)
     return;

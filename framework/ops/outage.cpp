@@ -4,12 +4,13 @@ namespace pawl::ops {
 
 bool Outage::lost(Clock::time_point now, const std::string& why) {
   const std::scoped_lock lock(mutex_);
+  const bool stands = away_since_ && !back_since_;
   back_since_.reset();
   if (!away_since_) {
     away_since_ = now;
     told_.clear();
   }
-  return is_news(why);
+  return !stands && is_news(why);
 }
 
 bool Outage::fails(const std::string& why) {

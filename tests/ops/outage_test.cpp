@@ -33,10 +33,13 @@ TEST_CASE("an outage has the latest reason, and each is told once") {
   CHECK_FALSE(outage.standing(start));
   CHECK(outage.lost(start, "terminating"));
   CHECK(outage.fails("wrong password"));
-  CHECK_FALSE(outage.lost(start + 1s, "terminating"));
+  // Another worker's session breaks, from before the password was rotated.
+  CHECK_FALSE(outage.lost(start + 1s, "server closed the connection"));
   CHECK_FALSE(outage.fails("wrong password"));
   REQUIRE(outage.standing(start + 90s));
   CHECK(outage.standing(start + 90s)->lasts == 90s);
+  CHECK(outage.standing(start + 90s)->why == "wrong password");
+  CHECK_FALSE(outage.lost(start + 90s, "terminating"));
   CHECK(outage.standing(start + 90s)->why == "wrong password");
   // Who has not heard yet that it is back does not begin it again.
   outage.found(start + 91s);

@@ -1,0 +1,43 @@
+// What is told of a server that is away: no server needed.
+#include "engine/reachability.hpp"
+
+#include "prelude.hpp"
+
+using pawl::Event;
+using pawl::Step;
+using pawl::engine::Observers;
+using pawl::engine::Reachability;
+
+namespace {
+
+class Told : public pawl::Observer {
+ public:
+  void on_event(const Event& event) noexcept override {
+    text += std::string(to_string(event.step)) + ": " + std::string(event.detail) + "\n";
+  }
+  std::string text;
+};
+
+}  // namespace
+
+TEST_CASE("the reason of an outage is what the latest attempt to connect found") {
+  const auto told = std::make_shared<Told>();
+  const Observers observers({told});
+  Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
+  database.lost("terminating");
+  CHECK(database.problem() == "terminating");
+  database.failed("wrong password");
+  CHECK(database.problem() == "wrong password");
+  // The session of another worker.
+  database.lost("terminating");
+  CHECK(database.problem() == "wrong password");
+  database.failed("connection refused");
+  CHECK(database.problem() == "connection refused");
+  database.answered();
+  CHECK(database.problem().empty());
+  database.lost("terminating");
+  CHECK(database.problem() == "terminating");
+  CHECK(told->text ==
+        "database_lost: terminating\ndatabase_lost: wrong password\n"
+        "database_lost: connection refused\ndatabase_back: \ndatabase_lost: terminating\n");
+}
