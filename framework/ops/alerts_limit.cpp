@@ -12,32 +12,27 @@ constexpr std::size_t kMostPlaces = 10000;
 /// A person who is paged ten times about one cause needs no eleventh.
 constexpr std::size_t kMostAtOnce = 10;
 
-std::string_view away_kind(AlertLimit::Server server) {
-  switch (server) {
-    case AlertLimit::Server::kDatabase:
-      return alert_kind::kDatabaseUnreachable;
-    case AlertLimit::Server::kKafka:
-      return alert_kind::kKafkaUnreachable;
-    case AlertLimit::Server::kRedis:
-      return alert_kind::kRedisUnreachable;
-    case AlertLimit::Server::kRemoteService:
-      break;
-  }
-  return alert_kind::kRemoteServiceUnreachable;
-}
+/// Of an outage.
+struct Words {
+  std::string_view away;  ///< the kind of its alert
+  std::string_view back;  ///< the kind of the alert of its end
+  std::string_view end;   ///< the detail of that
+};
 
-std::string_view back_kind(AlertLimit::Server server) {
+Words words_of(AlertLimit::Server server) {
   switch (server) {
     case AlertLimit::Server::kDatabase:
-      return alert_kind::kDatabaseBack;
+      return {alert_kind::kDatabaseUnreachable, alert_kind::kDatabaseBack,
+              "PostgreSQL can be used again"};
     case AlertLimit::Server::kKafka:
-      return alert_kind::kKafkaBack;
+      return {alert_kind::kKafkaUnreachable, alert_kind::kKafkaBack, "Kafka answers again"};
     case AlertLimit::Server::kRedis:
-      return alert_kind::kRedisBack;
+      return {alert_kind::kRedisUnreachable, alert_kind::kRedisBack, "Redis gives leases again"};
     case AlertLimit::Server::kRemoteService:
       break;
   }
-  return alert_kind::kRemoteServiceReachable;
+  return {alert_kind::kRemoteServiceUnreachable, alert_kind::kRemoteServiceReachable,
+          "responds again, or no message waits for it"};
 }
 
 std::int64_t seconds(AlertLimit::Clock::duration duration) {
@@ -136,11 +131,12 @@ void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now,
     return;
   Alert alert;
   alert.remote = std::move(remote);
-  alert.kind = back_kind(server);
+  const auto words = words_of(server);
+  alert.kind = words.back;
   alert.happened_ms = now_ms;
   alert.seconds = seconds(now - *outage.since);
-  alert.detail = outage.why;
-  add_end(std::move(alert), away_kind(server), now);
+  alert.detail = words.end;
+  add_end(std::move(alert), words.away, now);
 }
 
 void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
@@ -150,7 +146,7 @@ void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
     outage.told = true;
     Alert alert;
     alert.remote = place.second;
-    alert.kind = away_kind(place.first);
+    alert.kind = words_of(place.first).away;
     alert.happened_ms = now_ms;
     alert.seconds = seconds(now - *outage.since);
     alert.detail = outage.why;

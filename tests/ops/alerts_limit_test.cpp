@@ -147,6 +147,7 @@ TEST_CASE("an outage is an alert when it lasts, and its end another; a short one
   REQUIRE(back);
   CHECK(back->kind == alert_kind::kDatabaseBack);
   CHECK(back->seconds == 500);
+  CHECK(back->detail == "PostgreSQL can be used again");
 }
 
 TEST_CASE("an outage of one server says nothing about the other") {
@@ -175,6 +176,7 @@ TEST_CASE("each remote service has an outage of its own, with the text that was 
   REQUIRE(back);
   CHECK(back->kind == alert_kind::kRemoteServiceReachable);
   CHECK(back->remote == "https://a");
+  CHECK(back->detail == "responds again, or no message waits for it");
   CHECK(back->seconds == 540);
 }
 
