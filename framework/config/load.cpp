@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -111,19 +112,21 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   return true;
 }
 
-/// A text with "1", which any option of a connection string may be, for each ${file:PATH}.
-std::string without_files(std::string_view text) {
+/// Takes each ${file:PATH} of a text for the file's path.
+std::vector<std::string> take_files(std::string& text, const std::filesystem::path& folder) {
   constexpr std::string_view kFile = "${file:";
-  if (text.starts_with(kFile))
-    return "";
-  std::string out;
-  for (auto at = text.find(kFile); at != std::string_view::npos; at = text.find(kFile)) {
-    out += text.substr(0, at);
-    out += '1';
-    const auto end = text.find('}', at);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  std::vector<std::string> files;
+  const bool begins = text.starts_with(kFile);
+  for (auto at = text.find(kFile); at != std::string::npos; at = text.find(kFile)) {
+    const auto end = std::min(text.find('}', at), text.size());
+    const auto name = at + kFile.size();
+    files.push_back((folder / text.substr(name, end - name)).string());
+    // Any option of a connection string may be that.
+    text.replace(at, end + 1 - at, "1");
   }
-  return out += text;
+  if (begins)
+    text.clear();
+  return files;
 }
 
 /// Of a text with ${file:PATH}: what it stands for whenever that is asked. `read`: as it was
@@ -133,7 +136,8 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
   if (!node.substituted || node.written.find("${file:") == std::string::npos)
     return {};
   auto literal = node;
-  literal.written = literal.value = without_files(node.written);
+  const auto named = take_files(literal.written, node.source->folder);
+  literal.value = literal.written;
   Files none;
   std::vector<Problem> reported;
   substitute(literal, environment, none, reported);
@@ -150,7 +154,7 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
     }
     return renewed.value;
   };
-  return {now, read, literal.value};
+  return {now, read, literal.value, fmt::format("{}", fmt::join(named, " and "))};
 }
 
 bool is_inside(std::string_view option, std::string_view around) {

@@ -57,14 +57,22 @@ bool has(std::string_view text, std::string_view words) {
 
 }  // namespace
 
-std::string connect_advice(std::string_view report, bool by_command, const std::string& server) {
+std::string read_again(const PasswordSource& from) {
+  return from.files.empty()
+             ? ""
+             : fmt::format(" (of {}, which pawl reads again at each connect, without a restart)",
+                           from.files);
+}
+
+std::string connect_advice(std::string_view report, const PasswordSource& from,
+                           const std::string& server) {
   if (has(report, "password authentication failed")) {
-    return by_command
-               ? "; the server does not take what postgres.password_command printed for this "
-                 "user"
-               : "; look at user and password in postgres.url, or in libpq's environment, and at "
-                 "the "
-                 "server's pg_hba.conf";
+    if (from.command) {
+      return "; the server does not take what postgres.password_command printed for this user";
+    }
+    return fmt::format(
+        "; look at user and password in postgres.url{}, and at the server's pg_hba.conf",
+        from.files.empty() ? ", or in libpq's environment" : read_again(from));
   }
   if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
     return "; make the database (createdb), or correct its name in postgres.url";
@@ -92,7 +100,7 @@ bool needs_correction(std::string_view report) {
                               std::string_view{"postgres.password_command failed"},
                               std::string_view{"postgres.url: "},
                               std::string_view{"another database responds"}};
-  return !connect_advice(report, false, "").empty() ||
+  return !connect_advice(report, {}, "").empty() ||
          std::any_of(kOther.begin(), kOther.end(),
                      [report](std::string_view words) { return has(report, words); });
 }

@@ -5,10 +5,19 @@
 
 namespace pawl::postgres {
 
+/// Where a password comes from, if not from the text of postgres.url.
+struct PasswordSource {
+  bool command = false;  ///< postgres.password_command
+  /// The files that postgres.url names, for people; empty: none.
+  std::string files = {};
+};
+
+/// " (of FILE, which pawl reads again at each connect, without a restart)"; empty: no file.
+[[nodiscard]] std::string read_again(const PasswordSource& from);
+
 /// What to look at when a server refuses us, or we it, by libpq's words: "; look at ...", the
-/// options with their names. Empty: the words say enough. `by_command`: the password came from
-/// postgres.password_command. `server`: "HOST:PORT".
-[[nodiscard]] std::string connect_advice(std::string_view report, bool by_command,
+/// options with their names. Empty: the words say enough. `server`: "HOST:PORT".
+[[nodiscard]] std::string connect_advice(std::string_view report, const PasswordSource& from,
                                          const std::string& server);
 
 /// Whether a report is of a server that answered, and refused us or was refused.

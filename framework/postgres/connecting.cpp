@@ -84,6 +84,10 @@ std::string named(const Server& server) {
   return fmt::format("{} ({}) port {}", server.host, server.address, server.port);
 }
 
+PasswordSource source_of(const ConnectRequest& request) {
+  return {!request.password_command.empty(), request.files};
+}
+
 class Attempt {
  public:
   /// Without a password that of the connection string, or of libpq's environment, counts.
@@ -174,8 +178,7 @@ class Attempt {
   [[nodiscard]] Error refused() const {
     const auto report = connect_report(raw_.get());
     const auto at = current(raw_.get());
-    return Error::connection_lost(report + connect_advice(report,
-                                                          !request_.password_command.empty(),
+    return Error::connection_lost(report + connect_advice(report, source_of(request_),
                                                           fmt::format("{}:{}", at.host, at.port)));
   }
 
@@ -276,8 +279,10 @@ std::vector<Server> servers_behind(const std::vector<Server>& listed, const Serv
 }
 
 PGconn* connect(const ConnectRequest& request) {
-  if (const auto problem = problem_of(request.url))
-    throw Error::connection_lost(fmt::format("postgres.url: {}; {}", problem->what, problem->fix));
+  if (const auto problem = problem_of(request.url)) {
+    throw Error::connection_lost(fmt::format("postgres.url: {}; {}{}", problem->what, problem->fix,
+                                             read_again(source_of(request))));
+  }
   const auto password = password_of(request.password_command, request.unwanted);
   std::optional<std::vector<Server>> servers;
   std::string before;

@@ -42,6 +42,8 @@ struct ConnectRequest {
   const std::atomic<bool>* unwanted = nullptr;
   /// Its first line of output is the password; empty: none.
   std::vector<std::string> password_command = {};
+  /// The files that the URL is read from, for people; empty: none.
+  std::string files = {};
 };
 
 /// What the command prints as the password, run now; nullopt: there is no command. `unwanted`: as

@@ -39,7 +39,7 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
     text += "; the sequence of this table may be behind it: `check` names such sequences";
   // In which poolers refuse what they do not support.
   if (state == "08P01")
-    text += connect_advice(message, false, "");
+    text += connect_advice(message, {}, "");
   if (!hint.empty())
     text += fmt::format(" (HINT: {})", texts::bounded(hint, texts::kLongestQuote));
   Error error(

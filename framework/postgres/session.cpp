@@ -76,8 +76,10 @@ Session::Session(const SessionSettings& settings)
 
 bool Session::open() {
   const auto begun = std::chrono::steady_clock::now();
+  const bool of_files = settings_.url == settings_.renewal.read;
   raw_ = connect({current_url(settings_), settings_.application_name, settings_.connect_timeout,
-                  settings_.unwanted, settings_.password_command});
+                  settings_.unwanted, settings_.password_command,
+                  of_files ? settings_.renewal.files : ""});
   connection_ = std::make_unique<pqxx::connection>(pqxx::connection::seize_raw_connection(raw_));
   // Notices of the server may quote data; handlers that want them set their own.
   PQsetNoticeProcessor(raw_, [](void*, const char*) {}, nullptr);

@@ -452,6 +452,7 @@ TEST_CASE("a file in postgres.url is read again whenever the URL is asked for") 
   const auto& postgres = options.postgres;
   CHECK(postgres.url == "postgresql://app:first-secret@db/p");
   CHECK(postgres.renewal.now(postgres.url) == postgres.url);
+  CHECK(postgres.renewal.files == secret);
   write("second-secret");
   CHECK(postgres.renewal.now(postgres.url) == "postgresql://app:second-secret@db/p");
   // What a program has put in its place is not replaced.

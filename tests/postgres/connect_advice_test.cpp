@@ -31,14 +31,23 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"connection to server at \"db\" failed: Connection refused", ""},
   }));
   INFO(row.report);
-  const auto advice = connect_advice(row.report, false, "db:5432");
+  const auto advice = connect_advice(row.report, {}, "db:5432");
   CHECK(advice.empty() == row.names.empty());
   CHECK_THAT(advice, ContainsSubstring(row.names));
 }
 
 TEST_CASE("a password that a command printed is not looked for in postgres.url") {
-  CHECK(connect_advice("FATAL: password authentication failed for user \"app\"", true, "db:5432") ==
+  CHECK(connect_advice("FATAL: password authentication failed for user \"app\"", {.command = true},
+                       "db:5432") ==
         "; the server does not take what postgres.password_command printed for this user");
+}
+
+TEST_CASE("a password from a file is looked for in the file, and no restart is asked for") {
+  CHECK(
+      connect_advice("FATAL: password authentication failed for user \"app\"",
+                     {.files = "/run/secrets/pw"}, "db:5432") ==
+      "; look at user and password in postgres.url (of /run/secrets/pw, which pawl reads again at "
+      "each connect, without a restart), and at the server's pg_hba.conf");
 }
 
 TEST_CASE("what fails until somebody corrects it is told from what may end by itself") {

@@ -72,10 +72,12 @@ TEST_CASE("what libpq cannot read fails until somebody corrects it") {
                              "host=db password='open", "host=db port=none", "n3w", "mysql://db/p");
   CAPTURE(url);
   try {
-    (void)open({url, "test", 200ms});
+    (void)open({url, "test", 200ms, nullptr, {}, "/run/secrets/pw"});
     FAIL("connected");
   } catch (const Error& error) {
-    CHECK_THAT(error.what(), StartsWith("postgres.url: ") && !ContainsSubstring("n3w"));
+    CHECK_THAT(error.what(), StartsWith("postgres.url: ") && !ContainsSubstring("n3w") &&
+                                 EndsWith(" (of /run/secrets/pw, which pawl reads again at each "
+                                          "connect, without a restart)"));
     CHECK(error.failure() == FailureClass::kConnection);
     CHECK(needs_correction(error.what()));
   }

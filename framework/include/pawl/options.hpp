@@ -85,6 +85,8 @@ struct UrlRenewal {
   /// The same with "1" for what came from files, or empty if a file says how it begins: what is
   /// wrong with it stays wrong.
   std::string literal;
+  /// The files, for people.
+  std::string files;
 
   friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
 };
