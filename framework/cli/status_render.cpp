@@ -386,8 +386,13 @@ std::string unstored_texts(const Status& status) {
 
 std::string status_text(const Status& status, bool all) {
   auto text = fmt::format("{}: {}\n", status.group, verdict_of(status));
-  if (!status.postgres_problem.empty())
-    text += fmt::format("PostgreSQL at {}: {}\n", status.database, status.postgres_problem);
+  if (!status.postgres_problem.empty()) {
+    text += fmt::format(
+        "PostgreSQL at {}: {}\n  That is the result of this command's own connection. Sessions "
+        "that "
+        "processes have open may continue: see /ready and the log of each process.\n",
+        status.database, status.postgres_problem);
+  }
   if (!status.kafka_problem.empty()) {
     text += fmt::format("Kafka at {}: {}; so ends and lags are unknown\n", status.bootstrap_servers,
                         status.kafka_problem);

@@ -27,7 +27,8 @@ constexpr ConditionWords kConditions[] = {
 std::string verdict_of(const Status& status) {
   const auto totals = totals_of(status);
   if (!status.postgres_problem.empty())
-    return status.postgres_answers ? "PostgreSQL CANNOT BE USED" : "PostgreSQL DOES NOT ANSWER";
+    return status.postgres_answers ? "PostgreSQL CANNOT BE USED by this command"
+                                   : "PostgreSQL DOES NOT ANSWER this command";
   if (!status.known)
     return "this consumer has never run against this database";
   if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))

@@ -171,9 +171,12 @@ TEST_CASE("what holds back vacuum is named once it is old, or nobody knows how o
 TEST_CASE("the verdict tells a PostgreSQL that refuses from one that does not answer") {
   auto status = with({});
   status.postgres_problem = "password authentication failed";
-  CHECK(verdict_of(status) == "PostgreSQL CANNOT BE USED");
+  CHECK(verdict_of(status) == "PostgreSQL CANNOT BE USED by this command");
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("password authentication failed\n  That is the result of this "
+                               "command's own connection."));
   status.postgres_answers = false;
-  CHECK(verdict_of(status) == "PostgreSQL DOES NOT ANSWER");
+  CHECK(verdict_of(status) == "PostgreSQL DOES NOT ANSWER this command");
 }
 
 TEST_CASE("a thousand partitions are one screen, and --all shows each") {
