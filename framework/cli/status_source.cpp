@@ -10,7 +10,6 @@
 #include "console/topics_seen.hpp"
 #include "engine/owner.hpp"
 #include "ledger/consumers.hpp"
-#include "ops/catching_up.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -106,12 +105,12 @@ Status StatusSource::look(AwayKafka away) {
     kafka_problem_ = status.kafka_problem;
     ask_kafka_again_ = std::chrono::steady_clock::now() + kSpared;
   }
-  find_etas(status);
   if (status.postgres_problem.empty()) {
     for (auto& partition : status.partitions)
       partition.concern =
           concern_of(partition.row ? &*partition.row : nullptr, partition.end_before);
   }
+  find_etas(status);
   return status;
 }
 
@@ -203,28 +202,18 @@ void StatusSource::ask_kafka(Status& status) {
 /// By how much the lag has shrunk since the last look tells when it is gone: what producers add
 /// meanwhile counts.
 void StatusSource::find_etas(Status& status) {
-  const auto elapsed = std::chrono::milliseconds(status.now_ms - lag_at_ms_);
-  std::map<TopicPartition, std::int64_t> lags;
-  std::int64_t before_all = 0;
-  std::int64_t now_all = 0;
-  bool all_known = true;
+  const auto elapsed = std::chrono::milliseconds(status.now_ms - placed_at_ms_);
+  ops::Places places;
   for (auto& partition : status.partitions) {
-    const auto lag = partition.lag();
-    const auto before = lags_.find(partition.partition);
-    all_known = all_known && lag && before != lags_.end();
-    if (!lag)
-      continue;
-    lags[partition.partition] = *lag;
-    now_all += *lag;
-    if (before == lags_.end())
-      continue;
-    before_all += before->second;
-    partition.eta_seconds = ops::seconds_to_catch_up(before->second, *lag, elapsed);
+    const auto next = partition.row ? std::optional(partition.row->stored.next()) : std::nullopt;
+    const auto& place = places[partition.partition] = {next, partition.lag(),
+                                                       partition.concern > Concern::kProbation};
+    if (const auto before = places_.find(partition.partition); before != places_.end())
+      partition.eta_seconds = ops::seconds_to_catch_up(before->second, place, elapsed);
   }
-  if (all_known)
-    status.eta_seconds = ops::seconds_to_catch_up(before_all, now_all, elapsed);
-  lags_ = std::move(lags);
-  lag_at_ms_ = status.now_ms;
+  status.eta_seconds = ops::seconds_to_catch_up(places_, places, elapsed);
+  places_ = std::move(places);
+  placed_at_ms_ = status.now_ms;
 }
 
 void StatusSource::find_rates(Status& status) {

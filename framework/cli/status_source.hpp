@@ -8,6 +8,7 @@
 
 #include "cli/status.hpp"
 #include "console/kafka_look.hpp"
+#include "ops/catching_up.hpp"
 #include "pawl/options.hpp"
 #include "postgres/session.hpp"
 
@@ -41,8 +42,8 @@ class StatusSource {
   std::unique_ptr<kafka::Client> client_;
   std::map<TopicPartition, Counted> counted_;  ///< at the last look
   std::int64_t counted_at_ms_ = 0;
-  std::map<TopicPartition, std::int64_t> lags_;  ///< at the last look
-  std::int64_t lag_at_ms_ = 0;
+  ops::Places places_;  ///< at the last look
+  std::int64_t placed_at_ms_ = 0;
   std::string kafka_problem_;                                ///< at the last look
   std::chrono::steady_clock::time_point ask_kafka_again_{};  ///< should it be spared
 };

@@ -364,7 +364,8 @@ void LogObserver::report_progress(Clock::time_point now) {
     last_progress_at_ = now;
     return;
   }
-  Progress progress{counters_.read(), standing(consumer_->partitions()), false};
+  const auto partitions = consumer_->partitions();
+  Progress progress{counters_.read(), standing(partitions), false, places(partitions)};
   progress.assigned_once = last_progress_.assigned_once || progress.at.partitions > 0;
   // Who waits for something is not silent; who has nothing to do is.
   const auto& at = progress.at;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/catching_up.hpp"
-
 namespace pawl::ops {
 namespace {
 
@@ -20,14 +18,6 @@ std::string partitions_text(const Progress& progress) {
     standing.push_back(fmt::format("{} paused", at.paused));
   return fmt::format("{} partitions{}", at.partitions,
                      standing.empty() ? "" : fmt::format(" ({})", fmt::join(standing, ", ")));
-}
-
-/// In seconds, where the same partitions were lagging before.
-std::optional<std::int64_t> time_to_catch_up(const Standing& before, const Standing& now,
-                                             std::chrono::milliseconds passed) {
-  if (!before.lag || !now.lag || before.partitions != now.partitions)
-    return std::nullopt;
-  return seconds_to_catch_up(*before.lag, *now.lag, passed);
 }
 
 }  // namespace
@@ -81,6 +71,13 @@ Standing standing(const std::vector<PartitionSnapshot>& partitions) {
   return at;
 }
 
+Places places(const std::vector<PartitionSnapshot>& partitions) {
+  Places places;
+  for (const auto& one : partitions)
+    places[one.partition] = {one.next, one.lag(), one.halted || one.paused};
+  return places;
+}
+
 std::string set_aside_text(const Counts& counts) {
   std::string text;
   if (counts.later > 0)
@@ -130,10 +127,13 @@ LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::mil
 
 LogLine progress_line(const Progress& before, const Progress& now, std::chrono::milliseconds passed,
                       const std::vector<Unreachable>& unreachable) {
-  const auto& [total, at, assigned_once] = now;
+  const auto& total = now.counts;
+  const auto& at = now.at;
   const auto rate = static_cast<double>(total.processed - before.counts.processed) * 1000 /
                     static_cast<double>(passed.count());
-  const auto eta = time_to_catch_up(before.at, at, passed);
+  // What a server keeps waiting does not shrink as it did before.
+  const auto eta =
+      unreachable.empty() ? seconds_to_catch_up(before.places, now.places, passed) : std::nullopt;
   LogLine line;
   line.event = "progress";
   line.text = fmt::format(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/catching_up.hpp"
 #include "ops/log_line.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/observer.hpp"
@@ -51,11 +52,14 @@ struct Standing {
   friend bool operator==(const Standing&, const Standing&) = default;
 };
 [[nodiscard]] Standing standing(const std::vector<PartitionSnapshot>& partitions);
+/// The same of each.
+[[nodiscard]] Places places(const std::vector<PartitionSnapshot>& partitions);
 
 struct Progress {
   Counts counts = {};
   Standing at = {};
   bool assigned_once = false;  ///< some partition was assigned, by now or before
+  Places places = {};
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 

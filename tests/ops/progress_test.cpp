@@ -53,6 +53,8 @@ TEST_CASE("the progress line says what was done since the last one, and how long
   now.assigned_once = true;
   now.counts = {200, 10, 0, 0, 0, 0, 3};
   now.at.lag = 200;
+  before.places = places({partition(0, 300)});
+  now.places = places({partition(100, 300)});
   const auto line = progress_line(before, now, 10s);
   CHECK(
       line.text ==
@@ -64,6 +66,39 @@ TEST_CASE("the progress line says what was done since the last one, and how long
             .text.find(" 0 skipped, 4 times put off for later, 3 failed") != std::string::npos);
   CHECK(std::ranges::count(line.figures,
                            std::pair<std::string_view, std::int64_t>("eta_seconds", 20)) == 1);
+}
+
+TEST_CASE(
+    "the progress line promises no end of the lag while a partition stands, or a server is away") {
+  const auto other = [](std::int64_t next) {
+    auto snapshot = partition(next, 400);
+    snapshot.partition.partition = 4;
+    return snapshot;
+  };
+  Progress before;
+  before.places = places({partition(3, 9), other(100)});
+  Progress now;
+  now.at = {2, 0, 0, 206};
+  now.places = places({partition(3, 9), other(200)});
+  const auto promises = [&](const std::vector<Unreachable>& unreachable = {}) {
+    const auto line = progress_line(before, now, 10s, unreachable);
+    const bool has_figure = std::ranges::any_of(
+        line.figures, [](const auto& figure) { return figure.first == "eta_seconds"; });
+    CHECK(has_figure == (line.text.find("caught up in") != std::string::npos));
+    return has_figure;
+  };
+  CHECK_FALSE(promises());
+  now.places = places({partition(5, 9), other(200)});
+  CHECK(promises());
+  CHECK_FALSE(promises({{"PostgreSQL", 2s, "connection refused"}}));
+  auto halted = partition(5, 9);
+  halted.halted = true;
+  now.places = places({halted, other(200)});
+  CHECK_FALSE(promises());
+  auto paused = partition(5, 9);
+  paused.paused = true;
+  now.places = places({paused, other(200)});
+  CHECK_FALSE(promises());
 }
 
 TEST_CASE("the progress line names what stands, what was set aside, and what is not known") {
