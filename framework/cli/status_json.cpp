@@ -128,6 +128,7 @@ std::string status_json(const Status& status, bool indented) {
                             {"process", owner}});
     }
     root["parked_keys"] = status.server.parked_keys;
+    root["left_parked_keys"] = status.server.left_parked_keys;
     root["server"] = server_json(status.server);
   }
   return root.dump(indented ? 2 : -1, ' ', false, Json::error_handler_t::replace);

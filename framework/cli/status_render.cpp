@@ -257,16 +257,25 @@ std::string letters_text(const Status& status, bool all) {
   if (!next.empty())
     text +=
         fmt::format("The next of those that are tried again by themselves is due at {}.\n", next);
-  if (status.server.parked_keys > 0) {
+  const auto left = status.server.left_parked_keys;
+  const auto replay = command_text(status.invocation, "dlq replay");
+  if (const auto waiting = status.server.parked_keys - left; waiting > 0) {
     text += fmt::format("Later messages of {} wait behind a dead letter or a scheduled retry.\n",
-                        counted(status.server.parked_keys, "record key", "record keys"));
+                        counted(waiting, "record key", "record keys"));
   }
-  return text +
-         fmt::format(
-             "They are listed by: {}\nOne of them, by its number: {} ID\n`dlq replay` or `dlq "
-             "discard` with the same --config ends them.\n",
-             command_text(status.invocation, "dlq list"),
-             command_text(status.invocation, "dlq show"));
+  if (left > 0) {
+    text += fmt::format(
+        "Parked messages of {}, of which no dead letter is left, wait for: {} --all --reason "
+        "parked\n",
+        counted(left, "record key", "record keys"), replay);
+  }
+  return text + fmt::format(
+                    "They are listed by: {}\nOne of them, by its number: {} ID\nAll are processed "
+                    "again by: "
+                    "{} --all\nOr given up, one by its number: {} ID --because TEXT\n",
+                    command_text(status.invocation, "dlq list"),
+                    command_text(status.invocation, "dlq show"), replay,
+                    command_text(status.invocation, "dlq discard"));
 }
 
 std::string holder_text(const ledger::HorizonHolder& holder) {

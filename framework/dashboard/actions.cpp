@@ -6,6 +6,7 @@
 #include "console/partition_changes.hpp"
 #include "console/partition_view.hpp"
 #include "dashboard/queries.hpp"
+#include "dead_letters/dlq.hpp"
 #include "dead_letters/store/changes.hpp"
 #include "ledger/rows.hpp"
 
@@ -82,7 +83,13 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
       return {false, fmt::format("Dead letter {} was resolved by somebody else meanwhile; nothing "
                                  "was done.",
                                  id)};
-    return {true, fmt::format("Dead letter {} is discarded.", id)};
+    const auto left =
+        ledger::DeadLetterView(options.postgres.schema, consumer.id).left_parked(session, id);
+    return {true,
+            fmt::format("Dead letter {} is discarded.{}", id,
+                        left == 0 ? ""
+                                  : ' ' + cli::left_parked_text(options.invocation,
+                                                                letter.partition.topic, left))};
   }
   if (action == "replay") {
     if (!replays.begin(id, reason, field(form, "force") == "yes")) {

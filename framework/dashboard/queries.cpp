@@ -168,6 +168,7 @@ LettersPage read_letters(postgres::Session& session, const Options& options, con
     page.letters.pop_back();
     page.next = ledger::place_in(page.letters.back());
   }
+  view.name_left_parked(session, page.letters);
   return page;
 }
 
@@ -181,6 +182,7 @@ std::optional<LetterPage> read_letter(postgres::Session& session, const Options&
   auto found = view.list(session, filter, 1, with_bytes);
   if (found.empty())
     return std::nullopt;
+  view.name_left_parked(session, found);
   LetterPage page;
   page.letter = std::move(found.front());
   return page;

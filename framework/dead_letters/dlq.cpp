@@ -89,7 +89,8 @@ int list(const Options& options, const ListArguments& arguments) {
     print_counts(counts, arguments.json);
     return kDone;
   }
-  const auto letters = view.list(*session, filter, arguments.limit, false);
+  auto letters = view.list(*session, filter, arguments.limit, false);
+  view.name_left_parked(*session, letters);
   if (arguments.json) {
     auto array = Json::array();
     for (const auto& letter : letters)
@@ -256,6 +257,17 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
         command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();
+}
+
+std::string left_parked_text(const InvocationOptions& invocation, const std::string& topic,
+                             std::int64_t messages) {
+  return fmt::format(
+      "{} of {} {} still parked, and {} until an operator replays {}: {} --all "
+      "--topic {} --reason parked",
+      messages == 1 ? "1 later message of the same record key"
+                    : fmt::format("{} later messages of the same record keys", messages),
+      topic, messages == 1 ? "is" : "are", messages == 1 ? "waits" : "wait",
+      messages == 1 ? "it" : "them", command_text(invocation, "dlq replay"), topic);
 }
 
 std::string place_of(const DeadLetter& letter) {

@@ -54,4 +54,8 @@ std::string first_line(const std::string& text);
 /// "topic [partition] offset N"
 std::string place_of(const ledger::DeadLetter& letter);
 
+/// That `messages` of a topic are parked behind no dead letter, and the command that replays them.
+std::string left_parked_text(const InvocationOptions& invocation, const std::string& topic,
+                             std::int64_t messages);
+
 }  // namespace pawl::cli

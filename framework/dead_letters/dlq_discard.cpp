@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
+#include <set>
 
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
@@ -28,6 +30,7 @@ int discard(const Options& options, const Arguments& arguments) {
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
   std::int64_t done = 0;
   std::set<std::int64_t> matched;
+  std::map<std::pair<std::string, std::string>, std::int64_t> last_of_key;
   view.for_each(*session, filter, false, [&](const ledger::DeadLetter& letter) {
     matched.insert(letter.id);
     if (arguments.dry_run) {
@@ -36,13 +39,23 @@ int discard(const Options& options, const Arguments& arguments) {
       ++done;
     } else {
       // One transaction a letter, so that two commands at once share the work instead of failing.
-      done += changes.discard(*session, letter.id, arguments.because) ? 1 : 0;
+      const bool discarded = changes.discard(*session, letter.id, arguments.because);
+      done += discarded ? 1 : 0;
+      if (discarded && letter.record_key_hash)
+        last_of_key[{letter.partition.topic, *letter.record_key_hash}] = letter.id;
     }
     return true;
   });
   std::cout << fmt::format("{}{} dead letter{}\n",
                            arguments.dry_run ? "would discard " : "discarded ", done,
                            done == 1 ? "" : "s");
+  std::map<std::string, std::int64_t> left_parked;
+  for (const auto& [key, letter] : last_of_key)
+    left_parked[key.first] += view.left_parked(*session, letter);
+  for (const auto& [topic, messages] : left_parked) {
+    if (messages > 0)
+      std::cout << left_parked_text(options.invocation, topic, messages) << '\n';
+  }
   if (explain_unmatched(*session, options.invocation, view, *arguments.letters, matched,
                         "discarded"))
     return done == 0 ? kBadCall : kFailed;

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "config/invocation.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
@@ -44,7 +45,13 @@ int parked(const Options& options, const Arguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
-  const auto keys = view.parked_keys(*session, arguments.topic, arguments.limit);
+  auto keys = view.parked_keys(*session, arguments.topic, arguments.limit);
+  std::vector<ledger::DeadLetter> firsts;
+  for (const auto& key : keys)
+    firsts.push_back(key.first);
+  view.name_left_parked(*session, firsts);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    keys[i].first.error = firsts[i].error;
   if (arguments.json) {
     print_json(keys);
     return kDone;
@@ -69,9 +76,12 @@ int parked(const Options& options, const Arguments& arguments) {
                std::to_string(key.first.partition.partition), std::to_string(key.first.offset),
                key.first.reason, first_line(key.first.error)});
   }
-  std::cout << table.text()
-            << "\nThe others of a key wait behind its first: mend what ails that one, then `dlq "
-               "replay --all`.\n";
+  std::cout
+      << table.text()
+      << fmt::format(
+             "\nThe others of a key wait behind its first. Fix its cause, then replay all: {} "
+             "--all\n",
+             command_text(options.invocation, "dlq replay"));
   return kDone;
 }
 

@@ -67,7 +67,8 @@ int show(const Options& options, const ShowArguments& arguments) {
   ledger::DeadLetterFilter filter;
   filter.ids = {arguments.id};
   filter.statuses = letter_statuses("all");
-  const auto found = view.list(*session, filter, 1, true);
+  auto found = view.list(*session, filter, 1, true);
+  view.name_left_parked(*session, found);
   if (found.empty()) {
     throw BadCall(fmt::format("{}/{} has no dead letter {}; they are listed by: {} --status all",
                               options.kafka.cluster, options.kafka.group, arguments.id,

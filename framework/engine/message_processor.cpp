@@ -357,7 +357,7 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
   burial.reason = ledger::dead_reason::kParked;
   burial.handler = hand.binding().label;
   burial.idempotency_key = key;
-  burial.error = "waits behind an earlier message of its record key";
+  burial.error = ledger::kParkedError;
   burial.leader_epoch = hand.step->leader_epoch;
   if (hand.binding().failures.on_failure == FailurePolicy::kRetryLater)
     burial.retry_after = std::chrono::milliseconds{0};

@@ -48,11 +48,17 @@ constexpr const char* kServer = R"sql(
 // A key has a row as soon as its first message is set aside, until its next one arrives: whether
 // messages are parked, only they show.
 constexpr const char* kParkedKeys = R"sql(
-  SELECT count(*) FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer
-     AND EXISTS (SELECT FROM pawl.dead_letters d
-                  WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
-                    AND d.record_key_hash = k.record_key_hash
-                    AND d.status = 'parked')
+  SELECT count(*), count(*) FILTER (WHERE p.is_left)
+    FROM (SELECT NOT EXISTS (SELECT FROM pawl.dead_letters f
+                              WHERE f.consumer_id = k.consumer_id AND f.topic = k.topic
+                                AND f.record_key_hash = k.record_key_hash
+                                AND f.status IN ('dead', 'parked')
+                                AND (f.status = 'dead' OR f.due_at IS NOT NULL)) AS is_left
+            FROM pawl.parked_keys k WHERE k.consumer_id = $1::integer
+             AND EXISTS (SELECT FROM pawl.dead_letters d
+                          WHERE d.consumer_id = k.consumer_id AND d.topic = k.topic
+                            AND d.record_key_hash = k.record_key_hash
+                            AND d.status = 'parked')) p
 )sql";
 
 std::vector<HorizonHolder> read_holders(postgres::Session& session) {
@@ -85,7 +91,9 @@ ServerView look_at_server(postgres::Session& session, const std::string& schema,
     const postgres::Statement ask{"", in_schema(kParkedKeys, schema)};
     postgres::Parameters who;
     who.add_integer(static_cast<std::int64_t>(*consumer));
-    view.parked_keys = integer(session.exec(ask, who).get(), 0, 0);
+    const auto parked = session.exec(ask, who);
+    view.parked_keys = integer(parked.get(), 0, 0);
+    view.left_parked_keys = integer(parked.get(), 0, 1);
   }
   return view;
 }

@@ -33,6 +33,8 @@ struct ServerView {
   std::int64_t connections = 0;           ///< of everybody
   std::int64_t max_connections = 0;
   std::int64_t parked_keys = 0;  ///< record keys of this consumer with parked messages
+  /// Of those, have neither a dead letter nor one that is tried again by itself.
+  std::int64_t left_parked_keys = 0;
 };
 
 /// `consumer` nullopt: it has never run here. `group` names the sessions of its processes.

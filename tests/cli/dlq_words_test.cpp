@@ -136,6 +136,60 @@ TEST_CASE("a retry that is scheduled is not a dead letter, and nothing waits beh
         1);
 }
 
+TEST_CASE("messages parked behind a dead letter that was discarded are said to wait for a replay") {
+  Failing site("park");
+  site.pay_strangers(3);
+  site.drain();
+  const auto left_parked_keys = [&] {
+    return nlohmann::json::parse(site.run({"status", "--json"}).out)["left_parked_keys"].get<int>();
+  };
+  CHECK(left_parked_keys() == 0);
+  CHECK_THAT(site.run({"dlq", "list"}).out, !ContainsSubstring("waits for a replay"));
+  const auto ids = site.ids();
+  const auto first = ids.substr(0, ids.find(' '));
+  const auto discarded = site.run({"dlq", "discard", first, "--because", "test data"});
+  INFO(discarded.out << discarded.err);
+  REQUIRE(discarded.code == 0);
+  CHECK_THAT(discarded.out,
+             ContainsSubstring("2 later messages of the same record keys of " + site.topic +
+                               " are still parked") &&
+                 ContainsSubstring("dlq replay --config") &&
+                 ContainsSubstring(" --all --topic " + site.topic + " --reason parked\n"));
+  CHECK(left_parked_keys() == 1);
+  const auto status = site.run({"status"}).out;
+  INFO(status);
+  CHECK_THAT(status, ContainsSubstring("Parked messages of 1 record key, of which no dead letter "
+                                       "is left, wait for: ") &&
+                         !ContainsSubstring("wait behind a dead letter"));
+  const auto list = site.run({"dlq", "list"}).out;
+  INFO(list);
+  CHECK_THAT(list, ContainsSubstring("waits for a replay") &&
+                       !ContainsSubstring("waits behind an earlier message"));
+  CHECK_THAT(site.run({"dlq", "parked"}).out, ContainsSubstring("waits for a replay"));
+  CHECK_THAT(site.run({"dlq", "show", ids.substr(ids.rfind(' ') + 1)}).out,
+             ContainsSubstring("waits for a replay"));
+  site.mend();
+  CHECK(site.run({"dlq", "replay", "--all", "--topic", site.topic, "--reason", "parked"}).code ==
+        0);
+  CHECK(site.count("status = 'replayed'") == "2");
+  CHECK(left_parked_keys() == 0);
+}
+
+TEST_CASE("messages that follow a discarded retry by themselves are said to wait for nobody") {
+  Failing site("retry-later");
+  site.more += "retry_later = [\"1h\"]\n";
+  site.pay_strangers(2);
+  site.drain();
+  const auto ids = site.ids();
+  const auto discarded =
+      site.run({"dlq", "discard", ids.substr(0, ids.find(' ')), "--because", "test data"});
+  INFO(discarded.out << discarded.err);
+  REQUIRE(discarded.code == 0);
+  CHECK_THAT(discarded.out,
+             ContainsSubstring("discarded 1 dead letter\n") && !ContainsSubstring("still parked"));
+  CHECK(nlohmann::json::parse(site.run({"status", "--json"}).out)["left_parked_keys"] == 0);
+}
+
 TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {
   Failing site("park");
   site.pay_strangers(3);

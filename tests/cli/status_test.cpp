@@ -325,7 +325,10 @@ TEST_CASE("status counts parked messages and the record keys that wait") {
   CHECK(json.at("totals").at("dead_letters") == 1);
   CHECK(json.at("totals").at("parked_messages") == 1);
   CHECK(json.at("parked_keys") == 1);
-  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("1 record key wait behind"));
+  const auto text = site.run({"status"}).out;
+  CHECK_THAT(text, ContainsSubstring("1 record key wait behind"));
+  // The command is complete as it is.
+  CHECK_THAT(text, ContainsSubstring("dlq replay --config " + site.config().string() + " --all\n"));
 }
 
 TEST_CASE("status names the session that holds back vacuum, as far as the role may see it") {

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
+#include "dead_letters/store/dead_letters.hpp"
 #include "ledger/rows.hpp"
 #include "message/traceparent.hpp"
 
@@ -111,6 +113,38 @@ constexpr const char* kParkedKeys = R"sql(
     JOIN pawl.dead_letters f
       ON f.dead_letter_id = pawl.first_dead_letter(k.consumer_id, k.topic, k.record_key_hash)
    ORDER BY k.letters DESC, k.topic, k.record_key_hash
+)sql";
+
+// What is dead or tried again ends the wait of what is parked behind it.
+constexpr const char* kLeftParked = R"sql(
+  SELECT CASE WHEN EXISTS (SELECT FROM pawl.dead_letters f
+                            WHERE f.consumer_id = o.consumer_id AND f.topic = o.topic
+                              AND f.record_key_hash = o.record_key_hash
+                              AND f.status IN ('dead', 'parked')
+                              AND (f.status = 'dead' OR f.due_at IS NOT NULL)) THEN 0
+              ELSE (SELECT count(*) FROM pawl.dead_letters d
+                     WHERE d.consumer_id = o.consumer_id AND d.topic = o.topic
+                       AND d.record_key_hash = o.record_key_hash AND d.status = 'parked') END
+    FROM pawl.dead_letters o
+   WHERE o.consumer_id = $1::integer AND o.dead_letter_id = $2::bigint
+)sql";
+
+// Each record key is looked at once, however many of its letters are asked for.
+constexpr const char* kChooseLeftParked = R"sql(
+  WITH asked AS MATERIALIZED (
+       SELECT d.dead_letter_id, d.consumer_id, d.topic, d.record_key_hash
+         FROM pawl.dead_letters d
+        WHERE d.consumer_id = $1::integer AND d.dead_letter_id = ANY ($2::bigint[])
+          AND d.status = 'parked'),
+       left_parked AS MATERIALIZED (
+       SELECT k.topic, k.record_key_hash
+         FROM (SELECT DISTINCT consumer_id, topic, record_key_hash FROM asked) k
+        WHERE NOT EXISTS (SELECT FROM pawl.dead_letters f
+                           WHERE f.consumer_id = k.consumer_id AND f.topic = k.topic
+                             AND f.record_key_hash = k.record_key_hash
+                             AND f.status IN ('dead', 'parked')
+                             AND (f.status = 'dead' OR f.due_at IS NOT NULL)))
+  SELECT a.dead_letter_id FROM asked a JOIN left_parked USING (topic, record_key_hash)
 )sql";
 
 void fill(postgres::Parameters& parameters, ConsumerId consumer, const DeadLetterFilter& filter) {
@@ -278,6 +312,36 @@ std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,
     key.first.error = text(rows, row, 10);
   }
   return keys;
+}
+
+std::int64_t DeadLetterView::left_parked(postgres::Session& session, std::int64_t id) const {
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_integer(id);
+  const auto found = session.exec({"", in_schema(kLeftParked, schema_)}, parameters);
+  return PQntuples(found.get()) == 0 ? 0 : integer(found.get(), 0, 0);
+}
+
+void DeadLetterView::name_left_parked(postgres::Session& session,
+                                      std::vector<DeadLetter>& letters) const {
+  std::vector<std::int64_t> parked;
+  for (const auto& letter : letters) {
+    if (letter.status == "parked" && letter.error == kParkedError)
+      parked.push_back(letter.id);
+  }
+  if (parked.empty())
+    return;
+  postgres::Parameters parameters;
+  parameters.add_integer(static_cast<std::int64_t>(consumer_));
+  parameters.add_text(fmt::format("{{{}}}", fmt::join(parked, ",")));
+  const auto found = session.exec({"", in_schema(kChooseLeftParked, schema_)}, parameters);
+  std::set<std::int64_t> left;
+  for (int row = 0; row < PQntuples(found.get()); ++row)
+    left.insert(integer(found.get(), row, 0));
+  for (auto& letter : letters) {
+    if (left.contains(letter.id))
+      letter.error = "no dead letter of its record key is left: it waits for a replay";
+  }
 }
 
 std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,

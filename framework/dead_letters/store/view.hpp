@@ -148,6 +148,12 @@ class DeadLetterView {
                                                    const std::string& topic,
                                                    std::int64_t limit) const;
 
+  /// Parked messages of the record key of letter `id` that only an operator's replay ends: none of
+  /// the key is dead any more, and none is tried again by itself.
+  [[nodiscard]] std::int64_t left_parked(postgres::Session& session, std::int64_t id) const;
+  /// Says so in the errors of such letters, in place of what they have waited for.
+  void name_left_parked(postgres::Session& session, std::vector<DeadLetter>& letters) const;
+
   /// By topic, handler, reason and status as it is shown, most letters first.
   [[nodiscard]] std::vector<DeadLetterCount> counts(postgres::Session& session,
                                                     const DeadLetterFilter& filter) const;
