@@ -111,12 +111,23 @@ std::string partitions_text(const Status& status, bool all) {
 }
 
 std::string retrying_text(const Status& status, const ledger::RegisterRow& row) {
+  std::string meanwhile = "the partition waits meanwhile.";
+  std::string which;
+  const auto offset = row.retried_offset().value_or(-1);
+  if (!row.retrying()) {
+    meanwhile = "messages that need not wait for it go on meanwhile.";
+    if (row.ahead.trying > 1)
+      meanwhile +=
+          fmt::format(" Of other messages that are retried, there {}.",
+                      row.ahead.trying == 2 ? "is 1" : "are " + grouped(row.ahead.trying - 1));
+    which = fmt::format(" --offset {}", offset);
+  }
   return fmt::format(
-      "\n{} RETRYING offset {}: {} of it failed; the partition waits meanwhile.\n"
-      "  The log of {} says why and how many attempts are left. The message: {} {}\n",
-      name_of(row.partition), row.attempts_offset.value_or(-1),
-      counted(row.attempts, "attempt", "attempts"), row.owner,
-      command_text(status.invocation, "partitions peek"), partition_words(row.partition));
+      "\n{} RETRYING offset {}: {} of it failed; {}\n"
+      "  The log of {} says why and how many attempts are left. The message: {} {}{}\n",
+      name_of(row.partition), offset, counted(row.failed_attempts(), "attempt", "attempts"),
+      meanwhile, row.owner, command_text(status.invocation, "partitions peek"),
+      partition_words(row.partition), which);
 }
 
 /// What is said of the most urgent partitions of which there is something to say. `others`: what
@@ -171,7 +182,7 @@ std::string probation_text(const Status& status, const ledger::RegisterRow& row)
 }
 
 std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
-  if (row.retrying())
+  if (row.any_retrying())
     return retrying_text(status, row);
   if (row.on_probation())
     return probation_text(status, row);
@@ -185,18 +196,13 @@ std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
 
 /// Of a partition whose stored offset waits for a message behind which others are finished.
 std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
-  if (row.ahead.empty())
+  if (row.ahead.finished == 0)
     return "";
-  auto text = fmt::format("\n{} [{}] is ahead of its stored offset: {} finished behind it",
-                          row.partition.topic, row.partition.partition,
-                          counted(row.ahead.finished, "message", "messages"));
-  if (row.ahead.finished > 0)
-    text += fmt::format(", up to offset {}", row.ahead.up_to);
-  if (row.ahead.trying > 0)
-    text +=
-        fmt::format(", {} tried again (up to {})", counted(row.ahead.trying, "message", "messages"),
-                    counted(row.ahead.attempts, "failed attempt", "failed attempts"));
-  text += fmt::format(".\n  The message behind offset {} ", row.stored.last());
+  auto text = fmt::format(
+      "\n{} [{}] is ahead of its stored offset: {} finished behind it, up to offset {}.\n"
+      "  The message behind offset {} ",
+      row.partition.topic, row.partition.partition,
+      counted(row.ahead.finished, "message", "messages"), row.ahead.up_to, row.stored.last());
   // The register does not know when the message came: it is in the way since another one could
   // have been passed, and since it is the next.
   if (row.ahead.since.empty())

@@ -133,13 +133,13 @@ class Difference {
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))
       add("resumed", row.partition, "goes on: the halt is over");
-    if (row.retrying() &&
-        (row.attempts != was.attempts || row.attempts_offset != was.attempts_offset)) {
+    const auto offset = row.retried_offset();
+    const auto attempts = row.failed_attempts();
+    if (offset && (attempts != was.failed_attempts() || offset != was.retried_offset())) {
       auto& line = add("retrying", row.partition,
-                       fmt::format("offset {} is tried again: {} failed attempt{}",
-                                   row.attempts_offset.value_or(-1), row.attempts,
-                                   row.attempts == 1 ? "" : "s"));
-      line.details = {{"offset", or_null(row.attempts_offset)}, {"failed_attempts", row.attempts}};
+                       fmt::format("offset {} is tried again: {} failed attempt{}", *offset,
+                                   attempts, attempts == 1 ? "" : "s"));
+      line.details = {{"offset", *offset}, {"failed_attempts", attempts}};
     }
     const bool same = was.suspect && row.suspect && was.suspect->offset == row.suspect->offset &&
                       was.suspect->crashes == row.suspect->crashes;

@@ -113,8 +113,8 @@ void describe(Json& json, const ledger::RegisterRow& row) {
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
   json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.retrying() ? row.attempts_offset : row.halt_offset);
-  json["failed_attempts"] = row.attempts;
+  json["message_offset"] = or_null(row.any_retrying() ? row.retried_offset() : row.halt_offset);
+  json["failed_attempts"] = row.failed_attempts();
   json["probation"] = row.suspect ? Json{{"offset", row.suspect->offset},
                                          {"processes_ended", row.suspect->crashes},
                                          {"runs_alone", row.suspect->runs}}

@@ -27,14 +27,17 @@ constexpr const char* kReadRegister = R"sql(
          ahead.finished, ahead.up_to, ahead.trying, ahead.attempts,
          s.kafka_offset, s.crashes, s.marked_by IS NOT NULL,
          floor(extract(epoch FROM clock_timestamp() - updated_at) * 1000)::bigint,
-         to_char(ahead.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), r.topic_id
+         to_char(ahead.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), r.topic_id,
+         ahead.trying_offset
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT count(a.outcome) AS finished,
                 coalesce(max(a.kafka_offset) FILTER (WHERE a.outcome IS NOT NULL), -1) AS up_to,
                 count(*) FILTER (WHERE a.outcome IS NULL) AS trying,
                 coalesce(max(a.attempts) FILTER (WHERE a.outcome IS NULL), 0) AS attempts,
-                min(a.changed_at) FILTER (WHERE a.outcome IS NOT NULL) AS since
+                min(a.changed_at) FILTER (WHERE a.outcome IS NOT NULL) AS since,
+                (array_agg(a.kafka_offset ORDER BY a.attempts DESC, a.kafka_offset)
+                   FILTER (WHERE a.outcome IS NULL))[1] AS trying_offset
            FROM pawl.messages_ahead a JOIN pawl.partition_fences f USING (fence_id)
           WHERE f.consumer_id = r.consumer_id AND f.topic = r.topic AND f.partition = r.partition
             AND a.kafka_offset > r.last_processed_offset) ahead
@@ -185,7 +188,7 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.attempts = integer(rows, i, 21);
     row.attempts_offset = optional_integer(rows, i, 22);
     row.ahead = {integer(rows, i, 23), integer(rows, i, 24), integer(rows, i, 25),
-                 integer(rows, i, 26), text(rows, i, 31)};
+                 integer(rows, i, 26), text(rows, i, 31),    optional_integer(rows, i, 33)};
     if (const auto offset = optional_integer(rows, i, 27))
       row.suspect = SuspectView{*offset, integer(rows, i, 28), boolean(rows, i, 29)};
     row.since_update_ms = integer(rows, i, 30);

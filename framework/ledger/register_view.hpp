@@ -17,8 +17,8 @@ struct AheadView {
   std::int64_t trying = 0;    ///< that have failed, and are tried again
   std::int64_t attempts = 0;  ///< the most that one of them has failed
   std::string since;          ///< RFC 3339, UTC: the first of those was finished; empty: none is
-
-  [[nodiscard]] bool empty() const { return finished == 0 && trying == 0; }
+  /// Of the message that has failed the most; nullopt: none is tried again.
+  std::optional<std::int64_t> trying_offset = std::nullopt;
 };
 
 /// A message that was in hand when a process ended without letting go.
@@ -69,6 +69,16 @@ struct RegisterRow {
   /// That, or any of those that run side by side.
   [[nodiscard]] bool any_retrying() const {
     return retrying() || (state == PartitionState::kRunning && ahead.trying > 0 && owned());
+  }
+  /// Of the message that is tried again; nullopt: none is.
+  [[nodiscard]] std::optional<std::int64_t> retried_offset() const {
+    if (retrying())
+      return attempts_offset;
+    return any_retrying() ? ahead.trying_offset : std::nullopt;
+  }
+  /// Failed attempts of that message, or of the next one.
+  [[nodiscard]] std::int64_t failed_attempts() const {
+    return any_retrying() && !retrying() ? ahead.attempts : attempts;
   }
   [[nodiscard]] bool on_probation() const {
     return state == PartitionState::kRunning && suspect && owned();

@@ -134,6 +134,9 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
          is.row->attempts_offset = 10;
        },
        {"retrying: offset 10 is tried again: 1 failed attempt"}},
+      {"attempts of a message beside others",
+       [](auto&, auto& is) { is.row->ahead = {0, -1, 2, 3, "", 12}; },
+       {"retrying: offset 12 is tried again: 3 failed attempts"}},
       {"attempts that go on as they were",
        [](auto& was, auto& is) {
          was.row->attempts = is.row->attempts = 1;
