@@ -484,10 +484,8 @@ void Partition::emit(Event event, std::int64_t offset) const {
   event.topic = name().topic;
   event.partition = name().partition;
   event.offset = offset;
-  const auto end = status_->log_end.load();
-  const auto next = status_->position.load();
-  if (end >= 0 && next >= 0 && (end >= next || !status_->halted))
-    event.lag = std::max<std::int64_t>(0, end - next);
+  event.lag =
+      lag_to_tell(status_->position, status_->log_end, status_->halted, message_offset(event));
   std::string traceparent;
   if (is_of_message(event.step)) {
     traceparent = traceparent_of(offset);

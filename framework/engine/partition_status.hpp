@@ -19,6 +19,16 @@
 
 namespace pawl::engine {
 
+/// The lag that events tell; -1: not known. `message`: the offset of the message that the event is
+/// about. As long as that waits, Kafka's log ends behind it, whatever was told of its end last.
+[[nodiscard]] inline std::int64_t lag_to_tell(std::int64_t next, std::int64_t log_end, bool halted,
+                                              std::optional<std::int64_t> message) {
+  const auto end = message && *message >= next ? std::max(log_end, *message + 1) : log_end;
+  if (end < 0 || next < 0 || (end < next && halted))
+    return -1;
+  return std::max<std::int64_t>(0, end - next);
+}
+
 /// The one live picture of a partition that a worker owns, from which the group thread, the
 /// monitor, the log and whoever embeds the consumer read. The worker writes (the monitor: where
 /// Kafka's log ends).

@@ -85,6 +85,11 @@ std::string outage_text(bool begins, std::string_view why) {
                                       : "pawl tries again until it is back");
 }
 
+/// "payments [3]: "; empty where it is about none.
+std::string place_text(const Event& event) {
+  return event.topic.empty() ? "" : fmt::format("{} [{}]: ", event.topic, event.partition);
+}
+
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -221,6 +226,11 @@ void LogObserver::handle(const Event& event) {
   auto said = line_of(event);
   if (!said)
     return;
+  // What led there stands in front of it, and not a minute later.
+  if (event.step == Step::kHalted || event.step == Step::kRevoked) {
+    const auto now = Clock::now();
+    say_held(repeats_.take_held_of(place_text(event), now), now);
+  }
   if (said->limited) {
     limited(said->level, event, said->text);
   } else {
@@ -286,10 +296,8 @@ void LogObserver::line(level_enum level, const Event& event, std::string text) {
 void LogObserver::limited(level_enum level, const Event& event, const std::string& text) {
   if (!log_->should_log(level))
     return;
-  const auto where =
-      event.topic.empty() ? std::string{} : fmt::format("{} [{}]: ", event.topic, event.partition);
   const auto same = without_counts(without_letter_advice(text));
-  if (repeats_.admit(where + same, Clock::now()))
+  if (repeats_.admit(place_text(event) + same, Clock::now()))
     line(level, event, text);
 }
 
@@ -336,8 +344,14 @@ void LogObserver::serve() {
 }
 
 void LogObserver::report_held(Clock::time_point now, bool all) {
-  for (const auto& held : repeats_.take_held(now, all)) {
-    say(spdlog::level::warn, "repeated", fmt::format("{} more times: {}", held.times, held.text));
+  say_held(repeats_.take_held(now, all), now);
+}
+
+void LogObserver::say_held(const std::vector<RepeatLimiter::Held>& texts, Clock::time_point now) {
+  for (const auto& held : texts) {
+    const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(now - held.last);
+    say(spdlog::level::warn, "repeated",
+        fmt::format("{}: {}", times_text(held.times, ago), held.text));
   }
 }
 

@@ -64,6 +64,7 @@ class LogObserver final : public Observer {
   void tick() noexcept;
   void serve();
   void report_held(Clock::time_point now, bool all);
+  void say_held(const std::vector<RepeatLimiter::Held>& texts, Clock::time_point now);
   void report_connection(Clock::time_point now);
   void report_progress(Clock::time_point now);
   void report_relayed(std::chrono::milliseconds passed);

@@ -83,7 +83,8 @@ std::string set_aside_text(const Counts& counts) {
   if (counts.later > 0)
     text = fmt::format(", {} times put off for later", counts.later);
   if (counts.dead + counts.parked > 0)
-    text += fmt::format(", {} DEAD LETTERS, {} parked behind them", counts.dead, counts.parked);
+    text +=
+        fmt::format(", {} dead-lettered and {} parked since the start", counts.dead, counts.parked);
   return text;
 }
 

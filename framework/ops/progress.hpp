@@ -103,7 +103,7 @@ class RelayCounters {
 [[nodiscard]] LogLine relayed_line(const Relayed& before, const Relayed& now,
                                    std::chrono::milliseconds passed);
 
-/// ", 3 DEAD LETTERS, 2 parked behind them"; what most consumers never have is said only where it
+/// ", 3 dead-lettered and 2 parked since the start"; what most consumers never have is said only where it
 /// is so.
 [[nodiscard]] std::string set_aside_text(const Counts& counts);
 

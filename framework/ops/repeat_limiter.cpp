@@ -1,5 +1,7 @@
 #include "ops/repeat_limiter.hpp"
 
+#include <fmt/format.h>
+
 namespace pawl::ops {
 namespace {
 
@@ -65,6 +67,14 @@ std::string without_counts(std::string_view text) {
   return result;
 }
 
+std::string times_text(std::uint64_t times, std::chrono::milliseconds ago) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(ago).count();
+  if (times == 1)
+    return seconds == 0 ? "once more" : fmt::format("once more, {} s ago", seconds);
+  return fmt::format("{} more times{}", times,
+                     seconds == 0 ? "" : fmt::format(", the last one {} s ago", seconds));
+}
+
 bool RepeatLimiter::admit(const std::string& text, Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   const auto known = entries_.find(text);
@@ -78,6 +88,7 @@ bool RepeatLimiter::admit(const std::string& text, Clock::time_point now) {
     return true;
   }
   ++known->second.held;
+  known->second.last = now;
   return false;
 }
 
@@ -93,9 +104,23 @@ std::vector<RepeatLimiter::Held> RepeatLimiter::take_held(Clock::time_point now,
       entry = entries_.erase(entry);
       continue;
     }
-    result.push_back({entry->first, entry->second.held});
+    result.push_back({entry->first, entry->second.held, entry->second.last});
     entry->second = {now};
     ++entry;
+  }
+  return result;
+}
+
+std::vector<RepeatLimiter::Held> RepeatLimiter::take_held_of(std::string_view begin,
+                                                             Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Held> result;
+  for (auto entry = entries_.lower_bound(std::string(begin));
+       entry != entries_.end() && entry->first.starts_with(begin); ++entry) {
+    if (entry->second.held == 0)
+      continue;
+    result.push_back({entry->first, entry->second.held, entry->second.last});
+    entry->second = {now};
   }
   return result;
 }

@@ -16,6 +16,10 @@ namespace pawl::ops {
 /// attempt without its number ("no such account (attempt 3 of 7)"). Others as they are.
 [[nodiscard]] std::string without_counts(std::string_view text);
 
+/// "5 more times, the last one 48 s ago", "once more": what is said `ago` after the last of
+/// `times`.
+[[nodiscard]] std::string times_text(std::uint64_t times, std::chrono::milliseconds ago);
+
 /// Lets the same text through once a minute, and counts what it held back. Thread-safe.
 class RepeatLimiter {
  public:
@@ -29,15 +33,19 @@ class RepeatLimiter {
   struct Held {
     std::string text;
     std::uint64_t times = 0;
+    Clock::time_point last;  ///< when it came the last time
   };
   /// Texts whose interval is over and that were held back meanwhile; they are shown anew next time.
   /// `all`: also those whose interval is not over.
   std::vector<Held> take_held(Clock::time_point now, bool all = false);
+  /// The same of texts that begin like that, before their interval is over.
+  std::vector<Held> take_held_of(std::string_view begin, Clock::time_point now);
 
  private:
   struct Entry {
     Clock::time_point shown;
     std::uint64_t held = 0;
+    Clock::time_point last = shown;
   };
 
   std::chrono::milliseconds interval_;

@@ -103,6 +103,30 @@ TEST_CASE(
   CHECK(status.snapshot().lag() == 1);
 }
 
+TEST_CASE("a message that waits is part of the lag that its events tell") {
+  struct Row {
+    std::int64_t next;
+    std::int64_t log_end;
+    bool halted;
+    std::optional<std::int64_t> message;
+    std::int64_t lag;
+  };
+  const auto none = std::nullopt;
+  for (const auto& row : {Row{6, 9, false, none, 3}, Row{6, 9, false, 6, 3},
+                          // Kafka told of the end before it had the message.
+                          Row{6, 6, false, 6, 1}, Row{6, 6, true, 6, 1}, Row{6, -1, false, 6, 1},
+                          // One that runs ahead of the stored offset.
+                          Row{6, 6, false, 8, 3},
+                          // It is processed.
+                          Row{7, 6, false, 6, 0}, Row{7, 7, false, 6, 0},
+                          // Another log, or one that was cut.
+                          Row{6, 3, true, none, -1}, Row{6, 3, false, none, 0},
+                          Row{6, -1, false, none, -1}, Row{-1, 6, false, none, -1}}) {
+    INFO(row.next << " " << row.log_end << " " << row.message.value_or(-1));
+    CHECK(lag_to_tell(row.next, row.log_end, row.halted, row.message) == row.lag);
+  }
+}
+
 TEST_CASE("a partition is at work while the process has it and it is not paused") {
   StatusBoard board;
   CHECK_FALSE(board.is_at_work({"t", 0}));

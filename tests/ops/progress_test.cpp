@@ -113,8 +113,8 @@ TEST_CASE("the progress line names what stands, what was set aside, and what is 
   now.at = {4, 1, 2, std::nullopt};
   CHECK(
       progress_line({}, now, 1s).text ==
-      "0 messages processed (0/s), 0 duplicates, 0 skipped, 2 DEAD LETTERS, 1 parked behind them, "
-      "0 failed tries; 4 partitions (1 HALTED, 2 paused), lag not known");
+      "0 messages processed (0/s), 0 duplicates, 0 skipped, 2 dead-lettered and 1 parked since the "
+      "start, 0 failed tries; 4 partitions (1 HALTED, 2 paused), lag not known");
   now.at = {};
   CHECK(progress_line({}, now, 1s).text.find("no partition is assigned, ") != std::string::npos);
 }

@@ -23,6 +23,31 @@ TEST_CASE("the same text passes once an interval, and is counted meanwhile") {
   CHECK(limiter.admit("b", start + 121s));
 }
 
+TEST_CASE("what is held back of a partition that ends is told then, and of no other one") {
+  RepeatLimiter limiter(60s);
+  const RepeatLimiter::Clock::time_point start{};
+  for (const auto* text : {"t [1]: a", "t [1]: b", "t [1]: c", "t [10]: a", "s [1]: a"})
+    limiter.admit(text, start);
+  for (const auto* text : {"t [1]: a", "t [1]: c", "t [1]: c", "t [10]: a", "s [1]: a"})
+    limiter.admit(text, start + 2s);
+  const auto held = limiter.take_held_of("t [1]: ", start + 3s);
+  REQUIRE(held.size() == 2);
+  CHECK(held[0].text == "t [1]: a");
+  CHECK(held[0].times == 1);
+  CHECK(held[1].text == "t [1]: c");
+  CHECK(held[1].times == 2);
+  CHECK(held[1].last == start + 2s);
+  CHECK(limiter.take_held_of("t [1]: ", start + 3s).empty());
+  CHECK(limiter.take_held(start + 60s).size() == 2);
+}
+
+TEST_CASE("what came more often is told with when it came the last time") {
+  CHECK(times_text(1, 999ms) == "once more");
+  CHECK(times_text(1, 48s) == "once more, 48 s ago");
+  CHECK(times_text(5, 0ms) == "5 more times");
+  CHECK(times_text(5, 48s) == "5 more times, the last one 48 s ago");
+}
+
 TEST_CASE("what is held back at the end is told then") {
   RepeatLimiter limiter(60s);
   const RepeatLimiter::Clock::time_point start{};
