@@ -399,7 +399,7 @@ int change_offsets(const Options& options, const PartitionArguments& partitions,
 }
 
 void add_common(Command& command, Arguments& arguments) {
-  command.add_option("--because", arguments.reason, "Why; kept in the history")->type_name("TEXT");
+  command.add_option("--because", arguments.reason, "Why; kept in the history")->reason();
   command.add_old_name("--reason", arguments.reason);
   command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
   command.add_flag("--force", arguments.force,

@@ -68,7 +68,7 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto reason = std::make_shared<std::string>();
-  command->add_option("--because", *reason, "Why; kept in the history")->type_name("TEXT");
+  command->add_option("--because", *reason, "Why; kept in the history")->reason();
   command->add_old_name("--reason", *reason);
   commands.set_action(command, [config, partitions, reason, state] {
     partitions->require_choice();
@@ -97,8 +97,7 @@ void add_partitions(Command& parser, Commands& commands) {
       ->not_negative()
       ->type_name("N");
   command->add_old_name("--reason", *reason);
-  command->add_option("--because", *reason, "Why (required); stored with the message")
-      ->type_name("TEXT");
+  command->add_option("--because", *reason, "Why (required); stored with the message")->reason();
   commands.set_action(command, [config, chosen, offset, reason] {
     // Not by required(), which would refuse the old name.
     if (reason->empty())

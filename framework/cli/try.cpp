@@ -409,7 +409,7 @@ void add_try(Command& parser, Commands& commands) {
                     "Keep it: key and effects in one transaction, without the offset, so that it "
                     "is a duplicate when its turn comes");
   command->add_option("--because", arguments->because, "Why, with --commit; kept in the history")
-      ->type_name("TEXT");
+      ->reason();
   commands.set_action(command, [&commands, config, arguments] {
     return try_it(commands.program(), config->load(), *arguments);
   });

@@ -62,6 +62,15 @@ Argument* Argument::type_name(const std::string& name) {
   return this;
 }
 
+Argument* Argument::reason() {
+  option_.check({[](std::string& input) {
+                   return input == "TEXT" ? "TEXT stands for the reason: write why, in quotes"
+                                          : std::string();
+                 },
+                 ""});
+  return type_name("TEXT");
+}
+
 Argument* Argument::shows_default() {
   option_.capture_default_str();
   return this;

@@ -24,6 +24,9 @@ class Argument {
   Argument* required();
   /// What --help calls its value.
   Argument* type_name(const std::string& name);
+  /// Why an operator changes something, which is kept. Commands that texts print have TEXT in its
+  /// place, and one that was pasted as it is would keep that.
+  Argument* reason();
   /// --help shows the default.
   Argument* shows_default();
   Argument* positive();

@@ -72,7 +72,7 @@ void add_dlq_discard(Command& dlq, Commands& commands) {
   arguments->letters = add_letter_arguments(*command, true);
   command->add_option("--because", arguments->because, "Why; kept with the dead letter")
       ->required()
-      ->type_name("TEXT");
+      ->reason();
   command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
   commands.set_action(command, [config, arguments] { return discard(config->load(), *arguments); });
 }

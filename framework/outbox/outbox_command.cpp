@@ -231,7 +231,7 @@ void add_outbox(Command& parser, Commands& commands) {
     command->add_option("ID", arguments->ids, "Numbers, as `outbox list` prints them")->required();
     command->add_option("--because", arguments->because, "Why; kept with the message")
         ->required()
-        ->type_name("TEXT");
+        ->reason();
     act(command, config, arguments, resolve);
   }
 }

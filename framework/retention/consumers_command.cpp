@@ -149,7 +149,7 @@ void add_consumers(Command& parser, Commands& commands) {
       ->type_name("NAME");
   command->add_option("--because", arguments->because, "Why; kept in the history")
       ->required()
-      ->type_name("TEXT");
+      ->reason();
   command->add_flag("--dead-letters", arguments->letters,
                     "Its dead letters and skipped messages as well");
   commands.set_action(command, [config, arguments] { return forget(config->load(), *arguments); });

@@ -32,6 +32,24 @@ TEST_CASE("a group of commands without one of them shows what there is") {
   CHECK_THAT(outcome.out, ContainsSubstring("show") && ContainsSubstring("reset"));
 }
 
+TEST_CASE("the placeholder of a reason in a pasted command is no reason") {
+  using Words = std::vector<std::string>;
+  for (const auto& words :
+       {Words{"dlq", "discard", "1"}, Words{"outbox", "discard", "1"},
+        Words{"partitions", "pause", "--all"}, Words{"partitions", "resume", "--all"},
+        Words{"partitions", "skip", "--topic", "t", "--partition", "0", "--offset", "1"},
+        Words{"offsets", "reset", "--topic", "t", "--to", "earliest"},
+        Words{"consumers", "forget", "g"}, Words{"try", "--commit"}}) {
+    auto arguments = words;
+    arguments.insert(arguments.end(), {"--config", "x", "--because", "TEXT"});
+    CAPTURE(arguments);
+    const auto outcome = invoke(arguments);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err,
+               ContainsSubstring("--because: TEXT stands for the reason: write why, in quotes"));
+  }
+}
+
 TEST_CASE("a number out of its range is told with the option's name and the range") {
   using Words = std::vector<std::string>;
   for (const auto& words : {Words{"outbox", "list"}, Words{"skipped", "list"}, Words{"dlq", "list"},

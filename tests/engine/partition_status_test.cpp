@@ -123,7 +123,7 @@ TEST_CASE("a message that waits is part of the lag that its events tell") {
                           Row{6, 3, true, none, -1}, Row{6, 3, false, none, 0},
                           Row{6, -1, false, none, -1}, Row{-1, 6, false, none, -1}}) {
     INFO(row.next << " " << row.log_end << " " << row.message.value_or(-1));
-    CHECK(lag_to_tell(row.next, row.log_end, row.halted, row.message) == row.lag);
+    CHECK(engine::lag_to_tell(row.next, row.log_end, row.halted, row.message) == row.lag);
   }
 }
 
