@@ -294,8 +294,8 @@ std::string holder_text(const ledger::HorizonHolder& holder) {
     text += fmt::format(", {}", holder.state);
   if (holder.since)
     text += fmt::format(", open for {}", ops::span_text(*holder.since));
-  return text +
-         fmt::format(", {} since", counted(holder.transactions, "transaction", "transactions"));
+  return text + fmt::format(", {} begun meanwhile",
+                            counted(holder.transactions, "transaction has", "transactions have"));
 }
 
 std::string server_text(const Status& status) {
@@ -313,9 +313,11 @@ std::string server_text(const Status& status) {
     text += "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
   }
   if (!server.sees_all) {
-    text +=
-        "  This role does not see since when other roles' sessions are open: GRANT "
-        "pg_read_all_stats TO it.\n";
+    text += fmt::format(
+        "  This role does not see since when other roles' sessions are open. A superuser permits "
+        "it "
+        "by:\n  GRANT pg_read_all_stats TO {};\n",
+        server.role);
   }
   text +=
       fmt::format("Connections: {} of this consumer, {} of pawl in all, {} of {} of the server\n",

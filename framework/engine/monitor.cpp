@@ -120,7 +120,7 @@ std::vector<Condition> Monitor::conditions() const {
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
-    condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.what = fmt::format("{} [{}]", blocked.partition.topic, blocked.partition.partition);
     condition.topic = blocked.partition.topic;
     condition.partition = blocked.partition.partition;
     condition.since = blocked.since;

@@ -42,7 +42,7 @@ constexpr const char* kServer = R"sql(
          (SELECT count(*) FROM pg_stat_activity
            WHERE application_name = 'pawl' OR application_name LIKE 'pawl %'),
          (SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),
-         current_setting('max_connections')::bigint
+         current_setting('max_connections')::bigint, quote_ident(current_user)
 )sql";
 
 // A key has a row as soon as its first message is set aside, until its next one arrives: whether
@@ -86,6 +86,7 @@ ServerView look_at_server(postgres::Session& session, const std::string& schema,
   view.pawl_connections = integer(server.get(), 0, 3);
   view.connections = integer(server.get(), 0, 4);
   view.max_connections = integer(server.get(), 0, 5);
+  view.role = text(server.get(), 0, 6);
   view.holders = read_holders(session);
   if (consumer) {
     const postgres::Statement ask{"", in_schema(kParkedKeys, schema)};

@@ -27,6 +27,7 @@ struct HorizonHolder {
 struct ServerView {
   std::int64_t now_ms = 0;  ///< the server's clock, since 1970
   bool sees_all = true;
+  std::string role;                       ///< of this session, quoted as SQL needs it
   std::vector<HorizonHolder> holders;     ///< the worst first, at most five
   std::int64_t consumer_connections = 0;  ///< of this consumer's processes
   std::int64_t pawl_connections = 0;      ///< of all programs of pawl, this one included

@@ -164,8 +164,12 @@ TEST_CASE("what holds back vacuum is named once it is old, or nobody knows how o
   status.server.holders = {holder};
   CHECK_THAT(line(), ContainsSubstring("nothing for 60 s"));
   status.server.holders[0].transactions = 1;
-  CHECK_THAT(line(),
-             ContainsSubstring("session 18") && !ContainsSubstring("Every message gets slower"));
+  CHECK_THAT(line(), ContainsSubstring("session 18") &&
+                         ContainsSubstring(", 1 transaction has begun meanwhile\n") &&
+                         !ContainsSubstring("Every message gets slower"));
+  status.server.sees_all = false;
+  status.server.role = "\"pay app\"";
+  CHECK_THAT(line(), ContainsSubstring("\n  GRANT pg_read_all_stats TO \"pay app\";\n"));
 }
 
 TEST_CASE("the verdict tells a PostgreSQL that refuses from one that does not answer") {

@@ -361,7 +361,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   const auto& seen = less.at("server").at("hold_back_vacuum").at(0);
   CHECK(seen.at("application_name") == "a-forgotten-report");
   CHECK(seen.at("seconds").is_null());
-  CHECK_THAT(run_with(site, {"status"}, as_role).out, ContainsSubstring("pg_read_all_stats"));
+  CHECK_THAT(run_with(site, {"status"}, as_role).out,
+             ContainsSubstring("GRANT pg_read_all_stats TO " + role + ";\n"));
   site.sql("DROP OWNED BY " + role);
   site.sql("DROP ROLE " + role);
 }

@@ -152,7 +152,7 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
     return world.number(
         fmt::format("SELECT count(*) FROM pawl.process_conditions p, "
                     "jsonb_to_recordset(p.conditions) AS c (kind text, what text, cause text) "
-                    "WHERE c.kind = 'partition_blocked' AND c.what = '{}[0]' AND c.cause LIKE '{}'",
+                    "WHERE c.kind = 'partition_blocked' AND c.what = '{} [0]' AND c.cause LIKE '{}'",
                     world.topic(), cause));
   };
   wait_until(
