@@ -22,15 +22,15 @@ std::string text_of(const Condition& condition) {
   switch (condition.kind) {
     case Condition::Kind::kRemoteServiceUnreachable:
       return fmt::format(
-          "is unreachable since {}: {}. {}; pawl probes the endpoint, counts no attempt, and "
+          "has been unreachable since {}: {}. {}; pawl probes the endpoint, counts no attempt, and "
           "continues automatically when it responds",
           since, condition.cause, waiting);
     case Condition::Kind::kPartitionBlocked:
       break;
   }
   return fmt::format(
-      "waits for a lock since {}: {}. {}; pawl counts no attempt and continues automatically when "
-      "the lock is released",
+      "has waited for a lock since {}: {}. {}; pawl counts no attempt and continues automatically "
+      "when the lock is released",
       since, condition.cause, waiting);
 }
 

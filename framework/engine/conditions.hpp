@@ -10,8 +10,8 @@
 
 namespace pawl::engine {
 
-/// What log, alerts, dashboard, and `pawl status` show of it after Condition::what: sentences
-/// without the last period.
+/// The text that log, alerts, dashboard, and `pawl status` show after Condition::what: sentences,
+/// the last one without its period.
 [[nodiscard]] std::string text_of(const Condition& condition);
 
 /// Which conditions are news: each is reported when it begins, again each minute while it lasts,

@@ -63,10 +63,11 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   status.conditions = {{"one", condition}, {"two", condition}};
   CHECK(needs_somebody(status));
   CHECK_THAT(verdict_of(status), ContainsSubstring("1 remote service UNREACHABLE"));
-  CHECK_THAT(status_text(status, false),
-             ContainsSubstring("https://api.example is unreachable since 2027-01-15T08:00:00Z: "
-                               "refused. 6 messages wait;") &&
-                 ContainsSubstring("Reported by: one, two\n"));
+  CHECK_THAT(
+      status_text(status, false),
+      ContainsSubstring("https://api.example has been unreachable since 2027-01-15T08:00:00Z: "
+                        "refused. 6 messages wait;") &&
+          ContainsSubstring("Reported by: one, two\n"));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").at(1) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
                         {"what", "https://api.example"},

@@ -131,10 +131,11 @@ TEST_CASE("status shows what messages of live processes wait for") {
                                  "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});
   CHECK(seen.code == 3);
-  CHECK_THAT(seen.out, ContainsSubstring("1 BLOCKED by a lock") &&
-                           ContainsSubstring("t[3] waits for a lock since 2027-01-15T08:00:00Z: "
-                                             "session 42. 7 messages wait") &&
-                           ContainsSubstring("Reported by: host:1:ab"));
+  CHECK_THAT(seen.out,
+             ContainsSubstring("1 BLOCKED by a lock") &&
+                 ContainsSubstring("t[3] has waited for a lock since 2027-01-15T08:00:00Z: "
+                                   "session 42. 7 messages wait") &&
+                 ContainsSubstring("Reported by: host:1:ab"));
   // Its process has not been heard of for long.
   site.sql("UPDATE pawl.process_conditions SET seen_at = seen_at - interval '1 minute'");
   CHECK(conditions().empty());

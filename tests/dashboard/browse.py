@@ -128,7 +128,7 @@ def read_only(browser):
     expect(browser, "orders [0]")
     check("the halt's reason", "ledger_account" in text(browser))
     check("without Kafka a lag is unknown", "unknown" in text(browser))
-    for waits in ("https://api.example is unreachable since 2027-01-15T08:00:00Z: Connection refused. 12 messages wait",
+    for waits in ("https://api.example has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 12 messages wait",
                   "orders[6] waits for a lock", "session 42 (user bert) holds the lock"):
         check(f"'{waits}' is not on the page", waits in text(browser))
     check("who may not act is offered no action", "Resume" not in text(browser))

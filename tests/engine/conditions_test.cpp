@@ -50,12 +50,13 @@ TEST_CASE("a condition is news when it begins, each minute, and when it ends") {
 
 TEST_CASE("the text of a condition has its cause, since when, and how many messages wait") {
   CHECK(pawl::engine::text_of(unreachable("https://api.example", 37)) ==
-        "is unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; pawl "
-        "probes the endpoint, counts no attempt, and continues automatically when it responds");
+        "has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; "
+        "pawl probes the endpoint, counts no attempt, and continues automatically when it "
+        "responds");
   auto blocked = unreachable("payments [7]");
   blocked.kind = Condition::Kind::kPartitionBlocked;
   blocked.cause = "session 42 holds it";
   CHECK(pawl::engine::text_of(blocked) ==
-        "waits for a lock since 2027-01-15T08:00:00Z: session 42 holds it. 1 message waits; pawl "
-        "counts no attempt and continues automatically when the lock is released");
+        "has waited for a lock since 2027-01-15T08:00:00Z: session 42 holds it. 1 message waits; "
+        "pawl counts no attempt and continues automatically when the lock is released");
 }
