@@ -87,6 +87,12 @@ class AheadOfOffset {
   std::optional<AttemptHalt> take_halt() { return std::exchange(halt_, std::nullopt); }
 
   [[nodiscard]] Contention& contention() { return contention_; }
+  /// Messages that waited for a lock in vain may begin.
+  void lock_released(Clock::time_point now) {
+    if (contention_.pauses())
+      contention_.pause(now);
+    window_.lock_released(now);
+  }
   /// No message that arrives can start before the window has changed.
   [[nodiscard]] bool is_closed() const {
     return window_.full() || !together_ || contention_.pauses();

@@ -65,14 +65,36 @@ bool LockWaits::waits(const TopicPartition& partition) const {
   if (!any_)
     return false;
   const std::scoped_lock lock(mutex_);
-  return partitions_.contains(partition);
+  const auto found = partitions_.find(partition);
+  return found != partitions_.end() && !found->second.waits.empty();
 }
 
-void LockWaits::blocked_by(const TopicPartition& partition, std::string sessions) {
+void LockWaits::blocked_by(const TopicPartition& partition,
+                           std::vector<ledger::BlockingSession> sessions) {
+  const std::scoped_lock lock(mutex_);
+  any_ = true;
+  partitions_[partition].sessions = std::move(sessions);
+}
+
+std::vector<LockWaits::Blockers> LockWaits::blockers() const {
+  std::vector<Blockers> blockers;
+  if (!any_)
+    return blockers;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [name, partition] : partitions_) {
+    if (!partition.sessions.empty())
+      blockers.push_back({name, partition.sessions});
+  }
+  return blockers;
+}
+
+void LockWaits::released(const TopicPartition& partition) {
   const std::scoped_lock lock(mutex_);
   const auto found = partitions_.find(partition);
-  if (found != partitions_.end())
-    found->second.sessions = std::move(sessions);
+  if (found == partitions_.end())
+    return;
+  found->second.sessions.clear();
+  drop_if_empty(found);
 }
 
 std::vector<LockWaits::Blocked> LockWaits::longer_than(
@@ -85,6 +107,8 @@ std::vector<LockWaits::Blocked> LockWaits::longer_than(
   std::erase_if(partitions_, [&](const auto& partition) { return !at_work(partition.first); });
   any_ = !partitions_.empty();
   for (const auto& [name, partition] : partitions_) {
+    if (partition.waits.empty())
+      continue;
     const auto first = std::ranges::min_element(partition.waits, {},
                                                 [](const auto& wait) { return wait.second.begun; });
     if (now - first->second.begun < bound)
@@ -93,8 +117,9 @@ std::vector<LockWaits::Blocked> LockWaits::longer_than(
     one.partition = name;
     one.since = first->second.since;
     one.messages = static_cast<std::int64_t>(partition.waits.size());
-    one.cause = partition.sessions.empty() ? first->second.why
-                                           : partition.sessions + ": " + first->second.why;
+    one.cause = partition.sessions.empty()
+                    ? first->second.why
+                    : ledger::text_of(partition.sessions) + ": " + first->second.why;
   }
   return blocked;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/failure.hpp"
+#include "ledger/blocking_sessions.hpp"
 #include "pawl/message.hpp"
 #include "pawl/topic_partition.hpp"
 
@@ -35,10 +36,16 @@ class LockWaits {
   /// The partition has left, or stands elsewhere.
   void forget(const TopicPartition& partition);
 
-  /// Whether the partition waits, so that it is worth asking who blocks it.
   [[nodiscard]] bool waits(const TopicPartition& partition) const;
-  /// `sessions`: for people.
-  void blocked_by(const TopicPartition& partition, std::string sessions);
+  /// Those that block its attempt now, which may be the first.
+  void blocked_by(const TopicPartition& partition, std::vector<ledger::BlockingSession> sessions);
+  struct Blockers {
+    TopicPartition partition;
+    std::vector<ledger::BlockingSession> sessions;
+  };
+  [[nodiscard]] std::vector<Blockers> blockers() const;
+  /// They block it no more.
+  void released(const TopicPartition& partition);
 
   struct Blocked {
     TopicPartition partition;
@@ -59,8 +66,8 @@ class LockWaits {
     std::string why;
   };
   struct Partition {
-    std::map<std::int64_t, Wait> waits;  ///< by offset; never empty
-    std::string sessions;
+    std::map<std::int64_t, Wait> waits;  ///< by offset; empty: no attempt has waited in vain yet
+    std::vector<ledger::BlockingSession> sessions;
   };
   using Partitions = std::map<TopicPartition, Partition>;
 

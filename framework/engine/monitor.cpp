@@ -25,6 +25,8 @@ constexpr milliseconds kLogEndInterval{2000};
 constexpr milliseconds kCoverageLook{1000};
 /// A call that waits for longer may be blocked by a stopped process.
 constexpr milliseconds kStalledLook{1000};
+/// How often sessions that block others are looked for again.
+constexpr milliseconds kBlockersLook{1000};
 /// A partition that has waited for a lock for so many times postgres.lock_timeout is reported.
 constexpr int kLockWaits = 10;
 /// Partitions named in one text.
@@ -69,6 +71,7 @@ void Monitor::run() {
   Clock::time_point next_topics{};
   Clock::time_point next_ends{};
   Clock::time_point next_coverage{};
+  Clock::time_point next_blockers{};
   while (true) {
     const auto rests = Clock::now();
     const bool in_doubt = context_.requests.wait_for_doubt(kTick);
@@ -99,6 +102,11 @@ void Monitor::run() {
     }
     pulse_.beat();
     check_calls();
+    if (now >= next_blockers) {
+      next_blockers = now + kBlockersLook;
+      look_at_blockers();
+      pulse_.beat();
+    }
     tell_conditions();
   }
 }
@@ -315,8 +323,7 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
     // For each call, and each may find a server that does not answer.
     pulse_.beat(Clock::now() + postgres.connect_timeout + postgres.lock_timeout + kCallGrace);
     end_stalled_owner(call);
-    if (context_.lock_waits.waits(call.partition))
-      ask_who_blocks(call);
+    ask_who_blocks(call);
     pulse_.beat();
   }
   const auto limit = call.limit + context_.options.postgres.lock_timeout + kCallGrace;
@@ -348,11 +355,28 @@ void Monitor::ask_who_blocks(const WorkerCall& call) {
   if (!session_ || !session_->alive())
     return;
   try {
-    auto sessions = ledger::text_of(ledger::blocking_sessions(*session_, call.own->pid));
+    auto sessions = ledger::blocking_sessions(*session_, call.own->pid);
     if (!sessions.empty())
       context_.lock_waits.blocked_by(call.partition, std::move(sessions));
   } catch (const postgres::Error&) {
     // The partition is reported without the session that blocks it.
+    session_.reset();
+  }
+}
+
+/// A lock that is released ends the pause before the next attempt.
+void Monitor::look_at_blockers() {
+  if (!session_ || !session_->alive())
+    return;
+  try {
+    for (const auto& [partition, sessions] : context_.lock_waits.blockers()) {
+      if (ledger::still_block(*session_, sessions))
+        continue;
+      context_.lock_waits.released(partition);
+      for (const auto& worker : workers_)
+        worker->lock_released(partition);
+    }
+  } catch (const postgres::Error&) {
     session_.reset();
   }
 }

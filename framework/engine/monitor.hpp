@@ -55,6 +55,7 @@ class Monitor {
   [[nodiscard]] std::optional<PreviousOwner> suspect(const WorkerCall& call);
   void end_stalled_owner(const WorkerCall& call);
   void ask_who_blocks(const WorkerCall& call);
+  void look_at_blockers();
   void warn(Warning warning, const std::string& text, const TopicPartition& partition) const;
 
   Context& context_;

@@ -93,6 +93,15 @@ void Partition::back_off(Action::Wait how) {
   }
 }
 
+void Partition::lock_released() {
+  // It may have failed otherwise since.
+  if (!context_.lock_waits.waits(name()))
+    return;
+  const auto now = Clock::now();
+  not_before_ = std::min(not_before_, now);
+  ahead_.lock_released(now);
+}
+
 void Partition::rest(Clock::duration time) {
   wait(time);
   if (time >= kKeepsFetched)

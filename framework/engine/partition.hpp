@@ -108,6 +108,8 @@ class Partition {
   [[nodiscard]] std::optional<Clock::time_point> due() const;
   void wait(Clock::duration time) { not_before_ = Clock::now() + time; }
   void back_off(Action::Wait wait);
+  /// Ends the pause behind a lock.
+  void lock_released();
   /// Nothing is tried for so long. What was fetched would only keep room in kafka.buffer from
   /// others meanwhile, so where it is long it is fetched again.
   void rest(Clock::duration time);

@@ -97,6 +97,13 @@ void Window::later(const Entry& entry, Clock::time_point when) {
   later_.emplace(when, entry);
 }
 
+void Window::lock_released(Clock::time_point now) {
+  std::multimap<Clock::time_point, Entry> later;
+  for (const auto& [when, entry] : later_)
+    later.emplace(entry->lock_waits > 0 ? std::min(when, now) : when, entry);
+  later_ = std::move(later);
+}
+
 void Window::halted(const Entry& entry) {
   --running_;
   --busy_[entry->binding];

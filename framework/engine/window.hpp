@@ -71,6 +71,8 @@ class Window {
   void finished(const Entry& entry, ledger::Outcome outcome);
   /// It begins again, not before `when`; those of its order key wait.
   void later(const Entry& entry, Clock::time_point when);
+  /// Those that waited for a lock in vain may begin now.
+  void lock_released(Clock::time_point now);
   /// It does not begin again in this window.
   void halted(const Entry& entry);
 

@@ -115,6 +115,14 @@ void Worker::recheck(const std::vector<TopicPartition>& partitions) {
   });
 }
 
+void Worker::lock_released(const TopicPartition& partition) {
+  mailbox_.post_note([this, partition] {
+    const auto found = partitions_.find(partition);
+    if (found != partitions_.end())
+      found->second->lock_released();
+  });
+}
+
 void Worker::reposition(const TopicPartition& partition) {
   mailbox_.post([this, partition] {
     const auto found = partitions_.find(partition);

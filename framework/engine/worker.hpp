@@ -58,6 +58,8 @@ class Worker {
   void recheck(const std::vector<TopicPartition>& partitions);
   /// The partition's stream lost its position; it is sought again from the stored offset.
   void reposition(const TopicPartition& partition);
+  /// What its messages waited for is free: they need not wait for longer.
+  void lock_released(const TopicPartition& partition);
   [[nodiscard]] WorkerCall current_call() const { return session_.current_call(); }
 
  private:

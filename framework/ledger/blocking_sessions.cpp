@@ -4,17 +4,32 @@
 #include <fmt/ranges.h>
 
 #include "ledger/rows.hpp"
+#include "postgres/array_elements.hpp"
 
 namespace pawl::ledger {
 namespace {
 
 constexpr const char* kBlocking = R"sql(
   SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
-         coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
+         coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), ''),
+         coalesce((SELECT ROW(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid,
+                              l.transactionid, l.classid, l.objid, l.objsubid)::text
+                     FROM pg_locks l
+                    WHERE l.pid = $1::integer AND NOT l.granted
+                    LIMIT 1), '')
     FROM (SELECT DISTINCT unnest(pg_blocking_pids($1::integer)) AS pid) b
     LEFT JOIN pg_stat_activity a ON a.pid = b.pid
    ORDER BY a.xact_start NULLS LAST, b.pid
    LIMIT 3
+)sql";
+
+// A lock of a prepared transaction has no pid.
+constexpr const char* kStillBlock = R"sql(
+  SELECT count(*)
+    FROM pg_locks l
+   WHERE coalesce(l.pid, 0) = ANY ($1::integer[])
+     AND ROW(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid,
+             l.classid, l.objid, l.objsubid)::text = $2::text
 )sql";
 
 std::string name_of(const BlockingSession& session) {
@@ -53,9 +68,23 @@ std::vector<BlockingSession> blocking_sessions(postgres::Session& session, std::
   std::vector<BlockingSession> sessions;
   for (int row = 0; row < PQntuples(rows); ++row) {
     sessions.push_back({static_cast<std::int32_t>(integer(rows, row, 0)), text(rows, row, 1),
-                        text(rows, row, 2), text(rows, row, 3), text(rows, row, 4)});
+                        text(rows, row, 2), text(rows, row, 3), text(rows, row, 4),
+                        text(rows, row, 5)});
   }
   return sessions;
+}
+
+bool still_block(postgres::Session& session, const std::vector<BlockingSession>& sessions) {
+  // All block the same one, which waits for one lock at a time.
+  if (sessions.empty() || sessions.front().lock.empty())
+    return true;
+  postgres::ArrayElements pids;
+  for (const auto& one : sessions)
+    pids.add_integer(one.pid);
+  postgres::Parameters parameters;
+  parameters.add_text(pids.array());
+  parameters.add_text(sessions.front().lock);
+  return integer(session.exec({"", kStillBlock}, parameters).get(), 0, 0) > 0;
 }
 
 }  // namespace pawl::ledger

@@ -15,6 +15,8 @@ struct BlockingSession {
   std::string application;
   std::string state;              ///< "idle in transaction"
   std::string transaction_since;  ///< RFC 3339
+  /// What the other one waits for, as still_block() knows it again; empty: unknown.
+  std::string lock = {};
 
   friend bool operator==(const BlockingSession&, const BlockingSession&) = default;
 };
@@ -27,5 +29,9 @@ struct BlockingSession {
 /// Not through a pooler. Throws postgres::Error.
 [[nodiscard]] std::vector<BlockingSession> blocking_sessions(postgres::Session& session,
                                                              std::int32_t blocked);
+
+/// Whether one of these holds what was waited for, or awaits it. Throws postgres::Error.
+[[nodiscard]] bool still_block(postgres::Session& session,
+                               const std::vector<BlockingSession>& sessions);
 
 }  // namespace pawl::ledger

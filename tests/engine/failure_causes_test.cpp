@@ -162,7 +162,7 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
                                       other.backendpid())) == 1;
       },
       120s, "the blocked partition to be stored with the session that blocks it");
-  CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
+  process->wait_for_output("EVENT partition_blocked", 60s);
 
   // A connection that breaks is no end of the wait.
   const std::string end_who_waits =
@@ -180,6 +180,29 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
   require_all_applied(world);
   process->wait_for_output("EVENT partition_unblocked", 60s);
   wait_until([&] { return conditions("%") == 0; }, 60s, "the condition to be removed");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a lock that is released ends the pause before the next attempt") {
+  PaymentsWorld world(1);
+  world.set_postgres_options("lock_timeout = \"2s\"");
+  const bool side_by_side = GENERATE(false, true);
+  CAPTURE(side_by_side);
+  world.use_handler(std::string(side_by_side ? "concurrency = 2\n" : "") + R"toml(sql = [
+  "INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
+  "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
+])toml");
+  pqxx::connection other(world.url());
+  pqxx::work tx(other);
+  tx.exec("SELECT id FROM accounts FOR UPDATE");
+  world.produce_one("e", 5, 0);
+  ProgramOptions options;
+  options.extra_config = "[failures]\nretry_initial = \"1h\"\nretry_max = \"1h\"\n";
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_for_failure(*process, "lock timeout");
+  tx.commit();
+  require_all_applied(world);
   stop_cleanly(*process);
 }
 

@@ -41,8 +41,7 @@ TEST_CASE(
   waits.waited(kFirst, 7, "once more", kStart + 40s);
   CHECK(blocked(waits, kStart + 49s).empty());
   CHECK(blocked(waits, kStart + 50s) == "0: 1 once more");
-  waits.blocked_by(kFirst, "session 42 holds the lock");
-  waits.blocked_by({"t", 9}, "not waited for");
+  waits.blocked_by(kFirst, {{42, "", "", "", ""}});
   CHECK(blocked(waits, kStart + 60s) == "0: 1 session 42 holds the lock: once more, 1: 1 timeout");
   waits.ended(kFirst, 7);
   CHECK(blocked(waits, kStart + 60s) == "1: 1 timeout");
@@ -112,4 +111,28 @@ TEST_CASE("a wait ends with an answer of the server, and not with the connection
   // A lost connection begins none either.
   waits.failed(kSecond, 7, failure);
   CHECK(waits.waits(kSecond) == failure.waited_for_lock());
+}
+
+TEST_CASE(
+    "a session that blocks is named until the lock is released, also if the first attempt waits") {
+  LockWaits waits;
+  waits.blocked_by(kFirst, {{42, "", "", "", ""}});
+  CHECK_FALSE(waits.waits(kFirst));
+  CHECK(blocked(waits, kStart + 60s).empty());
+  REQUIRE(waits.blockers().size() == 1);
+  CHECK(waits.blockers().front().partition == kFirst);
+  CHECK(waits.blockers().front().sessions.front().pid == 42);
+  waits.waited(kFirst, 7, "timeout", kStart);
+  CHECK(blocked(waits, kStart + 60s) == "0: 1 session 42 holds the lock: timeout");
+  waits.released(kFirst);
+  CHECK(waits.blockers().empty());
+  CHECK(waits.waits(kFirst));
+  CHECK(blocked(waits, kStart + 60s) == "0: 1 timeout");
+  // An attempt that came through says nothing of the next wait.
+  waits.blocked_by(kFirst, {{43, "", "", "", ""}});
+  waits.passed(kFirst, 7);
+  CHECK(waits.blockers().empty());
+  waits.blocked_by(kSecond, {{43, "", "", "", ""}});
+  waits.ended(kSecond, 7);
+  CHECK(waits.blockers().empty());
 }

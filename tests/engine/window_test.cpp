@@ -90,6 +90,23 @@ TEST_CASE("messages of one order key run one after the other, and hold up no oth
   CHECK(begin(window) == Offsets{4});
 }
 
+TEST_CASE("what waited for a lock in vain begins once that is released, and what failed does not") {
+  const auto three = handler(3);
+  Window window(10);
+  for (std::int64_t offset = 1; offset <= 3; ++offset)
+    window.add(entry(offset, three));
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 2, 3});
+  running[1]->lock_waits = 1;
+  for (const auto& one : running)
+    window.later(one, kNow + 1h);
+  CHECK(begin(window).empty());
+  window.lock_released(kNow);
+  CHECK(window.due() == kNow);
+  CHECK(begin(window) == Offsets{2});
+  CHECK(window.due() == kNow + 1h);
+}
+
 TEST_CASE("one that is tried again later keeps its order key waiting, not its handler") {
   const auto two = handler(2);
   Window window(10);
