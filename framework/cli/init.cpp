@@ -1,15 +1,18 @@
 // `init`: a commented configuration for a topic, made from what Kafka says of it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/init_text.hpp"
-#include "config/invocation.hpp"
 #include "config/load.hpp"
 #include "config/values.hpp"
 #include "console/bad_call.hpp"
@@ -34,6 +37,27 @@ struct Arguments {
   std::vector<std::string> set;
 };
 
+bool is_replaced(std::string_view value) {
+  return value.find("${") != std::string_view::npos;
+}
+
+/// Without what stands for files and variables of options that Kafka does not need: nothing else is
+/// asked, and they may be there later.
+std::vector<std::string> needed(const std::vector<std::string>& set) {
+  std::vector<std::string> left;
+  std::ranges::copy_if(set, std::back_inserter(left), [](const std::string& text) {
+    return text.starts_with("kafka.") || !is_replaced(text);
+  });
+  return left;
+}
+
+/// Lines of the text in options_of(), and what they come from.
+constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
+    {"init:2: ", "--bootstrap-servers: "},
+    {"init:3: ", "--group: "},
+    {"init:5: ", "--url: "},
+    {"init:9: ", "--topic: "}};
+
 /// As a configuration would have them that handles this topic.
 Options options_of(const InitFacts& facts, const std::vector<std::string>& set) {
   config::LoadRequest request;
@@ -44,10 +68,22 @@ Options options_of(const InitFacts& facts, const std::vector<std::string>& set) 
   request.text = fmt::format(
       "[kafka]\nbootstrap_servers = {}\ngroup = {}\n[postgres]\nurl = {}\n"
       "[idempotency]\nkey = \"{{key}}\"\n[[handler]]\ntopics = [{}]\nsql = \"SELECT 1\"\n",
-      text(facts.bootstrap_servers), text(facts.group), text(facts.url), text(facts.topic));
-  request.overrides = set;
+      text(facts.bootstrap_servers), text(facts.group),
+      text(is_replaced(facts.url) ? "postgresql://localhost" : facts.url), text(facts.topic));
+  request.overrides = needed(set);
   request.property_problem = kafka::property_problem;
-  return config::load(request);
+  try {
+    return config::load(request);
+  } catch (const ConfigErrors& errors) {
+    auto problems = errors.problems();
+    for (auto& problem : problems) {
+      for (const auto& [place, option] : kPlaces) {
+        if (problem.starts_with(place))
+          problem.replace(0, place.size(), option);
+      }
+    }
+    throw ConfigErrors(std::move(problems));
+  }
 }
 
 /// The last message of the first partition that has one, which is as the newest producer writes it.
@@ -66,7 +102,7 @@ std::optional<kafka::Record> newest(const kafka::Client& client, const std::stri
   return std::nullopt;
 }
 
-int init(const std::string& program, const Arguments& arguments) {
+int init(const Arguments& arguments) {
   InitFacts facts;
   facts.bootstrap_servers = arguments.bootstrap_servers;
   facts.topic = arguments.topic;
@@ -115,8 +151,7 @@ int init(const std::string& program, const Arguments& arguments) {
     throw FatalError(
         fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
   }
-  std::cerr << fmt::format("written to {}; next: {}\n", arguments.output,
-                           command_text({program, arguments.output}, "migrate up"));
+  std::cerr << fmt::format("written to {}; the next steps stand at its top\n", arguments.output);
   return kDone;
 }
 
@@ -146,8 +181,7 @@ void add_init(Command& parser, Commands& commands) {
       ->type_name("KEY=VALUE");
   command->add_option("-o,--output", arguments->output, "A new file; else stdout")
       ->type_name("FILE");
-  commands.set_action(command,
-                      [&commands, arguments] { return init(commands.program().name, *arguments); });
+  commands.set_action(command, [arguments] { return init(*arguments); });
 }
 
 }  // namespace pawl::cli

@@ -358,9 +358,15 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
   return fmt::format(
       "# A beginning for topic {}, which has {} partitions. Every other option stands in "
       "reference.toml.\n"
-      "# Next, with this file as FILE: make the database (createdb) and the table below in it; "
-      "pawl migrate up\n# --config FILE; pawl check --config FILE; pawl try --config FILE --topic "
-      "{} --partition 0 --offset 0; pawl run --config FILE\n\n"
+      "# Next, with this file as FILE and the database's URL for its owner as OWNER-URL:\n"
+      "#   make the database (createdb) and the table below in it\n"
+      "#   pawl migrate up --database OWNER-URL\n"
+      "#   pawl migrate grants --role ROLE | psql OWNER-URL    # if postgres.url has another ROLE; "
+      "it "
+      "needs rights on the table as well\n"
+      "#   pawl check --config FILE\n"
+      "#   pawl try --config FILE --topic {} --partition 0 --offset 0\n"
+      "#   pawl run --config FILE\n\n"
       "{}{}\n{}",
       facts.topic, facts.partitions, facts.topic, servers_text(facts),
       key_text(sample, facts.settings), handler_text(facts, sample));

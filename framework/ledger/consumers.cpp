@@ -80,7 +80,8 @@ void require_schema(postgres::Session& session, const std::string& schema,
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
         "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "
-        "run: {}",
+        "run this, with --database URL of the schema's owner in place of --config if the role of "
+        "postgres.url is another: {}",
         version, schema, kOldestSchema, kNewestSchema, migrate));
   }
   if (version > kNewestSchema) {

@@ -70,6 +70,35 @@ TEST_CASE("init makes a configuration that check and try can read") {
       ContainsSubstring("--topic nowhere: Kafka at " + site.bootstrap + " has no such topic"));
 }
 
+TEST_CASE("init needs no file or variable that only the database needs") {
+  Site site;
+  const std::string url = "postgresql://app:${file:/no/such/file}@db/payments";
+  const std::vector<std::string> command{"init", "--topic", site.topic, "--bootstrap-servers",
+                                         site.bootstrap};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto arguments = command;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return site.run_bare(arguments);
+  };
+  for (const auto& more : {std::vector<std::string>{"--url", url},
+                           std::vector<std::string>{"--set", "postgres.url=" + url},
+                           std::vector<std::string>{"--url", "postgresql://db/${PAWL_NOT_SET}"}}) {
+    const auto made = with(more);
+    INFO(made.err);
+    CHECK(made.code == 0);
+    CHECK_THAT(made.out, ContainsSubstring("pawl migrate up --database OWNER-URL\n") &&
+                             ContainsSubstring("pawl migrate grants --role ROLE"));
+  }
+  CHECK_THAT(with({"--url", url}).out, ContainsSubstring("url = \"" + url + "\""));
+  // What Kafka needs must be there, and problems name what was given.
+  const auto password = with({"--set", "kafka.librdkafka.sasl.password=${file:/no/such/file}"});
+  CHECK(password.code == 2);
+  CHECK_THAT(password.err, ContainsSubstring("the file /no/such/file cannot be read"));
+  const auto wrong = with({"--url", "mysql://db/p"});
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, ContainsSubstring("--url: postgres.url") && !ContainsSubstring("init:"));
+}
+
 TEST_CASE("init names columns by any key word that PostgreSQL has, and its table can be made") {
   const bool first_half = GENERATE(true, false);
   Site site;
