@@ -23,8 +23,8 @@ class Outage {
     std::string why;  ///< the latest reason
   };
 
-  /// A user of the server has lost it. True: to be logged, because it begins an outage. In an outage
-  /// the latest reason of fails() remains.
+  /// A user of the server has lost it. True: to be logged, because it begins an outage. In an
+  /// outage the latest reason of fails() remains.
   bool lost(Clock::time_point now, const std::string& why);
   /// An attempt to reach the server failed. True: an outage is in progress, and the reason is new.
   bool fails(const std::string& why);

@@ -103,8 +103,8 @@ class RelayCounters {
 [[nodiscard]] LogLine relayed_line(const Relayed& before, const Relayed& now,
                                    std::chrono::milliseconds passed);
 
-/// ", 3 dead-lettered and 2 parked since the start"; what most consumers never have is said only where it
-/// is so.
+/// ", 3 dead-lettered and 2 parked since the start"; what most consumers never have is said only
+/// where it is so.
 [[nodiscard]] std::string set_aside_text(const Counts& counts);
 
 }  // namespace pawl::ops
