@@ -239,7 +239,7 @@ void LogObserver::handle(const Event& event) {
 }
 
 void LogObserver::note(const Event& event) {
-  counters_.count(event.step);
+  counters_.count(event);
   relay_counters_.count(event);
   switch (event.step) {
     case Step::kCommitted:
@@ -392,8 +392,8 @@ void LogObserver::report_progress(Clock::time_point now) {
   };
   add("PostgreSQL", outage_);
   add("Kafka", kafka_outage_);
-  const bool waits =
-      !progress.assigned_once || !unreachable.empty() || at.halted > 0 || at.paused > 0;
+  const bool waits = !progress.assigned_once || !unreachable.empty() || at.halted > 0 ||
+                     at.paused > 0 || at.lag.value_or(0) > 0;
   if (waits || progress != last_progress_)
     write(*log_, format_, group_, progress_line(last_progress_, progress, passed, unreachable));
   last_progress_ = progress;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "postgres/sqlstate.hpp"
+
 namespace pawl::ops {
 namespace {
 
@@ -20,15 +22,25 @@ std::string partitions_text(const Progress& progress) {
                      standing.empty() ? "" : fmt::format(" ({})", fmt::join(standing, ", ")));
 }
 
+/// Of a try that failed, as the register does not count it: what its message waits for is reported
+/// as such.
+bool is_uncounted(std::string_view failure_class) {
+  using postgres::FailureClass;
+  return failure_class == postgres::to_string(FailureClass::kContention) ||
+         failure_class == postgres::to_string(FailureClass::kResource);
+}
+
 }  // namespace
 
-void Counters::count(Step step) {
+void Counters::count(const Event& event) {
   const auto add = [](std::atomic<std::uint64_t>& counter) {
     counter.fetch_add(1, std::memory_order_relaxed);
   };
-  switch (step) {
+  switch (event.step) {
     case Step::kFailed:
-      return add(failed_);
+      if (!is_uncounted(event.failure_class))
+        add(failed_);
+      return;
     case Step::kDuplicate:
       add(duplicates_);
       break;

@@ -22,14 +22,14 @@ struct Counts {
   std::uint64_t dead = 0;
   std::uint64_t parked = 0;
   std::uint64_t later = 0;   ///< tries after which one was put off for later
-  std::uint64_t failed = 0;  ///< tries
+  std::uint64_t failed = 0;  ///< tries, without those that wait for a lock or for room
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
 /// Counts by what is told of each message; from any thread, without a lock.
 class Counters {
  public:
-  void count(Step step);
+  void count(const Event& event);
   [[nodiscard]] Counts read() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 using namespace std::chrono_literals;
+using pawl::Event;
 using pawl::PartitionSnapshot;
 using pawl::Step;
 using namespace pawl::ops;
@@ -25,7 +26,13 @@ TEST_CASE("what is told of a message counts once, and steps on its way do not") 
        {Step::kFetched, Step::kClaimed, Step::kCommitted, Step::kCommitted, Step::kDuplicate,
         Step::kSkipped, Step::kDeadLettered, Step::kParked, Step::kRetryLater, Step::kRetryLater,
         Step::kRetried, Step::kFailed, Step::kHalted, Step::kWarning})
-    counters.count(step);
+    counters.count(Event{step});
+  // Nothing counts these.
+  for (const auto* const kind : {"contention", "resource"}) {
+    Event waits{Step::kFailed};
+    waits.failure_class = kind;
+    counters.count(waits);
+  }
   CHECK(counters.read() == Counts{7, 1, 1, 1, 1, 2, 1});
 }
 
