@@ -125,6 +125,7 @@ std::string status_json(const Status& status, bool indented) {
                             {"since", ledger::to_string(condition.since)},
                             {"messages", condition.messages},
                             {"cause", condition.cause},
+                            {"lasting", condition.lasting},
                             {"process", owner}});
     }
     root["parked_keys"] = status.server.parked_keys;

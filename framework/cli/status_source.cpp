@@ -83,7 +83,9 @@ bool needs_somebody(const Status& status) {
   const bool nothing = status.partitions.empty() && !(status.known && status.awaits_topics);
   return totals_of(status).counts.value_or(StatusCounts{}).halted > 0 || nothing ||
          !unstored_topics(status).empty() || !status.missing_topics.empty() ||
-         !status.conditions.empty() || (status.outbox && status.outbox->late());
+         std::ranges::any_of(status.conditions,
+                             [](const auto& one) { return one.condition.lasting; }) ||
+         (status.outbox && status.outbox->late());
 }
 
 Status StatusSource::look(AwayKafka away) {

@@ -59,9 +59,12 @@ std::string verdict_of(const Status& status) {
   for (const auto& [kind, one, many] : kConditions) {
     std::size_t number = 0;
     for (const auto& shared : conditions)
-      number += shared.condition.kind == kind ? 1 : 0;
+      number += shared.condition.kind == kind && shared.condition.lasting ? 1 : 0;
     part(number, number == 1 ? one : many);
   }
+  part(static_cast<std::size_t>(std::ranges::count_if(
+           conditions, [](const auto& shared) { return !shared.condition.lasting; })),
+       "waiting for a lock");
   parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
   if (totals.rate)
     parts.push_back(fmt::format("{:.0f}/s", *totals.rate));

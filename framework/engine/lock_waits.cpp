@@ -97,7 +97,7 @@ void LockWaits::released(const TopicPartition& partition) {
   drop_if_empty(found);
 }
 
-std::vector<LockWaits::Blocked> LockWaits::longer_than(
+std::vector<LockWaits::Blocked> LockWaits::blocked(
     std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& at_work,
     Clock::time_point now) {
   std::vector<Blocked> blocked;
@@ -111,9 +111,8 @@ std::vector<LockWaits::Blocked> LockWaits::longer_than(
       continue;
     const auto first = std::ranges::min_element(partition.waits, {},
                                                 [](const auto& wait) { return wait.second.begun; });
-    if (now - first->second.begun < bound)
-      continue;
     auto& one = blocked.emplace_back();
+    one.lasting = now - first->second.begun >= bound;
     one.partition = name;
     one.since = first->second.since;
     one.messages = static_cast<std::int64_t>(partition.waits.size());

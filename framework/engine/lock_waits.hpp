@@ -52,10 +52,11 @@ class LockWaits {
     Timestamp since;
     std::int64_t messages = 0;  ///< that wait by themselves
     std::string cause;
+    bool lasting = false;  ///< a message has waited for as long as the bound
   };
-  /// Partitions of which a message has waited for as long as that. Forgets those that are not
-  /// `at_work`: an attempt may have ended after its partition had left or was paused.
-  [[nodiscard]] std::vector<Blocked> longer_than(
+  /// Partitions of which a message waits. Forgets those that are not `at_work`: an attempt may have
+  /// ended after its partition had left or was paused.
+  [[nodiscard]] std::vector<Blocked> blocked(
       std::chrono::milliseconds bound, const std::function<bool(const TopicPartition&)>& at_work,
       Clock::time_point now = Clock::now());
 

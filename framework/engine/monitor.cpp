@@ -123,7 +123,7 @@ std::vector<Condition> Monitor::conditions() const {
     for (const auto& [partition, messages] : away.waiting)
       condition.messages += waiting_in(partition, messages);
   }
-  for (auto& blocked : context_.lock_waits.longer_than(
+  for (auto& blocked : context_.lock_waits.blocked(
            kLockWaits * context_.options.postgres.lock_timeout,
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
@@ -134,6 +134,7 @@ std::vector<Condition> Monitor::conditions() const {
     condition.since = blocked.since;
     condition.messages = waiting_in(blocked.partition, blocked.messages);
     condition.cause = texts::bounded(blocked.cause, texts::kLongestCause);
+    condition.lasting = blocked.lasting;
   }
   return found;
 }
@@ -149,7 +150,9 @@ std::int64_t Monitor::waiting_in(const TopicPartition& partition, std::int64_t m
 void Monitor::tell_conditions() {
   using Kind = Condition::Kind;
   auto now = conditions();
-  for (const auto& [condition, ended] : conditions_.look(now, Clock::now())) {
+  auto lasting = now;
+  std::erase_if(lasting, [](const Condition& condition) { return !condition.lasting; });
+  for (const auto& [condition, ended] : conditions_.look(lasting, Clock::now())) {
     const bool blocked = condition.kind == Kind::kPartitionBlocked;
     Event event;
     event.topic = condition.topic;

@@ -15,8 +15,8 @@ constexpr const char* kTell = R"sql(
   INSERT INTO pawl.process_conditions AS p (consumer_id, owner, conditions)
   SELECT $1::integer, $2, coalesce(jsonb_agg(to_jsonb(t)), '[]')
     FROM unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::bigint[], $8::bigint[],
-                $9::text[])
-           AS t (kind, what, topic, partition, since_ms, messages, cause)
+                $9::text[], $10::boolean[])
+           AS t (kind, what, topic, partition, since_ms, messages, cause, lasting)
   ON CONFLICT (consumer_id, owner) DO UPDATE
      SET conditions = excluded.conditions, seen_at = excluded.seen_at
 )sql";
@@ -31,11 +31,12 @@ constexpr const char* kLeave =
     "DELETE FROM pawl.process_conditions WHERE consumer_id = $1::integer AND owner = $2";
 
 constexpr const char* kLive = R"sql(
-  SELECT p.owner, c.kind, c.what, c.topic, c.partition, c.since_ms, c.messages, c.cause
+  SELECT p.owner, c.kind, c.what, c.topic, c.partition, c.since_ms, c.messages, c.cause,
+         coalesce(c.lasting, true)
     FROM pawl.process_conditions p
    CROSS JOIN LATERAL jsonb_to_recordset(p.conditions)
            AS c (kind text, what text, topic text, partition integer, since_ms bigint,
-                 messages bigint, cause text)
+                 messages bigint, cause text, lasting boolean)
    WHERE p.consumer_id = $1::integer
      AND p.seen_at > clock_timestamp() - make_interval(secs => $2::integer)
    ORDER BY c.since_ms, c.what, p.owner
@@ -61,6 +62,7 @@ std::vector<SharedCondition> shared_conditions(const std::vector<ProcessConditio
     }
     same->condition.since = std::min(same->condition.since, condition.since);
     same->condition.messages += condition.messages;
+    same->condition.lasting = same->condition.lasting || condition.lasting;
     same->owners.push_back(owner);
   }
   std::ranges::stable_sort(shared, {}, [](const auto& one) { return one.condition.since; });
@@ -84,6 +86,7 @@ void ProcessConditions::tell(postgres::Session& session,
   postgres::ArrayElements since;
   postgres::ArrayElements messages;
   postgres::ArrayElements causes;
+  postgres::ArrayElements lasting;
   for (const auto& condition : conditions) {
     kinds.add_text(to_string(condition.kind));
     whats.add_text(condition.what);
@@ -92,11 +95,13 @@ void ProcessConditions::tell(postgres::Session& session,
     since.add_integer(condition.since.time_since_epoch().count());
     messages.add_integer(condition.messages);
     causes.add_text(condition.cause);
+    lasting.add_text(condition.lasting ? "true" : "false");
   }
   postgres::Parameters told;
   told.add_integer(static_cast<std::int64_t>(consumer_));
   told.add_text(owner_);
-  for (const auto* column : {&kinds, &whats, &topics, &partitions, &since, &messages, &causes})
+  for (const auto* column :
+       {&kinds, &whats, &topics, &partitions, &since, &messages, &causes, &lasting})
     told.add_text(column->array());
   postgres::Parameters consumer;
   consumer.add_integer(static_cast<std::int64_t>(consumer_));
@@ -129,6 +134,7 @@ std::vector<ProcessCondition> live_conditions(postgres::Session& session, const 
     condition.since = Timestamp(std::chrono::milliseconds(integer(rows, row, 5)));
     condition.messages = integer(rows, row, 6);
     condition.cause = text(rows, row, 7);
+    condition.lasting = boolean(rows, row, 8);
     live.push_back({text(rows, row, 0), std::move(condition)});
   }
   return live;

@@ -236,7 +236,7 @@ void add_conditions(Families& families, const ProcessLook& look) {
   const auto gauges = [&](const Name& name, Kind kind, const auto& labels_and_value) {
     auto& family = families.family(name, MetricType::Gauge);
     for (const auto& condition : look.conditions) {
-      if (condition.kind == kind)
+      if (condition.kind == kind && condition.lasting)
         labels_and_value(family, condition);
     }
   };

@@ -79,11 +79,9 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
 }
 
 Json condition_json(const Condition& condition) {
-  return {{"kind", to_string(condition.kind)},
-          {"what", condition.what},
-          {"since", rfc3339(condition.since)},
-          {"messages", condition.messages},
-          {"cause", condition.cause}};
+  return {{"kind", to_string(condition.kind)}, {"what", condition.what},
+          {"since", rfc3339(condition.since)}, {"messages", condition.messages},
+          {"cause", condition.cause},          {"lasting", condition.lasting}};
 }
 
 HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {

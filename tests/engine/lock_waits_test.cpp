@@ -22,7 +22,9 @@ bool anywhere(const TopicPartition& /*partition*/) {
 std::string blocked(LockWaits& waits, LockWaits::Clock::time_point now,
                     const std::function<bool(const TopicPartition&)>& here = anywhere) {
   std::string text;
-  for (const auto& one : waits.longer_than(50s, here, now)) {
+  for (const auto& one : waits.blocked(50s, here, now)) {
+    if (!one.lasting)
+      continue;
     text += fmt::format("{}{}: {} {}", text.empty() ? "" : ", ", one.partition.partition,
                         one.messages, one.cause);
   }
@@ -40,6 +42,7 @@ TEST_CASE(
   CHECK(waits.waits(kFirst));
   waits.waited(kFirst, 7, "once more", kStart + 40s);
   CHECK(blocked(waits, kStart + 49s).empty());
+  CHECK(waits.blocked(50s, anywhere, kStart + 49s).size() == 2);
   CHECK(blocked(waits, kStart + 50s) == "0: 1 once more");
   waits.blocked_by(kFirst, {{42, "", "", "", ""}});
   CHECK(blocked(waits, kStart + 60s) == "0: 1 session 42 holds the lock: once more, 1: 1 timeout");

@@ -35,3 +35,11 @@ TEST_CASE(
   CHECK(shared[1].condition == of("", Kind::kPartitionBlocked, "x", 5, 1).condition);
   CHECK(shared[2].condition == of("", Kind::kRemoteServiceUnreachable, "y", 7, 4).condition);
 }
+
+TEST_CASE("what lasts for one process lasts") {
+  auto young = of("a", Condition::Kind::kPartitionBlocked, "x", 5, 1);
+  young.condition.lasting = false;
+  CHECK_FALSE(pawl::ledger::shared_conditions({young}).front().condition.lasting);
+  const auto old = of("b", Condition::Kind::kPartitionBlocked, "x", 4, 1);
+  CHECK(pawl::ledger::shared_conditions({young, old}).front().condition.lasting);
+}

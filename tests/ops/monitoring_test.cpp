@@ -266,13 +266,17 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
                         {"what", "https://api.example"},
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 12},
-                        {"cause", "refused"}}));
+                        {"cause", "refused"},
+                        {"lasting", true}}));
   CHECK_THAT(body("/metrics"),
              ContainsSubstring(
                  "pawl_remote_service_unreachable{remote_service=\"https://api.example\"} 1\n") &&
                  ContainsSubstring("pawl_remote_service_waiting_messages{remote_service=\"https://"
                                    "api.example\"} 12\n") &&
                  ContainsSubstring("pawl_partition_blocked{topic=\"t\",partition=\"3\"} 1\n"));
+  look.conditions.back().lasting = false;
+  CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(1).at("lasting") == false);
+  CHECK_THAT(body("/metrics"), !ContainsSubstring("pawl_partition_blocked"));
 }
 
 TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {

@@ -92,8 +92,10 @@ std::string halts_html(const Frame& frame, const PartitionsPage& page) {
   return text.empty() ? text : "<section><h2>Halts</h2>\n" + text + "</section>\n";
 }
 
-std::string condition_badge(Condition::Kind kind) {
-  switch (kind) {
+std::string condition_badge(const Condition& condition) {
+  if (!condition.lasting)
+    return badge("warn", "waits");
+  switch (condition.kind) {
     case Condition::Kind::kRemoteServiceUnreachable:
       return badge("bad", "unreachable");
     case Condition::Kind::kPartitionBlocked:
@@ -110,7 +112,7 @@ std::string conditions_html(const std::vector<ledger::SharedCondition>& conditio
     text += fmt::format(
         "<article class=\"halt\"><p class=\"why\">{} {} {}.</p><p class=\"meta\">Reported by "
         "{}</p></article>\n",
-        condition_badge(condition.kind),
+        condition_badge(condition),
         condition.topic.empty()
             ? what
             : link("/partition", of_partition({condition.topic, condition.partition}), what),

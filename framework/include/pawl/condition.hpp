@@ -21,13 +21,15 @@ struct Condition {
   };
 
   Kind kind{};
-  /// The endpoint ("https://api.example:8443"), or the partition ("payments[7]").
+  /// The endpoint ("https://api.example:8443"), or the partition ("payments [7]").
   std::string what = {};
   std::string topic = {};       ///< of kPartitionBlocked; otherwise empty
   std::int32_t partition = -1;  ///< of kPartitionBlocked; otherwise -1
   Timestamp since{};            ///< UTC, in milliseconds
   std::int64_t messages = 0;    ///< messages that wait, as far as that is known
   std::string cause = {};       ///< for people; at most 2,000 characters
+  /// False: it began a short time ago, and may pass. Log, alerts, and metrics do not report it yet.
+  bool lasting = true;
 
   friend bool operator==(const Condition&, const Condition&) = default;
 };
