@@ -46,7 +46,7 @@ bool is_replaced(std::string_view value) {
 std::vector<std::string> needed(const std::vector<std::string>& set) {
   std::vector<std::string> left;
   std::ranges::copy_if(set, std::back_inserter(left), [](const std::string& text) {
-    return text.starts_with("kafka.") || !is_replaced(text);
+    return text.starts_with("kafka") || !is_replaced(text);
   });
   return left;
 }

@@ -118,8 +118,8 @@ std::string retrying_text(const Status& status, const ledger::RegisterRow& row) 
     meanwhile = "messages that need not wait for it go on meanwhile.";
     if (row.ahead.trying > 1)
       meanwhile +=
-          fmt::format(" Of other messages that are retried, there {}.",
-                      row.ahead.trying == 2 ? "is 1" : "are " + grouped(row.ahead.trying - 1));
+          fmt::format(" {} retried as well.",
+                      counted(row.ahead.trying - 1, "other message is", "other messages are"));
     which = fmt::format(" --offset {}", offset);
   }
   return fmt::format(

@@ -299,8 +299,8 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   beside.row->ahead = {4, 131, 3, 2, "2027-01-15T07:59:57Z", 111};
   const auto text = status_text(with({beside}), false);
   CHECK_THAT(text, ContainsSubstring("payments [2] RETRYING offset 111: 2 attempts of it failed; "
-                                     "messages that need not wait for it go on meanwhile. Of other "
-                                     "messages that are retried, there are 2.\n"
+                                     "messages that need not wait for it go on meanwhile. 2 other "
+                                     "messages are retried as well.\n"
                                      "  The log of host:1:ab says why and how many attempts are "
                                      "left. The message: ") &&
                        ContainsSubstring("partitions peek --config FILE --topic payments "
