@@ -404,11 +404,15 @@ std::string unstored_texts(const Status& status) {
 std::string status_text(const Status& status, bool all) {
   auto text = fmt::format("{}: {}\n", status.group, verdict_of(status));
   if (!status.postgres_problem.empty()) {
+    std::string_view problem = status.postgres_problem;
+    if (const auto known = fmt::format("cannot connect to {}: ", status.database);
+        problem.starts_with(known))
+      problem.remove_prefix(known.size());
     text += fmt::format(
         "PostgreSQL at {}: {}\n  That is the result of this command's own connection. Sessions "
         "that "
         "processes have open may continue: see /ready and the log of each process.\n",
-        status.database, status.postgres_problem);
+        status.database, problem);
   }
   if (!status.kafka_problem.empty()) {
     text += fmt::format("Kafka at {}: {}; so ends and lags are unknown\n", status.bootstrap_servers,

@@ -157,6 +157,17 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+/// libpq asks "Is the server running on that host and accepting TCP/IP connections?" in the middle
+/// of what becomes a sentence. Its cause stands before.
+std::string without_questions(std::string line) {
+  constexpr std::string_view kQuestion = " Is the server running ";
+  for (auto at = line.find(kQuestion); at != std::string::npos; at = line.find(kQuestion)) {
+    const auto end = std::min(line.find('?', at), line.size() - 1);
+    line.erase(at, end + 1 - at);
+  }
+  return line;
+}
+
 }  // namespace
 
 std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
@@ -218,7 +229,7 @@ std::string connect_report(PGconn* connection) {
     const auto close = open == std::string_view::npos ? open : rest.find('"', open + 1);
     shown += rest.substr(0, close == std::string_view::npos ? close : open);
     if (close == std::string_view::npos)
-      return one_line(shown);
+      return without_questions(one_line(shown));
     const auto quoted = rest.substr(open + 1, close - open - 1);
     shown.append("\"")
         .append(!refuses && may_show(quoted, options.get()) ? quoted : "***")

@@ -194,6 +194,14 @@ TEST_CASE("the verdict tells a PostgreSQL that refuses from one that does not an
   CHECK(verdict_of(status) == "PostgreSQL DOES NOT ANSWER this command");
 }
 
+TEST_CASE("the address of a PostgreSQL that cannot be used stands once in its line") {
+  auto status = with({});
+  status.database = "user=app host=db";
+  status.postgres_problem = "cannot connect to user=app host=db: refused; check postgres.url";
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("\nPostgreSQL at user=app host=db: refused; check postgres.url\n"));
+}
+
 TEST_CASE("a thousand partitions are one screen, and --all shows each") {
   std::vector<StatusPartition> partitions;
   for (int p = 0; p < 1000; ++p)

@@ -60,6 +60,14 @@ TEST_CASE("all addresses of a name are tried, and what became of each is told") 
   CHECK(PQstatus(connection.get()) == CONNECTION_OK);
 }
 
+TEST_CASE("a report of libpq's is told without the question in it") {
+  CHECK_THROWS_WITH(open(request("127.0.0.1", "1")), EndsWith("failed: Connection refused"));
+  CHECK_THROWS_WITH(open(request("/nowhere", "1")), EndsWith("failed: No such file or directory"));
+  CHECK_THROWS_WITH(open(request("127.0.0.1,/nowhere", "1")),
+                    ContainsSubstring("failed: Connection refused connection to") &&
+                        EndsWith("failed: No such file or directory"));
+}
+
 TEST_CASE("a connect_timeout in the URL counts instead of postgres.connect_timeout") {
   const SilentServer silent;
   auto asked = request("127.0.0.1", silent.port());
