@@ -356,9 +356,10 @@ void LogObserver::say_held(const std::vector<RepeatLimiter::Held>& texts, Clock:
 }
 
 void LogObserver::report_connection(Clock::time_point now) {
-  if (const auto away = outage_.take_ended(now)) {
+  if (const auto ended = outage_.take_ended(now)) {
     say(spdlog::level::info, to_string(Step::kConnected),
-        fmt::format("PostgreSQL is back after {:.1f} s", seconds(*away)));
+        fmt::format("PostgreSQL is back after {:.1f} s; that was {:.1f} s ago",
+                    seconds(ended->took), seconds(ended->ago)));
   }
 }
 

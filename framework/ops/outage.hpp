@@ -32,8 +32,13 @@ class Outage {
   void found(Clock::time_point now);
   /// Nullopt: there is none.
   [[nodiscard]] std::optional<Standing> standing(Clock::time_point now) const;
-  /// How long an outage took that has ended; once.
-  std::optional<Clock::duration> take_ended(Clock::time_point now);
+  /// An outage that has ended.
+  struct Ended {
+    Clock::duration took;
+    Clock::duration ago;  ///< since its end
+  };
+  /// Once.
+  std::optional<Ended> take_ended(Clock::time_point now);
 
  private:
   /// Reasons that are logged per outage. If there are more, their texts vary without a new reason.
