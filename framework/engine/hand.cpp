@@ -194,8 +194,7 @@ std::variant<Landing, std::unique_ptr<LeasedCall>> Hand::begin_call(const Errand
     {
       const auto watched =
           session_.watch(partition.name, partition.previous_owner, std::chrono::milliseconds(0));
-      MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
-      step.asked = &errand.entry->asked;
+      const MessageStep step{message, partition.source, errand.entry->item.leader_epoch, finish};
       call = processor_.prepare_call(*session_, step, subject);
     }
     backoff_.reset();

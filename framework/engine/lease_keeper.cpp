@@ -150,10 +150,21 @@ LeaseKeeper::Held LeaseKeeper::live() {
   return held;
 }
 
-/// While nothing is held there is nothing to do. False: it ends.
+void LeaseKeeper::leave(ledger::LeftLease lease) noexcept {
+  try {
+    Left left{std::move(lease), BootClock::now() + std::max<milliseconds>(time(), kStoringTime)};
+    left.wait = kRetry;
+    const std::scoped_lock lock(mutex_);
+    left_.push_back(std::move(left));
+    changed_.notify_all();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it ends by itself
+  }
+}
+
+/// While nothing is held or left there is nothing to do. False: it ends.
 bool LeaseKeeper::wait_for_tick() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ending_ || !held_.empty(); });
+  changed_.wait(lock, [this] { return ending_ || !held_.empty() || !left_.empty(); });
   return !changed_.wait_for(lock, kTick, [this] { return ending_; });
 }
 
@@ -161,6 +172,8 @@ void LeaseKeeper::run() {
   while (wait_for_tick()) {
     if (BootClock::now() >= next_try_)
       extend(live());
+    if (BootClock::now() >= next_give_back_)
+      give_back_left();
   }
 }
 
@@ -247,6 +260,36 @@ void LeaseKeeper::extend(const Held& held) {
                     "whose lease ends meanwhile are told to stop",
                     due.size(), failure.text));
   }
+}
+
+/// A lease that is not there may still be given: the network, or a server that stood still, may
+/// deliver the request later. It is looked for at intervals that double, so that one that is given
+/// late is there for no longer than its request took.
+void LeaseKeeper::give_back_left() {
+  std::list<Left> left;
+  {
+    const std::scoped_lock lock(mutex_);
+    left.swap(left_);
+  }
+  const auto now = BootClock::now();
+  try {
+    for (auto one = left.begin(); one != left.end();) {
+      if (now >= one->until || (now >= one->due && extender_->give_back(one->lease))) {
+        one = left.erase(one);
+        continue;
+      }
+      if (now >= one->due) {
+        one->due = now + one->wait;
+        one->wait *= 2;
+      }
+      ++one;
+    }
+  } catch (const std::exception&) {
+    // Their server cannot be used now.
+    next_give_back_ = now + kRetry;
+  }
+  const std::scoped_lock lock(mutex_);
+  left_.splice(left_.end(), left);
 }
 
 /// Once for as long as it lasts.

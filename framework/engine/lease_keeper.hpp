@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -51,9 +52,10 @@ class HeldLease {
   bool told_ = false;  ///< that it goes on behind its deadline
 };
 
-/// Extends the leases of this process, all in one statement, and tells calls to end whose lease is
-/// lost or cannot be extended in time. Has a session and a thread for that, and one that looks at
-/// deadlines and waits for nobody; made before the first lease is asked for. Any thread.
+/// Extends the leases of this process, all in one statement, gives back those that were left, and
+/// tells calls to end whose lease is lost or cannot be extended in time. Has a session and a thread
+/// for that, and one that looks at deadlines and waits for nobody; made before the first lease is
+/// asked for. Any thread.
 class LeaseKeeper {
  public:
   LeaseKeeper(const Options& options, const Observers& observers,
@@ -73,6 +75,11 @@ class LeaseKeeper {
   void ended(HeldLease& held);
   /// That time is over: the lease is extended no more.
   [[nodiscard]] bool is_over(const HeldLease& held);
+  /// No attempt of this process has that lease any more, nor asks for it: it is given back as soon
+  /// as it can be, for its key's next attempt.
+  void leave(ledger::LeftLease lease) noexcept;
+  /// Of what is left: KeyLeases::keeps_responses().
+  [[nodiscard]] bool keeps_responses() const { return leases_->keeps_responses(); }
   /// Calls that run, or whose outcome is not stored yet.
   [[nodiscard]] std::size_t held() { return live().size(); }
   [[nodiscard]] bool holds() { return held() != 0; }
@@ -89,6 +96,12 @@ class LeaseKeeper {
 
  private:
   using Held = std::vector<std::shared_ptr<HeldLease>>;
+  struct Left {
+    ledger::LeftLease lease;
+    BootClock::time_point until;      ///< nothing can come of it any more
+    BootClock::time_point due{};      ///< when it is looked for
+    std::chrono::nanoseconds wait{};  ///< until it is looked for again
+  };
 
   [[nodiscard]] bool wait_for_tick();
   [[nodiscard]] bool wait_for_deadline();
@@ -97,6 +110,7 @@ class LeaseKeeper {
   [[nodiscard]] Held live();
   void check_deadlines(const Held& held);
   void extend(const Held& held);
+  void give_back_left();
   void warn(std::string why);
 
   const Options& options_;
@@ -108,10 +122,12 @@ class LeaseKeeper {
   std::unique_ptr<ledger::LeaseExtender> extender_;  ///< the thread's
   std::string warned_of_;                            ///< the thread's
   BootClock::time_point next_try_{};                 ///< the thread's
+  BootClock::time_point next_give_back_{};           ///< the thread's
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<HeldLease>> held_;  // guarded by mutex_
+  std::list<Left> left_;                        // guarded by mutex_
   bool calls_stopped_ = false;                  // guarded by mutex_
   BootClock::time_point next_ask_{};            // guarded by mutex_
   bool ending_ = false;                         // guarded by mutex_

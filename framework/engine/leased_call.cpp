@@ -59,6 +59,29 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
   turn_ = {};
 }
 
+LeasedCall::~LeasedCall() {
+  if (ended_)
+    return;
+  // In PostgreSQL the row of the lease is gone if the call was recorded. Redis does not know it.
+  if (!in_doubt_ || keeper_.keeps_responses())
+    keeper_.leave({lease(), known(), settled_, response_});
+}
+
+ledger::GivenBack LeasedCall::known() const {
+  switch (outcome_) {
+    case Outcome::kDone:
+      return ledger::GivenBack::kDone;
+    case Outcome::kNotDone:
+      return ledger::GivenBack::kNotDone;
+    case Outcome::kNone:
+    case Outcome::kNotBegun:
+      return ledger::GivenBack::kNotBegun;
+    case Outcome::kUnknown:
+      break;
+  }
+  return ledger::GivenBack::kUnknown;
+}
+
 Lease LeasedCall::lease_for(std::chrono::steady_clock::time_point deadline) const {
   return Lease({.key = remote_key_,
                 .attempt = attempt_,

@@ -66,6 +66,10 @@ class LeasedCall {
              TopicPartition partition, const ledger::LeaseSubject& subject,
              const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held,
              const InvocationOptions& invocation, RemoteServices::Turn turn);
+  /// If its outcome is not stored, its keeper gives the lease back, with what is known.
+  ~LeasedCall();
+  LeasedCall(const LeasedCall&) = delete;
+  LeasedCall& operator=(const LeasedCall&) = delete;
 
   /// Calls, unless the outcome is known. Throws nothing.
   void run(const Message& message) noexcept;
@@ -84,6 +88,8 @@ class LeasedCall {
     return outcome_ == Outcome::kDone || outcome_ == Outcome::kUnknown;
   }
   [[nodiscard]] const Response& response() const { return response_; }
+  /// What its lease is given back with where it is not recorded.
+  [[nodiscard]] ledger::GivenBack known() const;
   [[nodiscard]] const std::exception_ptr& error() const { return error_; }
   /// Whether what earlier attempts did is known now, to be nothing.
   [[nodiscard]] bool settled() const { return settled_; }

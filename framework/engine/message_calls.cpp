@@ -28,21 +28,6 @@ namespace {
 constexpr std::chrono::milliseconds kShortestPending{20};
 constexpr std::chrono::milliseconds kLongestPending{500};
 
-ledger::GivenBack known_of(const LeasedCall& call) {
-  switch (call.outcome()) {
-    case LeasedCall::Outcome::kDone:
-      return ledger::GivenBack::kDone;
-    case LeasedCall::Outcome::kNotDone:
-      return ledger::GivenBack::kNotDone;
-    case LeasedCall::Outcome::kNone:
-    case LeasedCall::Outcome::kNotBegun:
-      return ledger::GivenBack::kNotBegun;
-    case LeasedCall::Outcome::kUnknown:
-      break;
-  }
-  return ledger::GivenBack::kUnknown;
-}
-
 /// Where the system has no thread for the keeper, no lease may be taken.
 ledger::KeyLease propose(LeaseKeeper& keeper, const ledger::Scope& scope, const std::string& key) {
   try {
@@ -97,38 +82,29 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
   return acquire_lease(session, hand);
 }
 
-ledger::LeaseAnswer MessageProcessor::ask_for_lease(
-    postgres::Session& session, ledger::LeaseRequest& request,
-    std::optional<ledger::AskedLease>& asked) const {
+ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
+                                                    ledger::LeaseRequest& request) const {
   using How = ledger::LeaseAnswer::How;
   auto& keeper = *context_.lease_keeper;
   if (!keeper.may_ask())
     throw LeasePending("no lease can be had now", kLongestPending);
+  const auto leave = [&] {
+    if (request.may_be_given)
+      keeper.leave({request.lease, ledger::GivenBack::kNotBegun});
+  };
   try {
     auto answer = context_.leases->acquire(session, request);
-    asked.reset();
     // Else nothing had to be written for it.
     if (answer.how == How::kMine || answer.how == How::kDone)
       keeper.reachable().answered();
     return answer;
   } catch (const ledger::LeasesAway& error) {
-    if (request.is_spent)
-      asked.reset();
+    leave();
     keeper.reachable().failed(error.what());
     throw LeasePending(error.what(), kLongestPending);
   } catch (...) {
-    if (request.is_spent)
-      asked.reset();
+    leave();
     throw;
-  }
-}
-
-/// Whether it was given nobody knows; its message is not this processor's any more.
-void MessageProcessor::forget_asked(postgres::Session& session,
-                                    const ledger::AskedLease& asked) const noexcept {
-  try {
-    (void)context_.leases->give_back(session, asked.lease, ledger::GivenBack::kNotBegun, false, {});
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it ends by itself
   }
 }
 
@@ -144,15 +120,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   ledger::LeaseRequest request;
   request.subject = {message::payload_hash(message), hand.step->source, message.partition(),
                      message.offset()};
-  auto& asked = hand.step->asked == nullptr ? asked_ : *hand.step->asked;
-  // Under the same token: the answer may be all that was lost.
-  if (!asked || asked->lease.scope.id != scope.id || asked->lease.key != key ||
-      asked->subject != request.subject) {
-    if (asked)
-      forget_asked(session, *asked);
-    asked = ledger::AskedLease{propose(keeper, scope, key), request.subject};
-  }
-  request.lease = asked->lease;
+  request.lease = propose(keeper, scope, key);
   request.message =
       fmt::format("{} [{}] offset {}", message.topic(), message.partition(), message.offset());
   request.time = keeper.time();
@@ -161,7 +129,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   if (hand.step->last.respects_parking() && binding.may_park(message))
     request.unless_parked = context_.dead_letters.record_key(message);
   const auto asked_at = BootClock::now();
-  const auto answer = ask_for_lease(session, request, asked);
+  const auto answer = ask_for_lease(session, request);
   switch (answer.how) {
     case How::kFinished:
     case How::kParked:
@@ -236,7 +204,7 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
   if (call.took() > std::chrono::steady_clock::duration::zero())
     timing_.handler = call.took();
   if (call.outcome() != LeasedCall::Outcome::kDone) {
-    give_back(session, hand, call, known_of(call), std::nullopt);
+    give_back(session, hand, call, call.known(), std::nullopt);
     std::rethrow_exception(call.error());
   }
   try {
@@ -266,8 +234,7 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
         record_unplaced(session, hand, call, subject);
         break;
       case AfterRecord::kTaken:
-        (void)context_.leases->give_back(session, call.lease(), ledger::GivenBack::kDone,
-                                         call.settled(), call.response());
+        (void)give_back_or_leave(session, call, ledger::GivenBack::kDone, call.response());
         call.end();
         break;
       case AfterRecord::kGivenBack:
@@ -319,7 +286,7 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
     emit_step(Step::kHandled, hand);
     frame.begin_later(std::exchange(request_, {}));
     finish(frame, hand, "", Outcome::kApplied);
-    return context_.leases->recorded(call.lease());
+    return note_recorded(call);
   }
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
   emit_step(Step::kClaimed, hand);
@@ -339,27 +306,48 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
   }
   emit_step(Step::kHandled, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
-  context_.leases->recorded(call.lease());
+  note_recorded(call);
+}
+
+/// Whoever asks for the key finds it finished, and is not to wait for the lease before that.
+void MessageProcessor::note_recorded(const LeasedCall& call) const {
+  if (!context_.leases->recorded(call.lease()))
+    context_.lease_keeper->leave({call.lease(), ledger::GivenBack::kNotDone});
+}
+
+/// False: the lease is not ours any more. Where it cannot be given back now, its keeper does so.
+bool MessageProcessor::give_back_or_leave(postgres::Session& session, const LeasedCall& call,
+                                          ledger::GivenBack how, const Response& response) const {
+  try {
+    return context_.leases->give_back(session, call.lease(), how, call.settled(), response);
+  } catch (const ledger::LeasesAway&) {
+    context_.lease_keeper->leave({call.lease(), how, call.settled(), response});
+    return true;
+  }
 }
 
 void MessageProcessor::give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
                                  ledger::GivenBack how, const Response& response) {
   const bool may_be_done = how == ledger::GivenBack::kUnknown || how == ledger::GivenBack::kDone;
-  if (!context_.leases->give_back(session, call.lease(), how, call.settled(), response) &&
-      may_be_done)
+  if (!give_back_or_leave(session, call, how, response) && may_be_done)
     lose_lease(session, hand, call);
   call.end();
 }
 
 /// Key and response, as record_unplaced() stores them: where nothing else keeps what it brought.
-void MessageProcessor::record_alone(postgres::Session& session, const LeasedCall& call) {
+void MessageProcessor::record_alone(postgres::Session& session, LeasedCall& call) {
   postgres::Frame frame(session, {});
   context_.leases->record(request_, call.lease(), call.subject(), call.response(),
                           session.durable_commit());
   frame.begin_later(std::exchange(request_, {}));
   context_.keys.name_open_transaction(request_);
-  frame.finish(request_, {});
-  context_.leases->recorded(call.lease());
+  try {
+    frame.finish(request_, {});
+  } catch (const postgres::InDoubt&) {
+    call.note_doubt();
+    throw;
+  }
+  note_recorded(call);
 }
 
 void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
@@ -368,20 +356,22 @@ void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
   const auto call = std::move(call_);
   try {
     if (call->in_doubt() && was_recorded(session, *call))
-      return;
+      return call->end();
     const bool done = call->outcome() == LeasedCall::Outcome::kDone;
-    if (done && !context_.leases->keeps_responses() && !call->binding().leased->has_record())
-      return record_alone(session, *call);
+    if (done && !context_.leases->keeps_responses() && !call->binding().leased->has_record()) {
+      record_alone(session, *call);
+      return call->end();
+    }
     const bool ours =
-        context_.leases->give_back(session, call->lease(), known_of(*call), call->settled(),
-                                   done ? call->response() : std::nullopt);
+        give_back_or_leave(session, *call, call->known(), done ? call->response() : std::nullopt);
+    call->end();
     if (!ours && call->may_be_done()) {
       Event event{Step::kWarning};
       event.partition = call->subject().partition;
       event.offset = call->subject().offset;
       tell_loss(session, *call, event);
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its lease ends by itself
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its keeper gives it back
   }
 }
 

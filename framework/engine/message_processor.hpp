@@ -34,8 +34,6 @@ struct MessageStep {
   LeasedCall* call = nullptr;
   /// Of a leased handler: prepare_call() has found that there is nothing to call.
   bool nothing_to_call = false;
-  /// Of a leased handler: the lease that was asked for, while it is unknown whether it was given.
-  std::optional<ledger::AskedLease>* asked = nullptr;
   /// When it came out of Kafka's queue; nobody knows: not told.
   std::chrono::steady_clock::time_point taken_at = {};
 };
@@ -117,17 +115,19 @@ class MessageProcessor {
                        Subject& subject);
   ledger::Outcome apply_unchecked(postgres::Session& session, InHand& hand, Subject& subject);
   void find_handler(InHand& hand, Subject& subject) const;
-  ledger::LeaseAnswer ask_for_lease(postgres::Session& session, ledger::LeaseRequest& request,
-                                    std::optional<ledger::AskedLease>& asked) const;
-  void forget_asked(postgres::Session& session, const ledger::AskedLease& asked) const noexcept;
+  ledger::LeaseAnswer ask_for_lease(postgres::Session& session,
+                                    ledger::LeaseRequest& request) const;
   [[nodiscard]] bool was_recorded(postgres::Session& session, const LeasedCall& call);
-  void record_alone(postgres::Session& session, const LeasedCall& call);
+  void record_alone(postgres::Session& session, LeasedCall& call);
   std::unique_ptr<LeasedCall> acquire_lease(postgres::Session& session, InHand& hand);
   ledger::Outcome process_leased(postgres::Session& session, InHand& hand, Subject& subject);
   ledger::Outcome finish_call(postgres::Session& session, InHand& hand, LeasedCall& call,
                               Subject& subject);
   void give_back(postgres::Session& session, const InHand& hand, LeasedCall& call,
                  ledger::GivenBack how, const Response& response);
+  bool give_back_or_leave(postgres::Session& session, const LeasedCall& call, ledger::GivenBack how,
+                          const Response& response) const;
+  void note_recorded(const LeasedCall& call) const;
   void record_call(postgres::Session& session, InHand& hand, const LeasedCall& call,
                    Subject& subject);
   void record_unplaced(postgres::Session& session, InHand& hand, LeasedCall& call,
@@ -155,7 +155,6 @@ class MessageProcessor {
   handlers::StatementPlan plan_;
   /// Made and run by process(), and not recorded yet: the connection broke.
   std::unique_ptr<LeasedCall> call_;
-  std::optional<ledger::AskedLease> asked_;  ///< by process(), as MessageStep::asked
 
   // The message in hand, and the one to come whose claim travels behind the COMMIT of the first.
   std::array<message::JsonReader, 2> readers_;

@@ -17,7 +17,6 @@
 #include "engine/inbox.hpp"
 #include "handlers/router.hpp"
 #include "kafka/partition_stream.hpp"
-#include "leases/store/key_leases.hpp"
 #include "ledger/types.hpp"
 
 namespace pawl::engine {
@@ -27,11 +26,9 @@ namespace pawl::engine {
 struct InWindow {
   std::shared_ptr<kafka::PartitionStream> stream;  ///< the record counts in its account
   Inbox::Item item;
-  const handlers::Binding* binding = nullptr;  ///< nullptr: no handler's condition matches
-  std::optional<std::string> order_key = {};   ///< nullopt: in any order
-  Head head = {};                              ///< what is known from its attempts
-  /// The lease that was asked for, while it is unknown whether it was given.
-  std::optional<ledger::AskedLease> asked = {};
+  const handlers::Binding* binding = nullptr;   ///< nullptr: no handler's condition matches
+  std::optional<std::string> order_key = {};    ///< nullopt: in any order
+  Head head = {};                               ///< what is known from its attempts
   std::optional<ledger::Outcome> outcome = {};  ///< it is finished
   /// Offset of the message before it in its order key, if that was finished in this window.
   std::optional<std::int64_t> predecessor = {};

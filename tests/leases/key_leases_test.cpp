@@ -193,6 +193,34 @@ TEST_CASE("what is given back says what is known, and may be given back again") 
   CHECK(next.unknown_for.has_value() == row.unknown);
 }
 
+TEST_CASE("what was left is given back once it is there, and no transaction is waited for") {
+  Keys keys;
+  const std::atomic<bool> unwanted{false};
+  const auto extender = keys.leases().make_extender(unwanted);
+  // Its request comes late.
+  CHECK_FALSE(extender->give_back({lease("a", 1), GivenBack::kNotBegun}));
+  REQUIRE(keys.acquire(lease("a", 1)).how == How::kMine);
+  CHECK_FALSE(extender->give_back({lease("a", 2), GivenBack::kNotBegun}));
+  REQUIRE(keys.acquire(lease("a", 2)).how == How::kPending);
+  {
+    pawl::postgres::Session other(keys.session().settings());
+    pawl::postgres::Frame frame(other, {});
+    pawl::postgres::Request request;
+    keys.leases().record(request, lease("a", 1), {1, pawl::ledger::SourceId{1}, 0, 17}, "x", "");
+    (void)frame.begin(request);
+    CHECK_FALSE(extender->give_back({lease("a", 1), GivenBack::kNotBegun}));
+  }
+  CHECK(extender->give_back({lease("a", 1), GivenBack::kNotBegun}));
+  const auto next = keys.acquire(lease("a", 2));
+  CHECK(next.how == How::kMine);
+  CHECK(next.attempt == 1);
+  CHECK_FALSE(next.unknown_for);
+  CHECK(extender->give_back({lease("a", 2), GivenBack::kDone, false, "answer"}));
+  const auto done = keys.acquire(lease("b", 3));
+  CHECK(done.how == How::kDone);
+  CHECK(done.response == "answer");
+}
+
 TEST_CASE("what is known to be done is recorded by the next attempt, which calls nothing") {
   Keys keys;
   (void)keys.acquire(lease("a", 1));

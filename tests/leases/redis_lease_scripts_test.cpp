@@ -229,6 +229,23 @@ TEST_CASE("Redis: what is given back says what is known, and may be given back a
     CHECK((next.unknown_for >= 60s) == !row.settled);
 }
 
+TEST_CASE("Redis: what was left is given back once it is there") {
+  Key key;
+  const auto give_back_left = [&](const KeyLease& left) {
+    return key.leases().give_back_left(key.connection(), {left, GivenBack::kNotBegun}, kHistory);
+  };
+  // Its request comes late.
+  CHECK_FALSE(give_back_left(lease("a", 1)));
+  REQUIRE(key.acquire(lease("a", 1)).how == How::kMine);
+  CHECK_FALSE(give_back_left(lease("a", 2)));
+  REQUIRE(key.acquire(lease("a", 2)).how == How::kPending);
+  CHECK(give_back_left(lease("a", 1)));
+  const auto next = key.acquire(lease("a", 2));
+  CHECK(next.how == How::kMine);
+  CHECK(next.attempt == 1);
+  CHECK_FALSE(next.unknown_for);
+}
+
 TEST_CASE("Redis: an unknown attempt for another payload is a conflict") {
   Key key;
   (void)key.acquire(lease("a", 1), 17);

@@ -291,6 +291,31 @@ TEST_CASE("leases in Redis: a call in hand when the process is asked to end is g
   CHECK(states(redis) == "1 COMPLETED");
 }
 
+TEST_CASE("leases in Redis: one that could not be given back does not keep its message waiting") {
+  RedisServer redis;
+  PaymentApi api(true, [](const ApiCall& call) {
+    return call.number == 1 ? ApiAnswer{.charge = false, .status = 503, .stall = true}
+                            : ApiAnswer{};
+  });
+  ChargingWorld charging(1, api);
+  use_redis(charging, redis);
+  auto& world = charging.world();
+  world.set("leases.time=10m");
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  REQUIRE(redis.text({"ACL", "SETUSER", "default", "-evalsha"}) == "OK");
+  api.release();
+  // By the next attempt; the first one is over.
+  process->wait_for_output("EVENT redis_lost", 60s);
+  REQUIRE(redis.text({"ACL", "SETUSER", "default", "+evalsha"}) == "OK");
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 2);
+  CHECK(charging.finished() == 1);
+  CHECK(holders(redis) == 0);
+}
+
 TEST_CASE("leases in Redis: one of before, in PostgreSQL, is not called beside") {
   RedisServer redis;
   PaymentApi api(true, [](const ApiCall& call) { return ApiAnswer{.stall = call.number == 1}; });

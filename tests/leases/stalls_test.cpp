@@ -117,6 +117,35 @@ TEST_CASE("a lease is extended over a new session when the old one stands still"
   CHECK(charging.finished() == 1);
 }
 
+TEST_CASE("a lease whose answer was lost does not keep its message waiting, nor count as a call") {
+  // In the log's order, and beside others.
+  const std::string order = GENERATE("", "concurrency = 4\norder_by = \"{header:event-id}\"\n");
+  CAPTURE(order);
+  PaymentApi api(false);
+  ChargingWorld charging(1, api);
+  charging.use("charge", order + "on_unknown = \"halt\"");
+  auto& world = charging.world();
+  world.set("leases.time=10m");
+  world.produce_one("event", 1, 0);
+  std::atomic<std::uint64_t> asking{0};
+  PostgresProxy proxy(world.url());
+  proxy.cut(Moment::kBefore, [&asking](const ProxyEvent& event) {
+    if (event.text.find("acquire_lease(") != std::string::npos)
+      asking = event.connection;
+    return false;
+  });
+  const auto lost = proxy.cut(Moment::kAfter, [&asking](const ProxyEvent& event) {
+    return event.commit && event.connection == asking;
+  });
+  const auto process = charging.start({}, {}, proxy.url());
+  const ShowOnFailure show("consumer", *process);
+  lost.wait(60s);
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 1);
+  CHECK(charging.stored() == "1 1");
+  CHECK(charging.leases() == 0);
+}
+
 TEST_CASE("messages that were called when their process died are called one at a time") {
   std::atomic<bool> died{false};
   const PaymentApi* served = nullptr;

@@ -34,17 +34,11 @@ struct LeaseSubject {
   friend bool operator==(const LeaseSubject&, const LeaseSubject&) = default;
 };
 
-/// A lease that was asked for, and for which message, while it is unknown whether it was given.
-struct AskedLease {
-  KeyLease lease;
-  LeaseSubject subject;
-};
-
 struct LeaseRequest {
   KeyLease lease;
-  /// Set by who is asked and throws: the lease was given back, so its token is not to be asked for
-  /// again. Else it is: the answer may be all that was lost.
-  bool is_spent = false;
+  /// Set by who is asked and throws: the lease may have been given, or be given yet, as the answer
+  /// may be all that was lost. It is to be left to the process' keeper.
+  bool may_be_given = false;
   LeaseSubject subject;
   std::string message;  ///< which one it is, for people
   std::chrono::milliseconds time{};
@@ -82,6 +76,14 @@ struct LeaseAnswer {
 /// How an attempt ended that was not recorded.
 enum class GivenBack { kNotBegun, kNotDone, kUnknown, kDone };
 
+/// A lease that was not given back by the attempt that had it or asked for it.
+struct LeftLease {
+  KeyLease lease;
+  GivenBack how{};
+  bool settled = false;
+  Response response = {};
+};
+
 enum class Extended {
   kExtended,
   kBusy,  ///< another transaction has the row; it is ours still
@@ -94,13 +96,17 @@ class LeasesAway : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Extends leases over a connection of its own, made when it is needed. One thread.
+/// Extends leases, and gives back those that were left, over a connection of its own, made when it
+/// is needed. One thread.
 class LeaseExtender {
  public:
   virtual ~LeaseExtender() = default;
   /// Each by itself, from now on for the time of leases; durable. Throws postgres::Error,
   /// postgres::InDoubt or LeasesAway, within a third of that time; may be repeated then.
   [[nodiscard]] virtual std::vector<Extended> extend(const std::vector<KeyLease>& leases) = 0;
+  /// Waits for no lock. False: nothing of it is there, or a transaction has it; a request that is
+  /// still on its way may give it later. Throws as extend() does; may be repeated.
+  [[nodiscard]] virtual bool give_back(const LeftLease& left) = 0;
 };
 
 /// Where leases are kept, by the clock of a server. One instance serves all threads. What has a
@@ -133,8 +139,9 @@ class KeyLeases {
   /// Whether what a call brought is kept where it is given back as kDone; else the call is made
   /// again.
   [[nodiscard]] virtual bool keeps_responses() const = 0;
-  /// That transaction is committed.
-  virtual void recorded(const KeyLease& lease) const noexcept = 0;
+  /// That transaction is committed. False: the lease's own server could not be told, so the lease
+  /// is to be left to the process' keeper.
+  [[nodiscard]] virtual bool recorded(const KeyLease& lease) const noexcept = 0;
 
   /// `settled`: what earlier attempts did is known too, to be nothing. False: the lease is not ours
   /// any more. Durable; may be repeated.

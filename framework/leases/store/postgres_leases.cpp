@@ -31,6 +31,16 @@ constexpr const char* kGiveBack = R"sql(
   SELECT pawl.give_back_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
 )sql";
 
+// Whoever has the row may be about to commit it.
+constexpr const char* kGiveBackLeft = R"sql(
+  WITH free AS MATERIALIZED (
+    SELECT 1 FROM pawl.leases
+     WHERE scope_id = $1::integer AND key = $2 AND token = $4::bigint
+       FOR UPDATE SKIP LOCKED)
+  SELECT pawl.give_back_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
+    FROM free
+)sql";
+
 LeaseAnswer::How parse_answer(const std::string& answer) {
   using How = LeaseAnswer::How;
   if (answer == "mine")
@@ -62,6 +72,16 @@ const char* text_of(GivenBack how) {
   return "done";
 }
 
+postgres::Parameters giving_back(const KeyLease& lease, GivenBack how, bool settled,
+                                 const Response& response) {
+  postgres::Parameters parameters;
+  add_lease(parameters, lease);
+  parameters.add_text(text_of(how));
+  add_boolean(parameters, settled);
+  add_response(parameters, response);
+  return parameters;
+}
+
 }  // namespace
 
 PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSettings extending,
@@ -72,7 +92,8 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
       acquire_(with_scope("pawl_acquire_lease", kAcquire, 1, 17, schema)),
       attempted_by_{"pawl_lease_attempted_by", in_schema(kAttemptedBy, schema)},
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
-      give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)} {}
+      give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)},
+      give_back_left_{"pawl_give_back_left_lease", in_schema(kGiveBackLeft, schema)} {}
 
 LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& request) const {
   postgres::Parameters parameters;
@@ -84,7 +105,13 @@ LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& re
   auto requests = records_.begin(parameters, request);
   parameters.add_text(request.lease.scope.name);
   requests.push_back({&acquire_, std::move(parameters)});
-  const auto results = postgres::run_transaction(session, std::move(requests));
+  std::vector<postgres::Result> results;
+  try {
+    results = postgres::run_transaction(session, std::move(requests));
+  } catch (const postgres::InDoubt&) {
+    request.may_be_given = true;
+    throw;
+  }
   const auto* rows = results.back().get();
   LeaseAnswer answer;
   answer.how = parse_answer(text(rows, 0, 0));
@@ -117,24 +144,10 @@ std::optional<std::string> PostgresLeases::attempted_by(postgres::Session& sessi
 
 class PostgresLeases::Extender final : public LeaseExtender {
  public:
-  Extender(const postgres::SessionSettings& settings, const postgres::Statement& extend,
-           std::chrono::milliseconds time)
-      : settings_(settings), extend_(extend), time_(time) {}
+  Extender(postgres::SessionSettings settings, const PostgresLeases& leases)
+      : settings_(std::move(settings)), leases_(leases) {}
 
   [[nodiscard]] std::vector<Extended> extend(const std::vector<KeyLease>& leases) override {
-    try {
-      if (!session_)
-        session_ = std::make_unique<postgres::Session>(settings_);
-      return extend_all(leases);
-    } catch (...) {
-      // Whatever it was, a new one prepares its statements anew.
-      session_.reset();
-      throw;
-    }
-  }
-
- private:
-  [[nodiscard]] std::vector<Extended> extend_all(const std::vector<KeyLease>& leases) {
     postgres::ArrayElements scopes;
     postgres::ArrayElements keys;
     postgres::ArrayElements tokens;
@@ -146,11 +159,11 @@ class PostgresLeases::Extender final : public LeaseExtender {
     postgres::Parameters parameters;
     // All are this process'.
     parameters.add_text(leases.front().owner);
-    parameters.add_integer(time_.count());
+    parameters.add_integer(leases_.time_.count());
     parameters.add_text(scopes.array());
     parameters.add_text(keys.array());
     parameters.add_text(tokens.array());
-    const auto results = postgres::run_transaction(*session_, {{&extend_, std::move(parameters)}});
+    const auto results = run({&leases_.extend_, std::move(parameters)});
     const auto* rows = results.back().get();
     std::vector<Extended> extended(leases.size(), Extended::kLost);
     for (int row = 0; row < PQntuples(rows); ++row) {
@@ -163,9 +176,28 @@ class PostgresLeases::Extender final : public LeaseExtender {
     return extended;
   }
 
+  [[nodiscard]] bool give_back(const LeftLease& left) override {
+    const auto results = run(
+        {&leases_.give_back_left_, giving_back(left.lease, left.how, left.settled, left.response)});
+    const auto* rows = results.back().get();
+    return PQntuples(rows) > 0 && boolean(rows, 0, 0);
+  }
+
+ private:
+  [[nodiscard]] std::vector<postgres::Result> run(postgres::Request request) {
+    try {
+      if (!session_)
+        session_ = std::make_unique<postgres::Session>(settings_);
+      return postgres::run_transaction(*session_, {std::move(request)});
+    } catch (...) {
+      // Whatever it was, a new one prepares its statements anew.
+      session_.reset();
+      throw;
+    }
+  }
+
   const postgres::SessionSettings settings_;
-  const postgres::Statement& extend_;
-  const std::chrono::milliseconds time_;
+  const PostgresLeases& leases_;
   std::unique_ptr<postgres::Session> session_;
 };
 
@@ -174,7 +206,7 @@ std::unique_ptr<LeaseExtender> PostgresLeases::make_extender(
   auto settings = extending_;
   settings.answer_timeout = time_ / 3;
   settings.unwanted = &unwanted;
-  return std::make_unique<Extender>(settings, extend_, time_);
+  return std::make_unique<Extender>(std::move(settings), *this);
 }
 
 void PostgresLeases::record(postgres::Request& request, const KeyLease& lease,
@@ -185,12 +217,8 @@ void PostgresLeases::record(postgres::Request& request, const KeyLease& lease,
 
 bool PostgresLeases::give_back(postgres::Session& session, const KeyLease& lease, GivenBack how,
                                bool settled, const Response& response) const {
-  postgres::Parameters parameters;
-  add_lease(parameters, lease);
-  parameters.add_text(text_of(how));
-  add_boolean(parameters, settled);
-  add_response(parameters, response);
-  const auto results = postgres::run_transaction(session, {{&give_back_, std::move(parameters)}});
+  const auto results = postgres::run_transaction(
+      session, {{&give_back_, giving_back(lease, how, settled, response)}});
   return boolean(results.back().get(), 0, 0);
 }
 

@@ -30,7 +30,7 @@ class PostgresLeases final : public KeyLeases {
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
               const Response& response, const std::string& durable_commit) const override;
   [[nodiscard]] bool keeps_responses() const override { return true; }
-  void recorded(const KeyLease& /*lease*/) const noexcept override {}
+  [[nodiscard]] bool recorded(const KeyLease& /*lease*/) const noexcept override { return true; }
   bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
                  const Response& response) const override;
   void set_aside(const KeyLease& /*lease*/) const noexcept override {}
@@ -47,6 +47,7 @@ class PostgresLeases final : public KeyLeases {
   postgres::Statement attempted_by_;
   postgres::Statement extend_;
   postgres::Statement give_back_;
+  postgres::Statement give_back_left_;
 };
 
 }  // namespace pawl::ledger

@@ -163,6 +163,12 @@ bool RedisLeaseScripts::give_back(redis::Connection& connection, const KeyLease&
   return is_yes(reply, connection, release_.name()) || reply.integer == kForgotten;
 }
 
+bool RedisLeaseScripts::give_back_left(redis::Connection& connection, const LeftLease& left,
+                                       milliseconds history) const {
+  return change(release_, connection,
+                call(left.lease, {number(history), outcome_of(left.how), flag(left.settled)}));
+}
+
 bool RedisLeaseScripts::complete(redis::Connection& connection, const KeyLease& lease,
                                  milliseconds history) const {
   return change(complete_, connection, call(lease, {number(history)}));

@@ -68,6 +68,10 @@ class RedisLeaseScripts {
   bool give_back(redis::Connection& connection, const KeyLease& lease, GivenBack how, bool settled,
                  std::chrono::milliseconds history) const;
 
+  /// The same of one that was left: false also while nothing is known of its key.
+  bool give_back_left(redis::Connection& connection, const LeftLease& left,
+                      std::chrono::milliseconds history) const;
+
   /// Its outcome is recorded; only after the COMMIT.
   bool complete(redis::Connection& connection, const KeyLease& lease,
                 std::chrono::milliseconds history) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "ledger/register_view.hpp"
@@ -81,6 +82,20 @@ class RedisLeases::Extender final : public LeaseExtender {
       : leases_(leases), unwanted_(unwanted), connector_(hurried(leases.settings_)) {}
 
   [[nodiscard]] std::vector<Extended> extend(const std::vector<KeyLease>& leases) override {
+    return run([&](const RedisLeaseScripts& scripts) {
+      return scripts.extend(*connection_, leases, leases_.settings_.time);
+    });
+  }
+
+  [[nodiscard]] bool give_back(const LeftLease& left) override {
+    return run([&](const RedisLeaseScripts& scripts) {
+      return scripts.give_back_left(*connection_, left, leases_.settings_.history);
+    });
+  }
+
+ private:
+  template <typename Work>
+  std::invoke_result_t<Work, const RedisLeaseScripts&> run(Work work) {
     try {
       const auto until = std::chrono::steady_clock::now() + leases_.settings_.time / 3;
       if (!connection_ || !connection_->alive()) {
@@ -88,14 +103,13 @@ class RedisLeases::Extender final : public LeaseExtender {
             [&] { return unwanted_ || std::chrono::steady_clock::now() >= until; });
       }
       // Whoever holds a lease has asked for it by these.
-      return leases_.known_scripts()->extend(*connection_, leases, leases_.settings_.time);
+      return work(*leases_.known_scripts());
     } catch (const redis::Error& error) {
       connection_.reset();
       throw LeasesAway(error.what());
     }
   }
 
- private:
   /// Several steps have to fit into a third of the time.
   static redis::Settings hurried(const Settings& settings) {
     auto server = settings.server;
@@ -132,20 +146,21 @@ std::shared_ptr<const RedisLeaseScripts> RedisLeases::scripts(postgres::Session&
   return scripts_;
 }
 
-/// For what Redis is told and need not know.
+/// For what Redis is told and need not know. Nullopt: it could not be told.
 template <typename Tell>
-bool RedisLeases::tell(Tell tell) const noexcept {
+std::optional<bool> RedisLeases::tell(Tell tell) const noexcept {
   using Clock = std::chrono::steady_clock;
   try {
     const auto scripts = known_scripts();
-    if (!scripts || Clock::now().time_since_epoch().count() < silent_until_)
+    if (!scripts)
       return true;
+    if (Clock::now().time_since_epoch().count() < silent_until_)
+      return std::nullopt;
     auto connection = pool_->borrow();
     return tell(*scripts, *connection);
   } catch (const std::exception&) {
-    // The lease ends by itself.
     silent_until_ = (Clock::now() + kSilence).time_since_epoch().count();
-    return true;
+    return std::nullopt;
   }
 }
 
@@ -186,13 +201,21 @@ LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts
                              LeaseRequest& request) const {
   auto connection = pool_->borrow();
   auto asked = request_of(request);
-  auto answer = scripts.acquire(*connection, asked, settings_.history);
+  const auto take = [&] {
+    try {
+      return scripts.acquire(*connection, asked, settings_.history);
+    } catch (const redis::Error& error) {
+      request.may_be_given = error.kind() != redis::Error::Kind::kRefused;
+      throw;
+    }
+  };
+  auto answer = take();
   if (answer.how == RedisLeaseAnswer::How::kCompleted) {
     if (const auto known = records_.look_before_call(session, request); known != Known::kNothing)
       return answer_of(known);
     // It says what PostgreSQL does not have: a database that was restored, or the key is pruned.
     asked.force = true;
-    answer = scripts.acquire(*connection, asked, settings_.history);
+    answer = take();
   }
   if (answer.how != RedisLeaseAnswer::How::kMine)
     return answer_of(std::move(answer));
@@ -201,7 +224,6 @@ LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts
     const auto known = records_.look_before_call(session, request);
     if (known == Known::kNothing)
       return answer_of(std::move(answer));
-    request.is_spent = true;
     if (known == Known::kFinished) {
       (void)scripts.complete(*connection, request.lease, settings_.history);
     } else {
@@ -211,8 +233,7 @@ LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts
     return answer_of(known);
   } catch (...) {
     // The partition is another owner's, for one: nobody is to wait for the end of this lease.
-    request.is_spent = true;
-    (void)tell([&](const RedisLeaseScripts& known, redis::Connection& another) {
+    request.may_be_given = !tell([&](const RedisLeaseScripts& known, redis::Connection& another) {
       return known.give_back(another, request.lease, GivenBack::kNotBegun, false,
                              settings_.history);
     });
@@ -230,17 +251,21 @@ void RedisLeases::record(postgres::Request& request, const KeyLease& lease,
   records_.record(request, lease, false, subject, response, durable_commit);
 }
 
-void RedisLeases::recorded(const KeyLease& lease) const noexcept {
-  (void)tell([&](const RedisLeaseScripts& scripts, redis::Connection& connection) {
-    return scripts.complete(connection, lease, settings_.history);
-  });
+bool RedisLeases::recorded(const KeyLease& lease) const noexcept {
+  return tell([&](const RedisLeaseScripts& scripts, redis::Connection& connection) {
+           return scripts.complete(connection, lease, settings_.history);
+         })
+      .has_value();
 }
 
 bool RedisLeases::give_back(postgres::Session& /*session*/, const KeyLease& lease, GivenBack how,
                             bool settled, const Response& /*response*/) const {
-  return tell([&](const RedisLeaseScripts& scripts, redis::Connection& connection) {
+  const auto told = tell([&](const RedisLeaseScripts& scripts, redis::Connection& connection) {
     return scripts.give_back(connection, lease, how, settled, settings_.history);
   });
+  if (!told)
+    throw LeasesAway("Redis does not respond, or refuses");
+  return *told;
 }
 
 void RedisLeases::set_aside(const KeyLease& lease) const noexcept {

@@ -38,8 +38,7 @@ class RedisLeases final : public KeyLeases {
   void record(postgres::Request& request, const KeyLease& lease, const LeaseSubject& subject,
               const Response& response, const std::string& durable_commit) const override;
   [[nodiscard]] bool keeps_responses() const override { return false; }
-  void recorded(const KeyLease& lease) const noexcept override;
-  /// Where Redis is away the lease ends by itself, as one whose holder has died.
+  [[nodiscard]] bool recorded(const KeyLease& lease) const noexcept override;
   bool give_back(postgres::Session& session, const KeyLease& lease, GivenBack how, bool settled,
                  const Response& response) const override;
   void set_aside(const KeyLease& lease) const noexcept override;
@@ -54,7 +53,7 @@ class RedisLeases final : public KeyLeases {
   [[nodiscard]] LeaseAnswer ask(postgres::Session& session, const RedisLeaseScripts& scripts,
                                 LeaseRequest& request) const;
   template <typename Tell>
-  bool tell(Tell tell) const noexcept;
+  std::optional<bool> tell(Tell tell) const noexcept;
 
   const Settings settings_;
   const std::string schema_;
