@@ -181,10 +181,12 @@ void Retrier::emit(Step step, const ledger::DueLetter& due, const std::string& t
 
 /// No code runs beside a message on probation: if the process ended, nobody could say whose doing
 /// it was. The same of a letter that may be why a process ended. False: the process is to end.
-RunGate::Pass Retrier::ask_to_run(bool runs_code, bool alone) {
+RunGate::Pass Retrier::ask_to_run(const ledger::DueLetter& due, bool runs_code) {
   auto& gate = context_.gate;
   while (!queue_.ending()) {
-    if (auto leave = !runs_code ? gate.beside_all() : alone ? gate.alone() : gate.among_others())
+    if (auto leave = !runs_code  ? gate.beside_all()
+                     : due.alone ? gate.alone(due.partition)
+                                 : gate.among_others())
       return leave;
     queue_.rest(kTurnedAway);
   }
@@ -210,7 +212,7 @@ void Retrier::try_again(ledger::DueLetter due) {
   // Not earlier: to read the message from Kafka may take long.
   const bool runs_code = handler != nullptr && handler->runs_code();
   due.alone = due.alone && runs_code;
-  auto leave = ask_to_run(runs_code, due.alone);
+  auto leave = ask_to_run(due, runs_code);
   if (!leave)
     return;
   // Also where it stays unknown whether it was taken.

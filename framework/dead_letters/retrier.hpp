@@ -54,7 +54,7 @@ class Retrier {
   bool connect();
   void keep_if_called(const ledger::DueLetter& due);
   void rest();
-  [[nodiscard]] RunGate::Pass ask_to_run(bool runs_code, bool alone);
+  [[nodiscard]] RunGate::Pass ask_to_run(const ledger::DueLetter& due, bool runs_code);
   void try_again(ledger::DueLetter due);
   std::optional<ledger::DeadLetter> read(const ledger::DueLetter& due);
   void leave_to_others(const ledger::DueLetter& due);

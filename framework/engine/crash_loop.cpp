@@ -100,7 +100,7 @@ bool CrashLoop::is_alone(Partition& partition) {
   if (!fetch.turn_since)
     fetch.turn_since = now;
   if (!fetch.alone)
-    fetch.alone = context_.gate.alone(now + kAlone);
+    fetch.alone = context_.gate.alone(partition.name(), now + kAlone);
   return fetch.alone || now - *fetch.turn_since > kHandlersEnd;
 }
 

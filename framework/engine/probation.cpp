@@ -134,7 +134,8 @@ bool Probation::was_called(Partition& partition, const handlers::Binding& bindin
 RunGate::Pass Probation::ask_to_run(Partition& partition, bool runs_code) {
   if (!runs_code)
     return context_.gate.beside_all();
-  auto pass = partition.first_is_suspect() ? context_.gate.alone() : context_.gate.among_others();
+  auto pass = partition.first_is_suspect() ? context_.gate.alone(partition.name())
+                                           : context_.gate.among_others();
   if (!pass)
     partition.wait(kGateRetry);
   return pass;

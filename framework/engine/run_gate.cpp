@@ -43,10 +43,10 @@ RunGate::Pass RunGate::among_others(Clock::duration longest) {
   return among_others();
 }
 
-RunGate::Pass RunGate::alone(Clock::time_point until) {
+RunGate::Pass RunGate::alone(const TopicPartition& partition, Clock::time_point until) {
   const std::scoped_lock lock(mutex_);
   const auto now = Clock::now();
-  const bool its_turn = turns_.ask(now);
+  const bool its_turn = turns_.ask(now, partition);
   follow_turns();
   if (!its_turn || turns_.running() || running_ > 0)
     return {};

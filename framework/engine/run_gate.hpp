@@ -48,8 +48,9 @@ class RunGate {
   Pass among_others();
   /// The same, and waits for it up to so long.
   Pass among_others(Clock::duration longest);
-  /// `until`: then others may begin, although it is not given back.
-  Pass alone(Clock::time_point until = Clock::time_point::max());
+  /// For a suspect of this partition. `until`: then others may begin, although it is not given
+  /// back.
+  Pass alone(const TopicPartition& partition, Clock::time_point until = Clock::time_point::max());
 
  private:
   void leave(Company company, std::uint64_t run) noexcept;

@@ -7,6 +7,12 @@
 
 using pawl::engine::RunGate;
 
+namespace {
+
+const pawl::TopicPartition kPartition{"payments", 0};
+
+}  // namespace
+
 TEST_CASE("many run at once while there is no suspect") {
   RunGate gate;
   const auto one = gate.among_others();
@@ -19,21 +25,21 @@ TEST_CASE("a suspect waits for those that run, and keeps new ones out until it h
   RunGate gate;
   auto running = gate.among_others();
   REQUIRE(running);
-  CHECK_FALSE(gate.alone());
+  CHECK_FALSE(gate.alone(kPartition));
   CHECK_FALSE(gate.among_others());
   running = {};
-  const auto alone = gate.alone();
+  const auto alone = gate.alone(kPartition);
   REQUIRE(alone);
   CHECK_FALSE(gate.among_others());
   CHECK_FALSE(gate.among_others(1ms));
-  CHECK_FALSE(gate.alone());
+  CHECK_FALSE(gate.alone(kPartition));
 }
 
 TEST_CASE("a message that runs no code waits for no suspect, and keeps none waiting") {
   RunGate gate;
   const auto before = gate.beside_all();
   REQUIRE(before);
-  const auto alone = gate.alone();
+  const auto alone = gate.alone(kPartition);
   REQUIRE(alone);
   {
     const auto beside = gate.beside_all();
@@ -46,7 +52,7 @@ TEST_CASE("a message that runs no code waits for no suspect, and keeps none wait
 TEST_CASE("a suspect that never comes back for its turn keeps nobody out for long") {
   RunGate gate;
   auto running = gate.among_others();
-  CHECK_FALSE(gate.alone());
+  CHECK_FALSE(gate.alone(kPartition));
   running = {};
   pawl::testing::wait_until([&] { return static_cast<bool>(gate.among_others()); }, 30s,
                             "the gate to open again");
@@ -54,14 +60,14 @@ TEST_CASE("a suspect that never comes back for its turn keeps nobody out for lon
 
 TEST_CASE("leave to run alone ends by itself if it is for a limited time") {
   RunGate gate;
-  auto first = gate.alone(RunGate::Clock::now());
+  auto first = gate.alone(kPartition, RunGate::Clock::now());
   REQUIRE(first);
   // Nobody was turned away in its turn.
-  const auto second = gate.alone();
+  const auto second = gate.alone(kPartition);
   REQUIRE(second);
   first = {};
   CHECK_FALSE(gate.among_others());
-  CHECK_FALSE(gate.alone());
+  CHECK_FALSE(gate.alone(kPartition));
 }
 
 TEST_CASE("whatever the threads do, a suspect is alone, and all come to their turns") {
@@ -73,8 +79,9 @@ TEST_CASE("whatever the threads do, a suspect is alone, and all come to their tu
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const bool suspect = t < 2;
+      const pawl::TopicPartition partition{"payments", t};
       for (int runs = 0; runs < 2000;) {
-        const auto pass = suspect ? gate.alone() : gate.among_others(20ms);
+        const auto pass = suspect ? gate.alone(partition) : gate.among_others(20ms);
         if (!pass) {
           std::this_thread::yield();
           continue;
