@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "engine/failure.hpp"
 #include "engine/halt_texts.hpp"
 #include "engine/previous_owners.hpp"
+#include "engine/run_gate.hpp"
 #include "engine/window.hpp"
 #include "ledger/types.hpp"
 #include "pawl/topic_partition.hpp"
@@ -66,6 +68,10 @@ struct Errand {
   Window::Entry entry;
   std::function<void(const Errand&, const Landing&)> landed;
   std::chrono::steady_clock::time_point given = std::chrono::steady_clock::now();
+  /// Of a suspect: its leave to run alone, which its worker ends once its mark is removed.
+  std::shared_ptr<RunGate::Pass> alone = {};
+  /// Of a suspect: it is not to run, because this counts against it.
+  std::optional<Failure> failed = {};
 };
 
 }  // namespace pawl::engine

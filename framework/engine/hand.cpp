@@ -108,18 +108,29 @@ Landing Hand::run(const Errand& errand) {
 Landing Hand::try_once(const Errand& errand) {
   if (auto landing = refused(errand))
     return *std::move(landing);
+  if (errand.failed)
+    return fail(errand);
   auto pass = ask_to_run(errand);
   if (!pass)
     return not_run();
   return apply(errand, false, std::move(pass));
 }
 
+/// Its message is not to run any more.
+Landing Hand::fail(const Errand& errand) {
+  Attempt attempt{Undertaking::kMessage, *errand.failed};
+  attempt.offset = errand.entry->offset();
+  attempt.subject = identify(context_.router, view_of(errand));
+  attempt.counted = true;  // by the marks
+  return follow(errand, attempt);
+}
+
 /// While a message runs alone the application's code runs nowhere else, because it would not be
 /// known which of them ended the process. pawl's own calls run none: they go on, or a slow one
 /// would keep the others waiting until the message could begin.
 RunGate::Pass Hand::ask_to_run(const Errand& errand) {
-  const auto* const handler = errand.entry->binding;
-  return handler == nullptr || handler->runs_code() ? context_.gate.among_others(kGateWait)
+  // A suspect has its leave already.
+  return errand.entry->runs_code() && !errand.alone ? context_.gate.among_others(kGateWait)
                                                     : context_.gate.beside_all();
 }
 

@@ -47,6 +47,7 @@ class Hand {
   std::optional<Landing> refused(const Errand& errand);
   Landing apply(const Errand& errand, bool nothing_to_call, RunGate::Pass pass);
   void applied(const Errand& errand, const Landing& landing, const Subject& subject);
+  Landing fail(const Errand& errand);
   Landing follow(const Errand& errand, const Attempt& failed);
   Landing act(const Errand& errand, const Attempt& attempt, const Action& action);
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);

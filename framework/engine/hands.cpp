@@ -38,7 +38,11 @@ void Hands::give(Errand errand) {
   const std::scoped_lock lock(mutex_);
   if (ending_)
     return;
-  (is_leased(errand) ? leased_ : waiting_).push_back(std::move(errand));
+  if (errand.alone) {
+    waiting_.push_front(std::move(errand));
+  } else {
+    (is_leased(errand) ? leased_ : waiting_).push_back(std::move(errand));
+  }
   if (waiting_.size() + leased_.size() > idle_ && threads_.size() < most_threads()) {
     try {
       threads_.emplace_back([this] { run(); });
@@ -137,10 +141,10 @@ void Hands::put_down(std::shared_ptr<Hand> hand) {
 void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
   auto hand = take_hand();
   lock.unlock();
-  // Who has no session leaves the work to those that have one.
+  // Who has no session leaves the work to those that have one, and a suspect does not wait here.
   const auto next_try = hand->make_ready();
   lock.lock();
-  if (next_try) {
+  if (next_try && !suspect_waits()) {
     stopping_.wait_until(lock, *next_try, [this] { return ending_; });
     return put_down(std::move(hand));
   }
@@ -149,7 +153,7 @@ void Hands::begin_one(std::unique_lock<std::mutex>& lock) {
   if (waiting_.empty() && !calls)
     return put_down(std::move(hand));
   // Both take their turns: neither kind holds up the other.
-  if (calls && (waiting_.empty() || call->given < waiting_.front().given)) {
+  if (calls && !suspect_waits() && (waiting_.empty() || call->given < waiting_.front().given)) {
     // Erases nothing, and gives a place that may be moved from.
     const auto place = leased_.erase(call, call);
     const auto errand = std::move(*place);

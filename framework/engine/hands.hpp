@@ -19,9 +19,9 @@ namespace pawl::engine {
 /// Runs messages side by side, on threads that are made when there is work for them. Each message
 /// takes a hand, a PostgreSQL session, of which there are up to consumer.concurrency; a leased
 /// handler's lets go of it while its call runs, of which there are up to leases.calls. Messages
-/// begin in the order in which they were given, those with calls by themselves. Behind a lock one
-/// call of a partition is stored at a time, with pauses: the hands are there for others. Any
-/// thread.
+/// begin in the order in which they were given, those with calls by themselves, and a suspect
+/// before all others, because no code runs elsewhere while it waits. Behind a lock one call of a
+/// partition is stored at a time, with pauses: the hands are there for others. Any thread.
 class Hands {
  public:
   explicit Hands(Context& context) : context_(context) {}
@@ -54,6 +54,7 @@ class Hands {
   };
 
   void run();
+  [[nodiscard]] bool suspect_waits() const { return !waiting_.empty() && waiting_.front().alone; }
   [[nodiscard]] bool may_call(const Errand& errand) const;
   [[nodiscard]] Errands::const_iterator next_call() const;
   [[nodiscard]] bool may_begin() const;

@@ -26,6 +26,12 @@ void OwnMarks::remove(const Partition& partition, bool passed) {
   }
 }
 
+void OwnMarks::remove_after_leaving(const TopicPartition& partition) {
+  left_.insert(partition);
+  if (session_.alive())
+    remove_left();
+}
+
 void OwnMarks::remove_left() {
   try {
     remove_left(*session_);

@@ -18,6 +18,8 @@ class OwnMarks {
 
   /// The process has survived what is marked. `passed`: a message, which is behind.
   void remove(const Partition& partition, bool passed = false);
+  /// The same of a partition that has left.
+  void remove_after_leaving(const TopicPartition& partition);
   /// Whether a mark was left is unknown.
   void remember(const Partition& partition) { left_.insert(partition.name()); }
 

@@ -13,8 +13,8 @@ namespace pawl::engine {
 
 namespace {
 
-/// How long to wait before asking again whether a message may run.
-constexpr std::chrono::milliseconds kGateRetry{2};
+/// How long after an acquire the suspects of a partition wait for the one that goes first to run.
+constexpr std::chrono::minutes kLongestForFirst{1};
 
 }  // namespace
 
@@ -42,6 +42,9 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
                                         .ahead = plan.max_ahead,
                                         .side_by_side = partition.ahead().together(),
                                         .calls_with_code = calls_with_code});
+  if (const auto first = marked_before(partition); first && *first < range->end)
+    partition.suspects().go_first(*first, false);
+  partition.suspects().passed(acquired.stored.last());
   partition.status().on_probation = true;
   partition.tell(
       Step::kOnProbation, acquired.stored.last(),
@@ -69,15 +72,31 @@ bool Probation::ended(const ledger::Acquired& acquired) {
   }
 }
 
-void Probation::consider_next(Partition& partition) {
-  auto& suspects = partition.suspects();
-  if (const auto ran = suspects.take_end()) {
+/// In the log's order that one stands first.
+std::optional<std::int64_t> Probation::marked_before(const Partition& partition) {
+  if (!partition.ahead().together())
+    return std::nullopt;
+  try {
+    return context_.suspects.marked(*session_, partition.name());
+  } catch (const std::exception&) {
+    // A lost session is noticed at its next use.
+    return std::nullopt;
+  }
+}
+
+void Probation::tell_end(Partition& partition) {
+  if (const auto ran = partition.suspects().take_end()) {
     partition.status().on_probation = false;
     partition.tell(Step::kOffProbation, partition.held().stored.last(),
                    fmt::format("messages that ran alone: {}; no other messages of this process "
                                "wait for this partition any more",
                                *ran));
   }
+}
+
+void Probation::consider_next(Partition& partition) {
+  auto& suspects = partition.suspects();
+  tell_end(partition);
   const auto& inbox = partition.inbox();
   if (inbox.empty() || !inbox.front().is_message())
     return;
@@ -141,8 +160,38 @@ RunGate::Pass Probation::ask_to_run(Partition& partition, bool runs_code) {
   return pass;
 }
 
+RunGate::Pass Probation::ask_to_run_alone(Partition& partition, std::int64_t offset) {
+  auto& suspects = partition.suspects();
+  if (RunGate::Clock::now() - partition.ahead().held()->acquired_at > kLongestForFirst)
+    suspects.give_up_first();
+  return suspects.waits(offset) ? RunGate::Pass{} : context_.gate.alone(partition.name());
+}
+
+void Probation::note_end(Partition& partition, std::int64_t offset, bool passed) {
+  end(partition, passed);
+  if (!passed)
+    return;
+  partition.suspects().finished(offset);
+  tell_end(partition);
+}
+
 bool Probation::mark(Partition& partition) {
   const auto& item = partition.inbox().front();
+  const auto offset = item.record.offset();
+  auto marked = mark(partition, item);
+  if (!marked.failed)
+    return marked.stands;
+  Attempt attempt{Undertaking::kMessage, *std::move(marked.failed)};
+  attempt.offset = offset;
+  attempt.subject = identify(context_.router, partition.view(item));
+  attempt.counted = true;  // by the marks
+  consequences_.follow(partition, attempt);
+  if (partition.held().stored.last() >= offset)
+    end(partition, true);
+  return false;
+}
+
+Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item) {
   const auto offset = item.record.offset();
   Attempt attempt{Undertaking::kMessage};
   attempt.offset = offset;
@@ -158,11 +207,16 @@ bool Probation::mark(Partition& partition) {
     attempt.what = Undertaking::kNote;
     attempt.failure = session_.why_failed();
     consequences_.follow(partition, attempt);
-    return false;
+    return {};
   }
   if (!crashes) {
     consequences_.give_way(partition);
-    return false;
+    return {};
+  }
+  if (*crashes > 0) {
+    partition.suspects().go_first(offset, true);
+  } else {
+    partition.suspects().went_first(offset);
   }
   if (*crashes > 0 && *crashes < most) {
     partition.tell(Step::kProbation, offset,
@@ -171,18 +225,14 @@ bool Probation::mark(Partition& partition) {
                                *crashes, most));
   }
   if (*crashes < most)
-    return true;
-  auto& failure = attempt.failure;
+    return {.stands = true, .failed = std::nullopt};
+  Failure failure;
   failure.permanent = true;
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
       fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
   partition.tell(Step::kProbation, offset, failure.text);
-  attempt.counted = true;  // by the marks
-  consequences_.follow(partition, attempt);
-  if (partition.held().stored.last() >= offset)
-    end(partition, true);
-  return false;
+  return {.stands = true, .failed = std::move(failure)};
 }
 
 }  // namespace pawl::engine

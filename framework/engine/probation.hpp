@@ -17,6 +17,9 @@ namespace pawl::engine {
 /// again (docs/failures.md, "Messages that kill the process"). One worker's.
 class Probation {
  public:
+  /// How long to wait before asking again whether a message may run.
+  static constexpr std::chrono::milliseconds kGateRetry{2};
+
   Probation(Context& context, WorkerSession& session, OwnMarks& marks, Consequences& consequences,
             MessageProcessor& processor)
       : context_(context),
@@ -36,13 +39,31 @@ class Probation {
   /// application.
   RunGate::Pass ask_to_run(Partition& partition, bool runs_code);
 
+  /// Leave to run this suspect of the window, which waits there without it.
+  [[nodiscard]] RunGate::Pass ask_to_run_alone(Partition& partition, std::int64_t offset);
+
   /// Leaves the mark of the message at the head. False: it must not run (now); that is dealt with.
   bool mark(Partition& partition);
+  struct Marked {
+    bool stands = false;            ///< if not: that is dealt with
+    std::optional<Failure> failed;  ///< it must not run any more, because this counts against it
+  };
+  /// Leaves the mark of this message, in the inbox or in the window. What counts against it is left
+  /// to the caller.
+  Marked mark(Partition& partition, const Inbox::Item& item);
 
   /// The process has survived the message. `passed`: and it is behind.
-  void end(Partition& partition, bool passed) { marks_.remove(partition, passed); }
+  void end(const Partition& partition, bool passed) { marks_.remove(partition, passed); }
+  /// The same of a partition that has left.
+  void end_after_leaving(const TopicPartition& partition) {
+    marks_.remove_after_leaving(partition);
+  }
+  /// A suspect that ran side by side has come back. `passed`: and it is finished.
+  void note_end(Partition& partition, std::int64_t offset, bool passed);
 
  private:
+  void tell_end(Partition& partition);
+  [[nodiscard]] std::optional<std::int64_t> marked_before(const Partition& partition);
   [[nodiscard]] bool ended(const ledger::Acquired& acquired);
   [[nodiscard]] bool is_suspect(Partition& partition, const Inbox::Item& item);
   [[nodiscard]] bool was_called(Partition& partition, const handlers::Binding& binding,

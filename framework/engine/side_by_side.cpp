@@ -36,6 +36,9 @@ bool SideBySide::turn(Partition& partition, const std::function<bool()>& called_
   if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
     return true;
   worked = begin(partition, std::numeric_limits<std::int64_t>::max()) || worked;
+  // A suspect's mark may have failed.
+  if (!session_ || !partition.running())
+    return true;
   if (is_due_to_pass(partition)) {
     pass(partition);
     return true;
@@ -81,15 +84,21 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
     const auto known = item.is_message() ? ahead.known(item.record.offset()) : nullptr;
     const bool same = known != nullptr && ahead.is_same(*known, item);
     const bool finished = same && known->outcome;
-    if (!finished)
+    if (finished) {
+      partition.suspects().finished(item.record.offset());
+    } else {
       probation_.consider_next(partition);
+    }
     const bool replaced = known != nullptr && known->outcome && !same;
     const auto place = finished   ? Place::kWindow
                        : replaced ? Place::kAlone
                                   : place_of(partition, item);
     if (place != Place::kWindow) {
-      if (!window.empty() || place == Place::kRunner)
+      if (!window.empty() || place == Place::kRunner) {
+        // It waits for the suspects of the window, so these do not wait for it.
+        partition.suspects().went_first(item.record.offset());
         break;
+      }
       if (replaced) {
         consequences_.halt(
             partition,
@@ -133,7 +142,8 @@ SideBySide::Place SideBySide::place_of(const Partition& partition, const Inbox::
   const bool known_alone =
       !item.is_message() ||
       goes_back(ahead.leader_epoch(partition.held().leader_epoch), item.leader_epoch) ||
-      !partition.first_is_plain() || ahead.is_suspect(item.record.offset());
+      !partition.head().is_plain() || ahead.is_suspect(item.record.offset()) ||
+      (partition.first_is_suspect() && runner_.is_call_next(partition));
   return known_alone ? Place::kAlone : Place::kWindow;
 }
 
@@ -155,6 +165,7 @@ Window::Entry SideBySide::make_entry(const Partition& partition, Inbox::Item ite
   auto order = order_of(context_.router, message, json, partition.ahead().together());
   entry->binding = order.binding;
   entry->order_key = std::move(order.key);
+  entry->suspect = partition.suspects().has(entry->offset());
   return entry;
 }
 
@@ -167,22 +178,64 @@ bool SideBySide::begin(Partition& partition, std::int64_t below) {
     auto entry = ahead.window().next(now, below);
     if (!entry)
       break;
+    const bool suspect = entry->suspect;
+    auto errand = make_errand(partition, std::move(entry));
+    if (suspect && !mark_suspect(partition, errand)) {
+      if (!session_ || !partition.running() || !partition.is_due(Clock::now()))
+        return true;
+      continue;
+    }
     worked = true;
-    context_.hands->give(
-        {ahead.held(), std::move(entry), [this](const Errand& errand, const Landing& landing) {
-           mailbox_.post_note([this, errand, landing] {
-             auto* const found = find_(errand.partition->name);
-             if (found == nullptr)
-               return;
-             // Also where another message of the partition was heard of before.
-             if (landing.suspect)
-               found->ahead().suspect(errand.entry->offset());
-             if (!errand.entry->dropped)
-               landed(*found, errand, landing);
-           });
-         }});
+    context_.hands->give(std::move(errand));
   }
   return worked;
+}
+
+Errand SideBySide::make_errand(Partition& partition, Window::Entry entry) {
+  return {partition.ahead().held(), std::move(entry),
+          [this](const Errand& errand, const Landing& landing) {
+            mailbox_.post_note([this, errand, landing] {
+              auto* const found = find_(errand.partition->name);
+              if (errand.alone)
+                end_suspect(found, errand, landing);
+              if (found == nullptr)
+                return;
+              // Also where another message of the partition was heard of before.
+              if (landing.suspect)
+                found->ahead().suspect(errand.entry->offset());
+              if (!errand.entry->dropped)
+                landed(*found, errand, landing);
+            });
+          }};
+}
+
+/// Leaves the suspect's mark. False: it does not run now.
+bool SideBySide::mark_suspect(Partition& partition, Errand& errand) {
+  const auto& entry = errand.entry;
+  if (auto pass = probation_.ask_to_run_alone(partition, entry->offset())) {
+    errand.alone = std::make_shared<RunGate::Pass>(std::move(pass));
+    auto marked = probation_.mark(partition, entry->item);
+    errand.failed = std::move(marked.failed);
+    if (marked.stands)
+      return true;
+  }
+  if (!entry->dropped)
+    partition.ahead().window().later(entry, Clock::now() + Probation::kGateRetry);
+  return false;
+}
+
+/// First the mark goes: other code runs then, which may end the process.
+void SideBySide::end_suspect(Partition* partition, const Errand& errand, const Landing& landing) {
+  const auto offset = errand.entry->offset();
+  if (partition == nullptr) {
+    probation_.end_after_leaving(errand.partition->name);
+  } else {
+    probation_.note_end(*partition, offset, landing.how == Landing::How::kFinished);
+    // It runs no more; before that others run.
+    if (landing.how == Landing::How::kHalt)
+      partition->suspects().went_first(offset);
+  }
+  *errand.alone = {};
 }
 
 void SideBySide::landed(Partition& partition, const Errand& errand, const Landing& landing) {
@@ -254,6 +307,9 @@ bool SideBySide::halt_as_wanted(Partition& partition) {
   auto& ahead = partition.ahead();
   const auto& window = ahead.window();
   const bool worked = begin(partition, ahead.halt_offset());
+  // A suspect's mark may have failed.
+  if (!session_ || !partition.running())
+    return true;
   const bool comes_first =
       window.running() == 0 && window[window.prefix()].offset() == ahead.halt_offset();
   if (!comes_first && !is_due_to_pass(partition))

@@ -19,9 +19,11 @@ namespace pawl::engine {
 /// Runs what does not run on the worker's thread: all messages of partitions whose handlers have
 /// `concurrency`, and calls of the others, which complete in the log's order: one call after the
 /// other, and nothing else of the partition meanwhile. Gives messages to the hands, takes what
-/// became of them, and moves the stored offset over those that are finished. What is known of the
-/// first message (an attempt to be counted, a halt, probation) makes it go alone, as in any
-/// partition, once all before it is stored. One worker's.
+/// became of them, and moves the stored offset over those that are finished. A suspect goes to them
+/// with its mark and its leave to run alone: it waits for code that runs, and for no message of the
+/// window that only waits. What is known of the first message (an attempt to be counted, a halt)
+/// makes it go alone, as in any partition, once all before it is stored; so does a suspect whose
+/// call is the application's. One worker's.
 class SideBySide {
  public:
   /// Finds a partition of the worker's by its name; null: it is not there any more.
@@ -52,6 +54,9 @@ class SideBySide {
   bool run_front_alone(Partition& partition, const std::function<bool()>& called_away);
   [[nodiscard]] Window::Entry make_entry(const Partition& partition, Inbox::Item item);
   bool begin(Partition& partition, std::int64_t below);
+  [[nodiscard]] Errand make_errand(Partition& partition, Window::Entry entry);
+  bool mark_suspect(Partition& partition, Errand& errand);
+  void end_suspect(Partition* partition, const Errand& errand, const Landing& landing);
   static void make_room(Partition& partition);
   [[nodiscard]] bool is_due_to_pass(const Partition& partition) const;
   bool pass(Partition& partition);

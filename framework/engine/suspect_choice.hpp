@@ -53,9 +53,36 @@ class SuspectChoice {
   void add(std::int64_t offset);
   [[nodiscard]] bool has(std::int64_t offset) const { return suspects_.contains(offset); }
 
+  /// The register keeps the count of crashes of one suspect of a partition. So no other one runs
+  /// before this one was survived without such a count, or is finished. `counted`: it has one.
+  void go_first(std::int64_t offset, bool counted) {
+    first_ = offset;
+    first_counted_ = counted;
+  }
+  void went_first(std::int64_t offset) {
+    if (first_ == offset)
+      first_.reset();
+  }
+  /// Whether the suspect waits for the one that goes first, which is one or may still become one.
+  [[nodiscard]] bool waits(std::int64_t offset) const {
+    return first_ && *first_ != offset && (has(*first_) || !knows(*first_));
+  }
+  /// The one that goes first has not run for too long: the others do not wait for its first run.
+  void give_up_first() {
+    if (!first_counted_)
+      first_.reset();
+  }
+
+  /// It is finished, perhaps ahead of the stored offset.
+  void finished(std::int64_t offset) {
+    suspects_.erase(offset);
+    went_first(offset);
+  }
   /// The stored offset has passed it.
   void passed(std::int64_t offset) {
     suspects_.erase(suspects_.begin(), suspects_.upper_bound(offset));
+    if (first_ && *first_ <= offset)
+      first_.reset();
   }
   /// No more messages are suspects, as when the end of the log was passed.
   void stop_asking() { open_ = false; }
@@ -77,6 +104,8 @@ class SuspectChoice {
   std::uint32_t running_ = 0;   ///< of them, that may have run and were not calls
   std::size_t added_ = 0;
   std::set<std::int64_t> suspects_;
+  std::optional<std::int64_t> first_;  ///< the one that runs before the others
+  bool first_counted_ = false;
   std::set<std::string> order_keys_;
   std::map<const handlers::Binding*, std::uint32_t> of_handler_;
 };

@@ -14,6 +14,8 @@ void Window::add(const Entry& entry) {
     count_prefix();
     return;
   }
+  if (entry->suspect)
+    suspects_.insert(entry->offset());
   if (slots(*entry) == 1)
     one_by_one_[entry->binding].insert(entry->offset());
   if (entry->order_key) {
@@ -29,6 +31,11 @@ void Window::make_ready(const Entry& entry) {
   ready_[entry->binding].emplace(entry->offset(), entry);
 }
 
+bool Window::may_begin(const InWindow& entry) const {
+  return suspects_.empty() || entry.offset() < *suspects_.begin() || entry.suspect ||
+         !entry.runs_code();
+}
+
 Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
   while (!later_.empty() && later_.begin()->first <= now) {
     const auto entry = later_.begin()->second;
@@ -38,22 +45,22 @@ Window::Entry Window::next(Clock::time_point now, std::int64_t below) {
       --busy_[entry->binding];
     make_ready(entry);
   }
-  Ready* first = nullptr;
+  Entry entry;
   for (auto& [binding, ready] : ready_) {
-    if (ready.empty())
+    const auto found =
+        std::ranges::find_if(ready, [this](const auto& one) { return may_begin(*one.second); });
+    if (found == ready.end())
       continue;
-    const auto limit = slots(*ready.begin()->second);
+    const auto limit = slots(*found->second);
     // One that waits behind an order key is not overtaken by the others of its handler.
-    if (busy_[binding] >= limit ||
-        (limit == 1 && ready.begin()->first != *one_by_one_[binding].begin()))
+    if (busy_[binding] >= limit || (limit == 1 && found->first != *one_by_one_[binding].begin()))
       continue;
-    if (first == nullptr || ready.begin()->first < first->begin()->first)
-      first = &ready;
+    if (entry == nullptr || found->first < entry->offset())
+      entry = found->second;
   }
-  if (first == nullptr || first->begin()->first >= below)
+  if (entry == nullptr || entry->offset() >= below)
     return nullptr;
-  auto entry = first->begin()->second;
-  first->erase(first->begin());
+  ready_[entry->binding].erase(entry->offset());
   if (entry->order_key) {
     const auto before = last_finished_.find(*entry->order_key);
     entry->predecessor =
@@ -74,6 +81,7 @@ std::optional<Window::Clock::time_point> Window::due() const {
 void Window::finished(const Entry& entry, ledger::Outcome outcome) {
   --running_;
   --busy_[entry->binding];
+  suspects_.erase(entry->offset());
   if (slots(*entry) == 1)
     one_by_one_[entry->binding].erase(entry->offset());
   entry->outcome = outcome;
@@ -144,6 +152,7 @@ void Window::drop_unbegun() {
     entry.dropped = true;
     ready_[entry.binding].erase(entry.offset());
     one_by_one_[entry.binding].erase(entry.offset());
+    suspects_.erase(entry.offset());
     if (!entry.order_key)
       continue;
     // It is the last one of its order key as well.
@@ -161,6 +170,7 @@ void Window::clear() {
   ready_.clear();
   busy_.clear();
   one_by_one_.clear();
+  suspects_.clear();
   later_.clear();
   in_order_.clear();
   last_finished_.clear();

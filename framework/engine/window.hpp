@@ -35,14 +35,19 @@ struct InWindow {
   /// Its window has let go of it: what comes of it is not asked for any more.
   bool dropped = false;
   bool begun = false;
+  bool suspect = false;          ///< it runs alone (engine/probation.hpp)
   std::uint32_t lock_waits = 0;  ///< attempts in a row that waited for a lock in vain
 
   [[nodiscard]] std::int64_t offset() const { return item.record.offset(); }
+  /// Code of the application may run for it.
+  [[nodiscard]] bool runs_code() const { return binding == nullptr || binding->runs_code(); }
 };
 
 /// Messages of one partition in the log's order, some of which run side by side: which may begin,
 /// and up to where all are finished. Those with one order key run one after the other; of a handler
-/// no more than its concurrency at a time. Knows no threads and no servers. One thread.
+/// no more than its concurrency at a time. Behind a suspect that is not finished only other
+/// suspects begin, and what runs no code of the application: so after another crash those that can
+/// be why are the first ones again. Knows no threads and no servers. One thread.
 class Window {
  public:
   using Clock = std::chrono::steady_clock;
@@ -90,6 +95,7 @@ class Window {
 
   [[nodiscard]] static std::uint32_t slots(const InWindow& entry);
   void make_ready(const Entry& entry);
+  [[nodiscard]] bool may_begin(const InWindow& entry) const;
   [[nodiscard]] static bool is_unbegun(const InWindow& entry);
   void count_prefix();
 
@@ -101,6 +107,7 @@ class Window {
   std::map<const handlers::Binding*, std::uint32_t> busy_;  ///< slots in use
   /// Of handlers that run one message at a time, what is not finished.
   std::map<const handlers::Binding*, std::set<std::int64_t>> one_by_one_;
+  std::set<std::int64_t> suspects_;  ///< that are not finished
   std::multimap<Clock::time_point, Entry> later_;
   /// Of each order key those that are not finished; the first one's turn it is.
   std::unordered_map<std::string, std::deque<Entry>> in_order_;

@@ -12,6 +12,13 @@ constexpr const char* kMark = R"sql(
                            $7::integer, $8::timestamptz, $9::integer)
 )sql";
 
+// A partition has one row at most; the aggregate gives NULL for none.
+constexpr const char* kMarked = R"sql(
+  SELECT max(kafka_offset) FROM pawl.suspects
+   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
+     AND (crashes > 0 OR marked_by IS NOT NULL)
+)sql";
+
 constexpr const char* kClear = R"sql(
   DELETE FROM pawl.suspects
    WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
@@ -29,6 +36,7 @@ constexpr const char* kIsAlive = R"sql(
 Suspects::Suspects(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       mark_{"pawl_mark_suspect", in_schema(kMark, schema)},
+      marked_{"pawl_marked_suspect", in_schema(kMarked, schema)},
       clear_{"pawl_clear_suspect", in_schema(kClear, schema)},
       is_alive_{"pawl_owner_is_alive", kIsAlive} {}
 
@@ -45,6 +53,13 @@ std::optional<std::uint32_t> Suspects::mark(postgres::Session& session,
   const auto results = postgres::run_transaction(session, {{&mark_, std::move(parameters)}});
   const auto crashes = optional_integer(results.front().get(), 0, 0);
   return crashes ? std::optional(static_cast<std::uint32_t>(*crashes)) : std::nullopt;
+}
+
+std::optional<std::int64_t> Suspects::marked(postgres::Session& session,
+                                             const TopicPartition& partition) const {
+  const auto results = postgres::run_relaxed_transaction(
+      session, {{&marked_, partition_parameters(consumer_, partition)}});
+  return optional_integer(results.front().get(), 0, 0);
 }
 
 bool Suspects::is_alive(postgres::Session& session, const postgres::Backend& backend) const {

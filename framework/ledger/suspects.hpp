@@ -23,6 +23,11 @@ class Suspects {
                                     OwnerEpoch epoch, std::int64_t offset, const std::string& owner,
                                     std::uint32_t most) const;
 
+  /// The message that a process ran alone when it ended, or that has ended processes and is not
+  /// behind. Nullopt: there is none.
+  std::optional<std::int64_t> marked(postgres::Session& session,
+                                     const TopicPartition& partition) const;
+
   /// Whether the session is open and idle, so that its client is there. A session in the middle of
   /// a statement does not notice the end of its client, so it counts as ended. So does one that the
   /// server does not show to this role.
@@ -35,6 +40,7 @@ class Suspects {
  private:
   ConsumerId consumer_;
   postgres::Statement mark_;
+  postgres::Statement marked_;
   postgres::Statement clear_;
   postgres::Statement is_alive_;
 };

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <future>
+#include <optional>
 #include <pqxx/pqxx>
 
 #include "charging_world.hpp"
@@ -563,5 +564,112 @@ TEST_CASE("suspects and the other messages of their process take turns") {
   // A pipeline of 64 was on probation, and the orders did not wait for all of it.
   CHECK(world.number("SELECT count(*) FROM seen WHERE topic = 'payments' AND place > "
                      "(SELECT max(place) FROM seen WHERE topic = 'orders')") >= 32);
+  stop_cleanly(*process);
+}
+
+// Either lasts for longer than the test: the lease of the killed process, or the outage.
+TEST_CASE("messages on probation wait for no call that waits, nor do those of other order keys") {
+  const bool outage = GENERATE(false, true);
+  CAPTURE(outage);
+  std::optional<PaymentApi> api(std::in_place, false,
+                                [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  PaymentsWorld world(1);
+  world.use_handler(fmt::format(R"toml(name = "call"
+scope = "calls"
+when = '{{header:type}} == "call"'
+{}
+[[handler]]
+name = "sql"
+topics = ["{}"]
+concurrency = 4
+order_by = "{{header:event-id}}"
+{})toml",
+                                mail_handler(*api), world.topic(), kBehindLockSql));
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.set(outage ? "leases.time=2s" : "leases.time=20m");
+  world.set("postgres.lock_timeout=29s");
+  const auto produce = [&](const std::string& id, const std::string& type) {
+    Record record;
+    record.value = R"({"account":"acc-1","amount":1})";
+    record.headers = {{"event-id", id}, {"type", type}};
+    record.partition = 0;
+    world.produce_record(record);
+  };
+  const auto wait_for_applied = [&](int messages) {
+    wait_until([&] { return world.number("SELECT count(*) FROM ledger") == messages; }, 60s,
+               fmt::format("{} messages of other order keys", messages));
+  };
+  produce("call", "call");
+  for (int i = 1; i <= 8; ++i)
+    produce(fmt::format("sql-{}", i), "sql");
+  {
+    pqxx::connection connection(world.url());
+    pqxx::work lock(connection);
+    lock.exec("SELECT pg_advisory_xact_lock(7)");
+    const auto killed = world.start();
+    wait_for_calls(*api, 1);
+    wait_until([&] { return waiting_handlers(world) == 4; }, 60s, "four handlers that wait");
+    killed->kill(SIGKILL);
+    REQUIRE(killed->wait(60s).signal == SIGKILL);
+    wait_until(
+        [&] {
+          end_waiting_sessions(world);
+          return waiting_handlers(world) == 0;
+        },
+        60s, "its sessions to end");
+  }
+  if (outage)
+    api.reset();
+  note_marks(world);
+  const auto process = world.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_applied(8);
+  produce("sql-9", "sql");
+  wait_for_applied(9);
+  process->wait_for_output("EVENT probation_ended", 60s);
+  CHECK(world.value("SELECT string_agg(DISTINCT kafka_offset::text, ' ') FROM marks") == "1 2 3 4");
+  CHECK(world.number("SELECT count(*) FROM pawl.suspects") == 0);
+  CHECK(world.stored(0).value_or(-1) == -1);
+  if (api) {
+    CHECK(api->call_count() == 1);
+    api->release();
+  }
+  stop_cleanly(*process);
+}
+
+// The register has the count of one message of each partition.
+TEST_CASE("a message that kills its process is found behind one that waits for a lock") {
+  PaymentsWorld world(1);
+  world.use_handler(
+      "name = \"segfaults_on_poison\"\nconcurrency = 4\norder_by = \"{header:event-id}\"\n");
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.set("postgres.lock_timeout=500ms");
+  pqxx::connection connection(world.url());
+  pqxx::work lock(connection);
+  lock.exec("SELECT FROM accounts WHERE id = 'acc-0' FOR UPDATE");
+  Record waits;
+  waits.value = R"({"account":"acc-0","amount":5})";
+  waits.headers = {{"event-id", "waits"}};
+  waits.partition = 0;
+  world.produce_record(waits);
+  produce_poison(world, "poison-1", 0);
+  // The first crash only opens the probation.
+  for (int crashes = 0; crashes < 4; ++crashes) {
+    CAPTURE(crashes);
+    const auto process = world.start(program("dead-letter"));
+    const ShowOnFailure show("consumer", *process);
+    REQUIRE(process->wait(120s).signal == SIGSEGV);
+  }
+  const auto process = world.start(program("dead-letter"));
+  const ShowOnFailure show("consumer", *process);
+  wait_until([&] { return world.number("SELECT count(*) FROM pawl.dead_letters") == 1; }, 60s,
+             "the message that kills to be set aside");
+  CHECK(world.value("SELECT idempotency_key || ' ' || reason FROM pawl.dead_letters") ==
+        "poison-1 crash");
+  CHECK(world.number("SELECT count(*) FROM ledger") == 0);
+  lock.commit();
+  world.wait_for_stored(0, 1);
+  CHECK(world.value("SELECT string_agg(event_id, ' ') FROM ledger") == "waits");
+  CHECK(world.number("SELECT count(*) FROM pawl.suspects") == 0);
   stop_cleanly(*process);
 }

@@ -151,3 +151,47 @@ TEST_CASE("at the end of the log probation is over") {
   choice.stop_asking();
   CHECK(choice.take_end() == 0U);
 }
+
+TEST_CASE("a suspect that may have ended a process runs before the others") {
+  using Answer = SuspectChoice::Answer;
+  SuspectChoice choice({.end = 9, .at_once = 8, .ahead = 8, .side_by_side = true});
+  choice.go_first(2, false);
+  for (const std::int64_t offset : {0, 1}) {
+    REQUIRE(choice.ask(candidate(offset == 0 ? "many/a" : "many/b", offset)) == Answer::kYes);
+    choice.add(offset);
+  }
+  CHECK(choice.waits(0));
+  CHECK(choice.waits(1));
+  CHECK_FALSE(choice.waits(2));
+  SECTION("it is one") {
+    REQUIRE(choice.ask(candidate("many/c", 2)) == Answer::kYes);
+    choice.add(2);
+    CHECK(choice.waits(0));
+    SECTION("until it cannot run for too long") {
+      choice.give_up_first();
+    }
+    SECTION("until it was survived and none of its crashes was counted") {
+      choice.went_first(2);
+      CHECK(choice.has(2));
+    }
+    SECTION("with counted crashes, until it is finished") {
+      choice.go_first(2, true);
+      choice.give_up_first();
+      CHECK(choice.waits(0));
+      choice.finished(2);
+    }
+  }
+  SECTION("it is none") {
+    REQUIRE(choice.ask(candidate("many/a", 2)) == Answer::kNo);
+  }
+  SECTION("it is finished already") {
+    choice.finished(2);
+  }
+  SECTION("it is behind") {
+    choice.passed(2);
+  }
+  SECTION("it does not come") {
+    choice.give_up_first();
+  }
+  CHECK_FALSE(choice.waits(0));
+}

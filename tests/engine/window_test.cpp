@@ -290,3 +290,37 @@ TEST_CASE("a window of which nothing has begun is dropped whole") {
   window.add(entry(1, one));
   CHECK(window.next(kNow)->offset() == 1);
 }
+
+TEST_CASE("behind a suspect that is not finished begin suspects and what runs no code only") {
+  const auto many = handler(4);
+  auto call = handler(4);
+  call.liability = pawl::handlers::Liability::kNone;
+  const auto add = [](Window& window, std::int64_t offset, const Binding& binding, bool suspect) {
+    const auto added = entry(offset, binding);
+    added->suspect = suspect;
+    window.add(added);
+  };
+  Window window(10);
+  add(window, 1, many, false);
+  add(window, 2, many, true);
+  add(window, 3, many, false);
+  add(window, 4, call, false);
+  add(window, 5, many, true);
+  add(window, 6, many, false);
+  std::vector<Window::Entry> running;
+  CHECK(begin(window, &running) == Offsets{1, 2, 4, 5});
+  window.later(running[1], kNow + 1s);
+  CHECK(begin(window).empty());
+  CHECK(window.next(kNow + 1s)->offset() == 2);
+  SECTION("they finish") {
+    window.finished(running[1], Outcome::kApplied);
+    CHECK(begin(window) == Offsets{3});
+    window.finished(running[3], Outcome::kDead);
+    CHECK(begin(window) == Offsets{6});
+  }
+  SECTION("the window is dropped") {
+    window.clear();
+    add(window, 3, many, false);
+    CHECK(begin(window) == Offsets{3});
+  }
+}
