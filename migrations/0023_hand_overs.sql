@@ -13,14 +13,15 @@ ALTER TABLE pawl.dead_letters
     ADD COLUMN tried_pid integer,
     ADD COLUMN tried_backend_start timestamptz;
 COMMENT ON COLUMN pawl.dead_letters.tried_alone IS
-    'Whether the delayed retry that was begun, and has no outcome yet, runs alone in its process. NULL: there is none.';
+    'Whether the delayed retry that was begun, and has no outcome yet, runs alone in its process. NULL: there is none, or a program of an older version began it.';
 COMMENT ON COLUMN pawl.dead_letters.tried_pid IS
     'Server process of the session that began it: the process that retries has ended if this session has.';
 
--- As before, and stores who retries, and whether alone. p_uncounted: the retry before does not count.
+-- As before, and stores who retries, and whether alone. p_uncounted: the retry before does not count. A program of an
+-- older version gives three arguments and removes nothing of what this stores, so that leaves no trace of its retries.
 DROP FUNCTION pawl.take_due_letter(bigint, integer, interval);
 CREATE FUNCTION pawl.take_due_letter(
-    p_dead_letter_id bigint, p_retries integer, p_next interval, p_alone boolean DEFAULT false,
+    p_dead_letter_id bigint, p_retries integer, p_next interval, p_alone boolean DEFAULT NULL,
     p_uncounted boolean DEFAULT false, p_pid integer DEFAULT NULL, p_backend_start timestamptz DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -294,6 +294,28 @@ TEST_CASE("a crash takes no retry from dead letters that were tried at once") {
   stop_cleanly(*process);
 }
 
+// It runs beside this one after `migrate up`: it takes letters by three arguments, and what it stores
+// of a failure names no column that is new.
+TEST_CASE("a retry by a program of an older version counts, and is not taken for a crash") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  const auto options = retrying(R"(["1h", "2h"])");
+  world.drain(options);
+  make_due(world);
+  CHECK(world.value("SELECT pawl.take_due_letter(dead_letter_id, 0, '1 hour') FROM "
+                    "pawl.dead_letters") == "t");
+  world.execute(
+      "UPDATE pawl.dead_letters SET status = 'dead', reason = 'error', error = 'again', "
+      "died_at = clock_timestamp()");
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  make_due(world);
+  wait_for_letters(world, 1, "retries = 2 AND due_at IS NULL");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("SQL that crashes its server process is tried no more often than others") {
   PaymentsWorld world(1);
   prepare_accounts(world);
