@@ -17,8 +17,8 @@ COMMENT ON COLUMN pawl.dead_letters.tried_alone IS
 COMMENT ON COLUMN pawl.dead_letters.tried_pid IS
     'Server process of the session that began it: the process that retries has ended if this session has.';
 
--- As before, and stores who retries, and whether alone. p_uncounted: the retry before does not count. A program of an
--- older version gives three arguments and removes nothing of what this stores, so that leaves no trace of its retries.
+-- As before, and stores who retries, and whether alone. p_uncounted: the retry before does not count. Programs of older
+-- versions give three arguments, and do not remove what is stored: their retries are stored as they were.
 DROP FUNCTION pawl.take_due_letter(bigint, integer, interval);
 CREATE FUNCTION pawl.take_due_letter(
     p_dead_letter_id bigint, p_retries integer, p_next interval, p_alone boolean DEFAULT NULL,

@@ -35,10 +35,12 @@ OperatorReplay::OperatorReplay(const Options& options, const Registry& registry,
           client_ = make_client(options_);
         return *client_;
       }),
-      replay_(context_, registry,
-              {consumer_.id, ledger::database_id(session, options.postgres.schema),
-               consumer_.kafka_cluster_id},
-              [this](const ledger::DeadLetter& letter) { return fetch_(letter); }),
+      replay_(
+          context_, registry,
+          {consumer_.id, ledger::database_id(session, options.postgres.schema),
+           consumer_.kafka_cluster_id},
+          [this](const ledger::DeadLetter& letter) { return fetch_(letter); },
+          engine::Replay::LockWaits::kSeveral),
       tell_(std::move(tell)) {
   handlers::require_atomicity(session_, router_, options_.handlers);
   context_.schema->confirm(session_);

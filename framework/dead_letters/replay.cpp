@@ -58,13 +58,14 @@ ReplayResult headers_unknown(const InvocationOptions& invocation, std::int64_t l
 }  // namespace
 
 Replay::Replay(const FrameContext& context, const Registry& registry,
-               ledger::Registration registration, Fetch fetch)
+               ledger::Registration registration, Fetch fetch, LockWaits lock_waits)
     : context_(context),
       registry_(registry),
       registration_(std::move(registration)),
       letters_(context.options.postgres.schema, registration_.consumer),
       topics_(context.options.postgres.schema, registration_.consumer),
       fetch_(std::move(fetch)),
+      lock_waits_(lock_waits),
       processor_(context) {}
 
 postgres::Session& Replay::session() {
@@ -236,6 +237,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
                               "{}: {}",
                               letter.id, failure.text)};
         case FailureClass::kContention:
+          if (failure.waited_for_lock() && lock_waits_ == LockWaits::kOne)
+            break;
           if (tries < kContentionTries)
             continue;
           break;

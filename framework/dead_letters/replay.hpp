@@ -50,8 +50,11 @@ class Replay {
   /// does not have it; throws kafka::KafkaError where that is not known. May be empty.
   using Fetch = std::function<std::optional<kafka::Record>(const ledger::DeadLetter&)>;
 
+  /// How often one() waits for a lock, each time for up to postgres.lock_timeout, until it fails.
+  enum class LockWaits { kOne, kSeveral };
+
   Replay(const FrameContext& context, const Registry& registry, ledger::Registration registration,
-         Fetch fetch);
+         Fetch fetch, LockWaits lock_waits);
 
   /// Throws FatalError when PostgreSQL cannot be used.
   ReplayResult one(const ledger::DeadLetter& letter);
@@ -82,6 +85,7 @@ class Replay {
   ledger::DeadLetterChanges letters_;
   ledger::OffsetRegister topics_;
   Fetch fetch_;
+  const LockWaits lock_waits_;
   /// The last one that Kafka had, and of which letter: whoever asks for its handler replays it
   /// next.
   std::optional<kafka::Record> fetched_;

@@ -251,7 +251,9 @@ void Retrier::leave_to_others(const ledger::DueLetter& due) {
 
 Replay& Retrier::replay() {
   if (!replay_) {
-    replay_ = std::make_unique<Replay>(frame_, context_.registry, context_.registration, fetch_);
+    // While it waits, messages on probation wait for it, and if it runs alone all others as well.
+    replay_ = std::make_unique<Replay>(frame_, context_.registry, context_.registration, fetch_,
+                                       Replay::LockWaits::kOne);
   }
   return *replay_;
 }

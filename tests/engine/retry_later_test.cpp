@@ -294,8 +294,51 @@ TEST_CASE("a crash takes no retry from dead letters that were tried at once") {
   stop_cleanly(*process);
 }
 
-// It runs beside this one after `migrate up`: it takes letters by three arguments, and what it stores
-// of a failure names no column that is new.
+TEST_CASE("a dead letter that runs alone behind a lock does not keep other messages from running") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  world.execute("CREATE TABLE seen (id text)");
+  const auto other = world.broker().new_topic("other", 1);
+  auto options = retrying(R"(["1h", "2h"])");
+  options.extra_config += fmt::format(
+      "[[handler]]\ntopics = [\"{}\"]\nsql = \"INSERT INTO seen VALUES ({{header:event-id}})\"\n",
+      other);
+  world.drain(options);
+  world.execute("DELETE FROM closed");
+  world.set("kafka.session_timeout=6s");
+  // Ten of them are longer than what this test waits.
+  world.set("postgres.lock_timeout=10s");
+  std::optional<Blocked> blocked(world);
+  {
+    const auto killed = world.start(options);
+    make_due(world);
+    wait_for_letters(world, 1, "retries = 1 AND NOT tried_alone");
+    blocked->wait_for_somebody();
+    killed->kill(SIGKILL);
+    killed->wait(60s);
+  }
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  make_due(world);
+  wait_for_letters(world, 1, "retries = 1 AND tried_alone");
+  Record record;
+  record.value = "{}";
+  record.headers = {{"event-id", "other-1"}};
+  pawl::testing::KafkaProducer producer(world.broker().bootstrap());
+  producer.send(other, record);
+  producer.flush();
+  wait_until([&] { return world.number("SELECT count(*) FROM seen") == 1; }, 60s,
+             "the message of the other topic");
+  blocked.reset();
+  wait_for_order(world, "a", "1");
+  CHECK(letters(world, "status = 'replayed' AND tried_alone") == 1);
+  stop_cleanly(*process);
+}
+
+// It runs beside this one after `migrate up`: it takes letters by three arguments, and what it
+// stores of a failure names no column that is new.
 TEST_CASE("a retry by a program of an older version counts, and is not taken for a crash") {
   PaymentsWorld world(1);
   prepare_accounts(world);
