@@ -106,17 +106,21 @@ Retrier::Retrier(Context& context, const FrameContext& frame, const RetryPolicie
 
 void Retrier::run() {
   Backoff backoff(kRetryInitial, kRetryMax);
+  std::optional<ledger::DueLetter> due;
   while (!queue_.ending()) {
-    const auto due = queue_.take(kIdle, kept_);
-    if (!due && !to_give_back_) {
+    // Until its try is given back it stays in hand: its row looks as if a process had ended.
+    if (!to_give_back_)
+      due = queue_.take(kIdle, kept_);
+    if (!due) {
       rest();
       continue;
     }
     const bool worked = try_retrying(context_.observers, [&] {
       if (!connect())
         return false;
-      give_back();
-      if (due)
+      if (to_give_back_)
+        give_back();
+      else
         try_again(*due);
       return true;
     });
@@ -126,7 +130,7 @@ void Retrier::run() {
       if (!replay_ || !replay_->has_call())
         replay_.reset();
     }
-    if (due)
+    if (!to_give_back_)
       keep_if_called(*due);
     if (worked) {
       backoff.reset();

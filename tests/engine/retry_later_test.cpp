@@ -408,6 +408,40 @@ TEST_CASE("an outage and a wrong program take no try away") {
   stop_cleanly(*process);
 }
 
+TEST_CASE("an outage that is longer than the delay takes no try from a letter that runs alone") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  auto options = retrying(R"(["1h"])");
+  world.drain(options);
+  open(world, "a");
+  // As a process leaves it that ends while it retries the letter among others.
+  world.execute(
+      "UPDATE pawl.dead_letters SET retries = 1, due_at = now(), tried_alone = false, "
+      "tried_pid = 0");
+  world.set("postgres.lock_timeout=29s");
+  PostgresProxy proxy(world.url());
+  options.url = proxy.url();
+  std::optional<Blocked> blocked(world);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  wait_for_letters(world, 1, "retries = 1 AND tried_alone");
+  blocked->wait_for_somebody();
+  proxy.refuse_connections(true);
+  proxy.cut_all();
+  // Sessions that wait for a lock do not notice that.
+  world.execute(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+      "AND wait_event_type = 'Lock'");
+  make_due(world);
+  blocked.reset();
+  proxy.refuse_connections(false);
+  wait_for_order(world, "a", "1");
+  wait_for_letters(world, 1, "retries = 1 AND status = 'replayed'");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("letters of a paused partition wait, those of the others do not") {
   PaymentsWorld world(2);
   prepare_accounts(world);

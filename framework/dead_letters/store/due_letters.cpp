@@ -45,8 +45,8 @@ constexpr const char* kTake =
 
 // NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken. One
 // that was alone is left as if it had been among others in a process that ended: uncounted, to be
-// made alone. One whose try before is uncounted has the same number where it was not taken, but is
-// due.
+// made alone. One whose try before is uncounted has the same number where it was not taken, but was
+// not alone, and is due.
 constexpr const char* kGiveBack = R"sql(
   UPDATE pawl.dead_letters d
      SET retries = CASE WHEN d.tried_alone THEN d.retries ELSE $2::integer END,
@@ -55,7 +55,7 @@ constexpr const char* kGiveBack = R"sql(
          due_at = clock_timestamp() + make_interval(secs => $3::bigint / 1000.0)
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer + 1
      AND d.due_at IS NOT NULL AND d.status NOT IN ('replayed', 'discarded')
-     AND (NOT $4::boolean OR d.due_at > clock_timestamp())
+     AND (NOT $4::boolean OR d.tried_alone OR d.due_at > clock_timestamp())
 )sql";
 
 constexpr const char* kFailed = R"sql(
