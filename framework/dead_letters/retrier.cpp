@@ -215,7 +215,8 @@ void Retrier::try_again(ledger::DueLetter due) {
   }
   // Not earlier: to read the message from Kafka may take long.
   const bool runs_code = handler != nullptr && handler->runs_code();
-  due.alone = due.alone && runs_code;
+  // Without its message nothing runs now, but maybe code next time.
+  due.alone = due.alone && (runs_code || unreadable != nullptr);
   auto leave = ask_to_run(due, runs_code);
   if (!leave)
     return;

@@ -36,6 +36,11 @@ void make_due(const PaymentsWorld& world) {
       "'infinity'");
 }
 
+/// As if a process had ended while it retried each letter among others.
+void left_by_ended_process(const PaymentsWorld& world) {
+  world.execute("UPDATE pawl.dead_letters SET retries = 1, tried_alone = false, tried_pid = 0");
+}
+
 std::int64_t letters(const PaymentsWorld& world, const std::string& which) {
   return world.number("SELECT count(*) FROM pawl.dead_letters WHERE " + which);
 }
@@ -416,16 +421,14 @@ TEST_CASE("an outage that is longer than the delay takes no try from a letter th
   auto options = retrying(R"(["1h"])");
   world.drain(options);
   open(world, "a");
-  // As a process leaves it that ends while it retries the letter among others.
-  world.execute(
-      "UPDATE pawl.dead_letters SET retries = 1, due_at = now(), tried_alone = false, "
-      "tried_pid = 0");
+  left_by_ended_process(world);
   world.set("postgres.lock_timeout=29s");
   PostgresProxy proxy(world.url());
   options.url = proxy.url();
   std::optional<Blocked> blocked(world);
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
+  make_due(world);
   wait_for_letters(world, 1, "retries = 1 AND tried_alone");
   blocked->wait_for_somebody();
   proxy.refuse_connections(true);
@@ -439,6 +442,29 @@ TEST_CASE("an outage that is longer than the delay takes no try from a letter th
   proxy.refuse_connections(false);
   wait_for_order(world, "a", "1");
   wait_for_letters(world, 1, "retries = 1 AND status = 'replayed'");
+  stop_cleanly(*process);
+}
+
+TEST_CASE("a letter that is to run alone still is after Kafka did not answer for its message") {
+  KafkaBroker broker;
+  PaymentsWorld world(1, nullptr, &broker);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  auto options = retrying(R"(["1h"])");
+  options.extra_config += "[dead_letters]\nstore_payload = false\n";
+  world.drain(options);
+  open(world, "a");
+  left_by_ended_process(world);
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("EVENT acquired", 60s);
+  broker.freeze();
+  make_due(world);
+  process->wait_for_output("could not be read from Kafka", 60s);
+  broker.thaw();
+  wait_for_order(world, "a", "1");
+  CHECK(letters(world, "retries = 1 AND tried_alone AND status = 'replayed'") == 1);
   stop_cleanly(*process);
 }
 
