@@ -38,6 +38,8 @@ BEGIN
     SELECT * INTO held FROM pawl.dead_letters d WHERE d.dead_letter_id = p_dead_letter_id FOR UPDATE;
     IF NOT FOUND OR held.status NOT IN ('dead', 'parked') OR held.retries <> p_retries
        OR held.due_at > clock_timestamp() OR held.due_at IS NULL
+       -- The number does not say that another process has made the uncounted retry again.
+       OR (p_uncounted AND held.tried_alone IS DISTINCT FROM false)
        OR NOT EXISTS (SELECT FROM pawl.processed_kafka_offsets r
                        WHERE r.consumer_id = held.consumer_id AND r.topic = held.topic
                          AND r.partition = held.partition AND r.state = 'running') THEN

@@ -601,6 +601,26 @@ TEST_CASE("a letter that was seen while its partition ran is not taken once it i
   CHECK(world.value(take) == "t");
 }
 
+TEST_CASE("a retry that did not count is made again once, although its number stays") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  world.drain(retrying(R"(["1h"])"));
+  left_by_ended_process(world);
+  const auto take =
+      "SELECT pawl.take_due_letter(dead_letter_id, 1, '1 hour', true, true, 0, now()) FROM "
+      "pawl.dead_letters";
+  make_due(world);
+  CHECK(world.value(take) == "t");
+  // Another process, for which it is still the one that a process left when it ended.
+  make_due(world);
+  CHECK(world.value(take) == "f");
+  // It has failed.
+  world.execute("UPDATE pawl.dead_letters SET tried_alone = NULL, tried_pid = NULL");
+  CHECK(world.value(take) == "f");
+}
+
 TEST_CASE("a letter of a handler that this process does not have is not given up by it") {
   PaymentsWorld world(1);
   prepare_accounts(world);
