@@ -13,9 +13,9 @@ ALTER TABLE pawl.dead_letters
     ADD COLUMN tried_pid integer,
     ADD COLUMN tried_backend_start timestamptz;
 COMMENT ON COLUMN pawl.dead_letters.tried_alone IS
-    'Whether the delayed retry that was begun, and has no outcome yet, runs alone in its process. NULL: there is none, or a program of an older version began it.';
+    'Whether the delayed retry that was begun, and has no outcome yet, runs alone in its process. True also after one that was given back and is to run alone again. NULL: there is none, or a program of an older version began it.';
 COMMENT ON COLUMN pawl.dead_letters.tried_pid IS
-    'Server process of the session that began it: the process that retries has ended if this session has.';
+    'Server process of the session that began it: the process that retries has ended if this session has. NULL: it was begun through a pooler, or given back.';
 
 -- As before, and stores who retries, and whether alone. p_uncounted: the retry before does not count. Programs of older
 -- versions give three arguments, and do not remove what is stored: their retries are stored as they were.

@@ -601,6 +601,25 @@ TEST_CASE("a letter that was seen while its partition ran is not taken once it i
   CHECK(world.value(take) == "t");
 }
 
+// Its process may still be at it, and stores its outcome by the number.
+TEST_CASE("a retry through a pooler that has no outcome counts, and the next one runs alone") {
+  PaymentsWorld world(1);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1);
+  const auto options = retrying(R"(["1h", "2h"])");
+  world.drain(options);
+  open(world, "a");
+  left_by_ended_process(world);
+  world.execute("UPDATE pawl.dead_letters SET tried_pid = NULL");
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  make_due(world);
+  wait_for_order(world, "a", "1");
+  CHECK(letters(world, "retries = 2 AND tried_alone AND status = 'replayed'") == 1);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a retry that did not count is made again once, although its number stays") {
   PaymentsWorld world(1);
   prepare_accounts(world);

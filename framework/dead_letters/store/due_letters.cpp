@@ -9,7 +9,9 @@ namespace pawl::ledger {
 namespace {
 
 // Partition by partition, by the index dead_letters_due: letters of one that is halted are not
-// read. Whose sessions a role may not see in full have no backend_start for it.
+// read. Whose sessions a role may not see in full have no backend_start for it. Through a pooler it
+// is unknown whether the process of a try has ended: the try counts, so that its number and that of
+// the next one differ if both go on.
 constexpr const char* kDue = R"sql(
   SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
          d.record_key_hash,
@@ -18,7 +20,7 @@ constexpr const char* kDue = R"sql(
                    SELECT FROM pg_stat_activity a
                     WHERE a.pid = d.tried_pid
                       AND coalesce(a.backend_start = d.tried_backend_start, true)) END,
-         coalesce(NOT d.tried_alone, false)
+         coalesce(NOT d.tried_alone AND d.tried_pid IS NOT NULL, false)
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, d.handler, d.retries,
@@ -44,13 +46,11 @@ constexpr const char* kTake =
     "1000.0), $4::boolean, $5::boolean, $6::integer, $7::timestamptz)";
 
 // NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken. One
-// that was alone is left as if it had been among others in a process that ended: uncounted, to be
-// made alone. One whose try before is uncounted has the same number where it was not taken, but was
-// not alone, and is due.
+// that was alone is to be made alone. One whose try before is uncounted has the same number where
+// it was not taken, but was not alone, and is due.
 constexpr const char* kGiveBack = R"sql(
   UPDATE pawl.dead_letters d
-     SET retries = CASE WHEN d.tried_alone THEN d.retries ELSE $2::integer END,
-         tried_alone = CASE WHEN d.tried_alone THEN false END,
+     SET retries = $2::integer, tried_alone = nullif(d.tried_alone, false),
          tried_pid = NULL, tried_backend_start = NULL,
          due_at = clock_timestamp() + make_interval(secs => $3::bigint / 1000.0)
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer + 1

@@ -23,9 +23,10 @@ struct DueLetter {
   /// was parked.
   std::int32_t retries = 0;
   std::optional<std::string> record_key_hash = {};
-  /// A process ended while it was tried: until that is told apart nothing else runs meanwhile.
+  /// A process ended while it was tried, or may have: until that is told apart nothing else runs
+  /// meanwhile.
   bool alone = false;
-  /// That try was not alone, so `retries` leaves it out.
+  /// It has ended, and that try was not alone, so `retries` leaves it out.
   bool uncounted = false;
 
   /// As they are stored.
