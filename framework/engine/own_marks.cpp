@@ -9,8 +9,10 @@ void OwnMarks::remove(const Partition& partition, bool passed) {
     return remember(partition);
   try {
     if (passed)
-      return context_.suspects.clear(*session_, partition.name(), context_.owner);
-    context_.offsets.marks().remove(*session_, partition.name(), context_.owner);
+      context_.suspects.clear(*session_, partition.name(), context_.owner);
+    // What was left may be the mark of a fetch. Later it could not be told from a new one.
+    if (!passed || left_.contains(partition.name()))
+      context_.offsets.marks().remove(*session_, partition.name(), context_.owner);
     left_.erase(partition.name());
   } catch (const std::exception&) {
     remember(partition);
