@@ -89,8 +89,7 @@ class AheadOfOffset {
   [[nodiscard]] Contention& contention() { return contention_; }
   /// Messages that waited for a lock in vain may begin.
   void lock_released(Clock::time_point now) {
-    if (contention_.pauses())
-      contention_.pause(now);
+    contention_.lock_released(now);
     window_.lock_released(now);
   }
   /// No message that arrives can start before the window has changed.

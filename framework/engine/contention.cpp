@@ -21,7 +21,7 @@ Contention::Clock::duration wait_after(const Landing& landing, Contention::Clock
                                        Contention::Clock::time_point now,
                                        const FailureOptions& options, Contention& contention,
                                        std::uint32_t& waits) {
-  if (landing.not_run || landing.no_answer)
+  if (!landing.answered())
     return landing.wait;
   if (!landing.waited_for_lock) {
     contention.passed();

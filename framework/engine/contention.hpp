@@ -31,6 +31,11 @@ class Contention {
   }
   /// No message begins before.
   void pause(Clock::time_point until) { until_ = until; }
+  /// What was waited for is free: a pause ends.
+  void lock_released(Clock::time_point now) {
+    if (until_)
+      until_ = now;
+  }
   /// A message came back, and had not waited for a lock in vain.
   void passed() {
     rounds_ = 0;
@@ -46,6 +51,7 @@ class Contention {
     until_.reset();
     return running == 0;
   }
+  [[nodiscard]] bool is_on() const { return rounds_ > 0; }
   [[nodiscard]] bool pauses() const { return until_.has_value(); }
   /// When lets_begin() may say otherwise, or the next message is `due`, if nothing else happens.
   [[nodiscard]] std::optional<Clock::time_point> due(std::optional<Clock::time_point> due,

@@ -60,6 +60,9 @@ struct Landing {
   /// kLater: its call has run, and what became of it is to be stored again after `wait`.
   bool unstored = false;
   bool suspect = false;  ///< kLost: its handler may be what breaks connections
+
+  /// PostgreSQL has answered it: else it says nothing of locks.
+  [[nodiscard]] bool answered() const { return !not_run && !no_answer && how != How::kLost; }
 };
 
 /// A message on its way to a hand. `landed` is called once, on the thread that ran it.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +11,12 @@ namespace {
 bool is_leased(const Errand& errand) {
   const auto* binding = errand.entry->binding;
   return binding != nullptr && binding->leased != nullptr;
+}
+
+Unstored::Now now_of(const Errand& errand, const LeasedCall& call) {
+  return {.time = Unstored::Clock::now(),
+          .given_up = call.is_given_up(),
+          .winding_up = errand.partition->winding_up};
 }
 
 }  // namespace
@@ -201,83 +206,80 @@ void Hands::run_leased(const Errand& errand, std::shared_ptr<Hand> hand) {
 }
 
 Landing Hands::end_call(const Errand& errand, LeasedCall& call) {
+  const auto& options = context_.options;
   std::unique_lock lock(mutex_);
-  const auto unstored = unstored_.try_emplace(errand.partition->name).first;
-  ++unstored->second.calls;
-  auto landing = end_call(lock, errand, call, unstored->second);
-  if (--unstored->second.calls == 0)
-    unstored_.erase(unstored);
+  const auto ending =
+      unstored_
+          .try_emplace(errand.partition.get(),
+                       EndingCalls{0, Unstored(options.failures, options.postgres.retry_max)})
+          .first;
+  ++ending->second.count;
+  auto landing = end_call(lock, errand, call, ending->second.unstored);
+  if (--ending->second.count == 0)
+    unstored_.erase(ending);
   return landing;
 }
 
 /// Under mutex_, but for the attempts.
 Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
                         Unstored& unstored) {
-  Clock::time_point not_before{};
-  while (wait_for_turn(lock, errand, unstored, not_before)) {
+  Unstored::Call waiting;
+  while (true) {
+    switch (wait_for_turn(lock, errand, call, unstored, waiting)) {
+      case Unstored::Turn::kStore:
+        break;
+      case Unstored::Turn::kWait:
+        return {.how = Landing::How::kLater};
+      case Unstored::Turn::kLetGo:
+        return {.how = Landing::How::kLater, .waited_for_lock = true};
+    }
     ++ending_calls_;
     hand_free_.wait(lock, [this] { return ending_ || has_hand(); });
     --ending_calls_;
     if (!has_hand())
-      break;
+      return {.how = Landing::How::kLater};
     const auto begun = Clock::now();
     // Others of its partition may have met a lock meanwhile.
-    if (!may_store(errand, unstored, begun)) {
+    if (unstored.turn_of(waiting, now_of(errand, call)) != Unstored::Turn::kStore) {
       wake();
       continue;
     }
-    ++unstored.running;
+    unstored.begun();
     auto hand = take_hand();
     wake();
     lock.unlock();
     auto landing = hand->end_call(errand, call);
     lock.lock();
     put_down(std::move(hand));
-    --unstored.running;
-    if (!landing.unstored && !landing.waited_for_lock)
-      unstored.contention.passed();
-    if (landing.unstored && landing.waited_for_lock) {
-      landing.wait = wait_in_contention(begun, Clock::now(), context_.options.failures,
-                                        unstored.contention, errand.entry->lock_waits);
-    }
+    unstored.ended(waiting, landing, begun, Clock::now(), errand.entry->lock_waits);
     turns_.notify_all();
     if (!landing.unstored || stopped_)
       return landing;
-    not_before = Clock::now() + landing.wait;
   }
-  return {.how = Landing::How::kLater};
 }
 
-/// A partition that is to be let go of waits for its calls: one at a time, and no pause.
-bool Hands::may_store(const Errand& errand, Unstored& unstored, Clock::time_point now) {
-  return unstored.contention.lets_begin(now, unstored.running) ||
-         (errand.partition->winding_up && unstored.running == 0);
-}
-
-/// Until a call may be stored as its partition's contention has it, and not before that time.
-/// False: it is not going to be. Under mutex_.
-bool Hands::wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand,
-                          Unstored& unstored, Clock::time_point not_before) {
+/// Until it may be stored, or is to be let go of. kWait: nothing more is stored. Under mutex_.
+Unstored::Turn Hands::wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand,
+                                    const LeasedCall& call, Unstored& unstored,
+                                    Unstored::Call& waiting) {
   while (true) {
-    const auto now = Clock::now();
-    const bool hurries = errand.partition->winding_up;
-    if (hurries)
-      not_before = std::min(not_before, now + context_.options.postgres.retry_max);
-    if (now >= not_before && may_store(errand, unstored, now))
-      return true;
-    if (stopped_)
-      return false;
-    auto due =
-        hurries ? std::optional(not_before) : unstored.contention.due(not_before, unstored.running);
-    if (due)
-      due = std::max(*due, not_before);
-    if (due && *due > now) {
-      turns_.wait_until(lock, *due);
-    } else {
-      // Whoever has a hand tells the others when it comes back.
-      turns_.wait(lock);
+    const auto now = now_of(errand, call);
+    const auto turn = unstored.turn_of(waiting, now);
+    if (turn != Unstored::Turn::kWait || stopped_)
+      return turn;
+    turns_.wait_until(lock, unstored.look_again(waiting, now));
+  }
+}
+
+void Hands::lock_released(const TopicPartition& partition) {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto& [held, ending] : unstored_) {
+      if (held->name == partition)
+        ending.unstored.lock_released(Clock::now());
     }
   }
+  turns_.notify_all();
 }
 
 void Hands::stop() {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/contention.hpp"
 #include "engine/hand.hpp"
+#include "engine/unstored.hpp"
 
 namespace pawl::engine {
 
@@ -38,6 +38,8 @@ class Hands {
   void stop();
   /// Breaks the PostgreSQL calls in progress.
   void interrupt();
+  /// What calls of the partition waited for, to be stored, is free.
+  void lock_released(const TopicPartition& partition);
 
   /// The hand is there as long as this is.
   [[nodiscard]] std::vector<std::shared_ptr<Hand>> all() const;
@@ -46,11 +48,10 @@ class Hands {
   using Clock = std::chrono::steady_clock;
   using Errands = std::deque<Errand>;
 
-  /// Calls of one partition that have run, and whose outcome is not stored.
-  struct Unstored {
-    std::size_t calls = 0;
-    std::size_t running = 0;  ///< that have a hand
-    Contention contention;
+  /// Calls of a partition that have run.
+  struct EndingCalls {
+    std::size_t count = 0;
+    Unstored unstored;
   };
 
   void run();
@@ -64,9 +65,8 @@ class Hands {
   Landing end_call(const Errand& errand, LeasedCall& call);
   Landing end_call(std::unique_lock<std::mutex>& lock, const Errand& errand, LeasedCall& call,
                    Unstored& unstored);
-  static bool may_store(const Errand& errand, Unstored& unstored, Clock::time_point now);
-  bool wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand, Unstored& unstored,
-                     Clock::time_point not_before);
+  Unstored::Turn wait_for_turn(std::unique_lock<std::mutex>& lock, const Errand& errand,
+                               const LeasedCall& call, Unstored& unstored, Unstored::Call& waiting);
   std::shared_ptr<Hand> take_hand();
   void put_down(std::shared_ptr<Hand> hand);
   [[nodiscard]] bool has_hand() const;
@@ -83,9 +83,11 @@ class Hands {
   Errands leased_;                               ///< those that wait for a call
   std::size_t calls_ = 0;                        ///< messages with calls that are begun
   std::map<std::string, std::size_t> calls_to_;  ///< of them, by LeasedHandler::remote()
-  std::size_t ending_calls_ = 0;                 ///< calls that have run and wait for a hand
-  std::map<TopicPartition, Unstored> unstored_;  ///< without those that have no such call
-  std::size_t idle_ = 0;                         ///< threads
+  std::size_t ending_calls_ = 0;  ///< calls that have run and wait for a hand
+  /// Without those that have no such call. Of one partition there are several once it was acquired
+  /// anew meanwhile.
+  std::map<const HeldPartition*, EndingCalls> unstored_;
+  std::size_t idle_ = 0;  ///< threads
   bool ending_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Hand>> hands_;

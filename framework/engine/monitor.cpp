@@ -50,7 +50,7 @@ std::string names_of(const std::vector<TopicPartition>& partitions) {
 }  // namespace
 
 Monitor::Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers,
-                 const Hands& hands, Pulse& pulse, const std::atomic<bool>& assigned_once)
+                 Hands& hands, Pulse& pulse, const std::atomic<bool>& assigned_once)
     : context_(context),
       workers_(workers),
       hands_(hands),
@@ -378,6 +378,7 @@ void Monitor::look_at_blockers() {
       context_.lock_waits.released(partition);
       for (const auto& worker : workers_)
         worker->lock_released(partition);
+      hands_.lock_released(partition);
     }
   } catch (const postgres::Error&) {
     session_.reset();

@@ -26,7 +26,7 @@ namespace pawl::engine {
 class Monitor {
  public:
   /// `assigned_once`: Kafka has said what is this process's, if only that nothing is.
-  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers, const Hands& hands,
+  Monitor(Context& context, const std::vector<std::unique_ptr<Worker>>& workers, Hands& hands,
           Pulse& pulse, const std::atomic<bool>& assigned_once);
   ~Monitor();
   Monitor(const Monitor&) = delete;
@@ -60,7 +60,7 @@ class Monitor {
 
   Context& context_;
   const std::vector<std::unique_ptr<Worker>>& workers_;
-  const Hands& hands_;
+  Hands& hands_;
   Pulse& pulse_;
   const std::atomic<bool>& assigned_once_;
   std::atomic<bool> covered_;

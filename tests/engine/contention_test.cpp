@@ -114,6 +114,7 @@ TEST_CASE("a message that comes back in contention") {
       {{.how = How::kLater, .waited_for_lock = true}, 4, 4, "it waited for a lock in vain"},
       {{.how = How::kLater, .wait = 7s, .not_run = true}, 3, 3, "it was turned away"},
       {{.how = How::kLater, .wait = 7s, .no_answer = true}, 3, 3, "its connection broke"},
+      {{.how = How::kLost}, 3, 3, "its connection broke, and it may be finished"},
       {{.how = How::kLater, .wait = 7s}, 0, 0, "it failed otherwise"},
       {{.how = How::kFinished}, 0, 0, "it is finished"},
   };

@@ -48,6 +48,15 @@ std::size_t holders(const RedisServer& redis) {
   return redis.ask({"KEYS", "*:holder"}).items.size();
 }
 
+void produce_to_second_account(PaymentsWorld& world, const std::string& event, int partition) {
+  testing::Record record;
+  record.key = "acc-2";
+  record.value = R"({"account":"acc-2","amount":1})";
+  record.headers = {{"event-id", event}};
+  record.partition = partition;
+  world.produce_record(record);
+}
+
 bool is_master(const RedisServer& redis) {
   try {
     return redis.ask({"ROLE"}).items.at(0).text == "master";
@@ -251,14 +260,8 @@ TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the th
   // Each hand has waited in vain for one of them.
   wait_until([&] { return occurrences(*process, "what a call brought cannot be stored yet") >= 2; },
              60s, "calls that wait for the lock in vain");
-  for (int i = 0; i < 20; ++i) {
-    testing::Record record;
-    record.key = "acc-2";
-    record.value = R"({"account":"acc-2","amount":1})";
-    record.headers = {{"event-id", fmt::format("other-{}", i)}};
-    record.partition = 1;
-    world.produce_record(record);
-  }
+  for (int i = 0; i < 20; ++i)
+    produce_to_second_account(world, fmt::format("other-{}", i), 1);
   world.wait_for_stored(1, 19);
   CHECK(world.stored(0) == -1);
   process->wait_for_output("EVENT partition_blocked", 120s);
@@ -268,6 +271,62 @@ TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the th
   CHECK(api.call_count() == 28);
   CHECK(charging.counts() == "28 0 0");
   CHECK(charging.stored() == "28 28");
+}
+
+TEST_CASE("leases in Redis: a lock that is released ends the wait of calls to be stored") {
+  RedisServer redis;
+  PaymentApi api(true);
+  ChargingWorld charging(1, api);
+  use_redis(charging, redis);
+  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  // Nothing else ends it in time.
+  world.set("failures.retry_initial=1h");
+  world.set("failures.retry_max=1h");
+  pqxx::connection connection(world.url());
+  std::optional<pqxx::work> lock(std::in_place, connection);
+  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
+  for (int i = 0; i < 3; ++i)
+    world.produce_one(fmt::format("blocked-{}", i), 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  lock.reset();
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 3);
+  CHECK(charging.stored() == "3 3");
+}
+
+TEST_CASE("leases in Redis: a call of before the partition was acquired anew delays no other") {
+  RedisServer redis;
+  PaymentApi api(true);
+  ChargingWorld charging(1, api);
+  use_redis(charging, redis);
+  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  auto& world = charging.world();
+  world.set("postgres.lock_timeout=1s");
+  world.set("failures.retry_initial=1h");
+  world.set("failures.retry_max=1h");
+  pqxx::connection connection(world.url());
+  std::optional<pqxx::work> lock(std::in_place, connection);
+  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
+  world.produce_one("blocked", 1, 0);
+  const auto process = charging.start({"--events"});
+  const ShowOnFailure show("consumer", *process);
+  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  world.execute(
+      "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', 'resume', "
+      "'test')"
+      " FROM pawl.processed_kafka_offsets WHERE partition = 0");
+  wait_until([&] { return occurrences(*process, "EVENT acquired") >= 2; }, 60s,
+             "the partition to be acquired anew");
+  produce_to_second_account(world, "free", 0);
+  wait_until([&] { return charging.stored() == "1 1"; }, 60s, "the call that waits for no lock");
+  lock.reset();
+  world.wait_until_all_processed();
+  CHECK(api.call_count() == 2);
+  CHECK(charging.stored() == "2 2");
+  CHECK(charging.finished() == 2);
 }
 
 TEST_CASE("leases in Redis: a call in hand when the process is asked to end is given back") {
