@@ -22,6 +22,8 @@ using How = Landing::How;
 /// window, because each message that is turned away would make room for the next one. Not longer:
 /// calls that have run wait for the session.
 constexpr std::chrono::milliseconds kGateWait{20};
+/// The same for a call that has run: it keeps no session waiting.
+constexpr std::chrono::milliseconds kGateWaitToStore{100};
 
 Landing later(std::chrono::steady_clock::duration wait) {
   Landing landing{How::kLater};
@@ -35,7 +37,7 @@ Landing not_run(std::chrono::steady_clock::duration wait = {}) {
   return landing;
 }
 
-Landing unstored(std::chrono::steady_clock::duration wait = {}) {
+Landing unstored(std::chrono::steady_clock::duration wait) {
   auto landing = later(wait);
   landing.unstored = true;
   return landing;
@@ -233,12 +235,18 @@ void Hand::make_call(const Context& context, const Errand& errand, LeasedCall& c
   context.observers.emit(event);
 }
 
-Landing Hand::end_call(const Errand& errand, LeasedCall& call) {
+/// A handler's `record` is the application's code, and its functions for keys and duplicates are;
+/// what became of a call pawl itself stores.
+RunGate::Pass Hand::ask_to_store(Context& context, const Errand& errand) {
+  const auto& handler = *errand.entry->binding;
+  return handler.liability == handlers::Liability::kAny || handler.leased->has_record()
+             ? context.gate.among_others(kGateWaitToStore)
+             : context.gate.beside_all();
+}
+
+Landing Hand::end_call(const Errand& errand, LeasedCall& call, RunGate::Pass pass) {
   if (const auto next_try = make_ready())
     return unstored(*next_try - WorkerSession::Clock::now());
-  auto pass = ask_to_run(errand);
-  if (!pass)
-    return unstored();
   const auto& partition = *errand.partition;
   Subject subject;
   try {

@@ -32,8 +32,10 @@ class Hand {
                                                                               RunGate::Pass& pass);
   /// On any thread.
   static void make_call(const Context& context, const Errand& errand, LeasedCall& call);
+  /// Leave to store what became of a call, as end_call() needs it. False: not now. On any thread.
+  [[nodiscard]] static RunGate::Pass ask_to_store(Context& context, const Errand& errand);
   /// Stores what became of the call. What is unstored any hand may try again.
-  [[nodiscard]] Landing end_call(const Errand& errand, LeasedCall& call);
+  [[nodiscard]] Landing end_call(const Errand& errand, LeasedCall& call, RunGate::Pass pass);
 
   // From any thread:
   [[nodiscard]] WorkerCall current_call() const { return session_.current_call(); }

@@ -233,6 +233,15 @@ Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand
       case Unstored::Turn::kLetGo:
         return {.how = Landing::How::kLater, .waited_for_lock = true};
     }
+    // Before the hand: who has none keeps none from others.
+    lock.unlock();
+    auto pass = Hand::ask_to_store(context_, errand);
+    lock.lock();
+    if (!pass) {
+      if (stopped_)
+        return {.how = Landing::How::kLater};
+      continue;
+    }
     ++ending_calls_;
     hand_free_.wait(lock, [this] { return ending_ || has_hand(); });
     --ending_calls_;
@@ -248,7 +257,7 @@ Landing Hands::end_call(std::unique_lock<std::mutex>& lock, const Errand& errand
     auto hand = take_hand();
     wake();
     lock.unlock();
-    auto landing = hand->end_call(errand, call);
+    auto landing = hand->end_call(errand, call, std::move(pass));
     lock.lock();
     put_down(std::move(hand));
     unstored.ended(waiting, landing, begun, Clock::now(), errand.entry->lock_waits);

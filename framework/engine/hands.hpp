@@ -83,7 +83,7 @@ class Hands {
   Errands leased_;                               ///< those that wait for a call
   std::size_t calls_ = 0;                        ///< messages with calls that are begun
   std::map<std::string, std::size_t> calls_to_;  ///< of them, by LeasedHandler::remote()
-  std::size_t ending_calls_ = 0;  ///< calls that have run and wait for a hand
+  std::size_t ending_calls_ = 0;  ///< calls that have run, may be stored and wait for a hand
   /// Without those that have no such call. Of one partition there are several once it was acquired
   /// anew meanwhile.
   std::map<const HeldPartition*, EndingCalls> unstored_;
