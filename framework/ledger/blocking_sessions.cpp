@@ -9,6 +9,7 @@
 namespace pawl::ledger {
 namespace {
 
+// pg_blocking_pids holds up all who lock: it is asked only of one that waits for a lock.
 constexpr const char* kBlocking = R"sql(
   SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
          coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), ''),
@@ -17,7 +18,9 @@ constexpr const char* kBlocking = R"sql(
                      FROM pg_locks l
                     WHERE l.pid = $1::integer AND NOT l.granted
                     LIMIT 1), '')
-    FROM (SELECT DISTINCT unnest(pg_blocking_pids($1::integer)) AS pid) b
+    FROM (SELECT DISTINCT unnest(pg_blocking_pids(w.pid)) AS pid
+            FROM pg_stat_get_activity($1::integer) w
+           WHERE w.wait_event_type = 'Lock') b
     LEFT JOIN pg_stat_activity a ON a.pid = b.pid
    ORDER BY a.xact_start NULLS LAST, b.pid
    LIMIT 3
