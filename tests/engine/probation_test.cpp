@@ -516,6 +516,97 @@ TEST_CASE("a call that is made again runs beside a message on probation") {
   stop_cleanly(*process);
 }
 
+TEST_CASE("calls that have run wait for a message on probation, and keep no session meanwhile") {
+  PaymentApi api(true, [](const ApiCall& call) {
+    return ApiAnswer{.delay = call.event() == "mail" ? 0ms : 100ms};
+  });
+  ChargingWorld charging(1, api);
+  auto& world = charging.world();
+  const auto charges = world.broker().new_topic("charges", 1);
+  const auto mails = world.broker().new_topic("mails", 1);
+  testing::KafkaProducer producer(world.broker().bootstrap());
+  const auto produce = [&](const std::string& topic, const std::string& event) {
+    Record record;
+    record.value = R"({"amount":1})";
+    record.headers = {{"event-id", event}};
+    producer.send(topic, record);
+  };
+  world.execute("CREATE TABLE seen (topic text)");
+  const std::string payments = "sql = \"INSERT INTO seen VALUES ('payments')\"\n";
+  world.use_handler(payments);
+  world.set_kafka_options("session_timeout = \"2s\"\n");
+  world.set("consumer.workers=3");
+  world.set("consumer.concurrency=2");
+  // While the payment waits for its lock it runs.
+  world.set("postgres.lock_timeout=29s");
+  pqxx::connection connection(world.url());
+  pqxx::connection register_connection(world.url());
+  std::optional<pqxx::work> lock(std::in_place, connection);
+  lock->exec("LOCK TABLE seen");
+  {
+    const auto killed = charging.start();
+    const ShowOnFailure show("killed", *killed);
+    world.produce_one("payment", 1, 0);
+    wait_until(
+        [&] {
+          return world.number(
+                     "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = "
+                     "'seen'::regclass AND database = (SELECT oid FROM pg_database WHERE datname "
+                     "= current_database())") > 0;
+        },
+        60s, "a payment that waits for the lock");
+    killed->kill(SIGKILL);
+    REQUIRE(killed->wait(60s).signal == SIGKILL);
+  }
+  // The payment runs when calls have begun, and not before.
+  std::optional<pqxx::work> row(std::in_place, register_connection);
+  row->exec("SELECT FROM pawl.processed_kafka_offsets FOR UPDATE");
+  // That process did not have these topics. Code for duplicates runs where a charge is stored.
+  world.use_handler(payments + fmt::format("[[handler]]\nname = \"charge\"\ntopics = [\"{}\"]\n"
+                                           "concurrency = 8\norder_by = \"{{header:event-id}}\"\n"
+                                           "[[handler]]\ntopics = [\"{}\"]\n{}",
+                                           charges, mails, mail_handler(api)));
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  std::size_t sent = 0;
+  // Eight are with the API at any time, and so when the payment begins to wait for them.
+  const auto charge_more = [&] {
+    for (; sent < api.call_count() + 16; ++sent)
+      produce(charges, fmt::format("charge-{}", sent));
+    producer.flush();
+  };
+  wait_until(
+      [&] {
+        charge_more();
+        return api.call_count() > 0;
+      },
+      60s, "calls");
+  row.reset();
+  wait_until(
+      [&] {
+        charge_more();
+        return world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by <> ''") == 1;
+      },
+      60s, "the payment to run alone");
+  produce(mails, "mail");
+  producer.flush();
+  wait_until(
+      [&] {
+        return world.number("SELECT count(*) FROM pawl.idempotency_keys WHERE key = 'mail'") == 1;
+      },
+      20s, "the mail to be stored");
+  lock.reset();
+  wait_until(
+      [&] {
+        return world.number("SELECT count(*) FROM pawl.idempotency_keys") ==
+               static_cast<std::int64_t>(sent) + 2;
+      },
+      120s, "all to be stored");
+  // No call was made again.
+  CHECK(api.call_count() == sent + 1);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("of the application's calls those that were begun run alone, and no others") {
   PaymentApi api(true, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
   ChargingWorld charging(1, api);
