@@ -78,13 +78,14 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
-  condition.what = "payments[0]";
+  condition.what = "payments [0]";
   condition.lasting = false;
   status.conditions = {{"one", condition}};
   CHECK_FALSE(needs_somebody(status));
   CHECK_THAT(verdict_of(status),
              ContainsSubstring("1 waiting for a lock") && !ContainsSubstring("BLOCKED"));
-  CHECK_THAT(status_text(status, false), ContainsSubstring("payments[0] waits for a lock since"));
+  CHECK_THAT(status_text(status, false),
+             ContainsSubstring("payments [0] has waited for a lock since"));
 }
 
 TEST_CASE("status says what of the outbox waits, for how long, and where nobody publishes it") {

@@ -129,7 +129,7 @@ def read_only(browser):
     check("the halt's reason", "ledger_account" in text(browser))
     check("without Kafka a lag is unknown", "unknown" in text(browser))
     for waits in ("https://api.example has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 12 messages wait",
-                  "orders[6] waits for a lock", "session 42 (user bert) holds the lock"):
+                  "orders [6] has waited for a lock", "session 42 (user bert) holds the lock"):
         check(f"'{waits}' is not on the page", waits in text(browser))
     check("who may not act is offered no action", "Resume" not in text(browser))
     picture(browser, "partitions")

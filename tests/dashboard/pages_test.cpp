@@ -137,12 +137,12 @@ TEST_CASE("what messages wait for stands on the page, with its cause and who rep
   const auto all = partitions_html(frame(false), page);
   CHECK_THAT(all, ContainsSubstring("What messages wait for</h2>") &&
                       ContainsSubstring("unreachable</span> https://api&lt;") &&
-                      ContainsSubstring("is unreachable " + since) &&
+                      ContainsSubstring("has been unreachable " + since) &&
                       ContainsSubstring("Reported by host:1:aa, host:2:bb&lt;"));
   for (const auto& html : {all, partition_html(frame(false), one)}) {
     CHECK_THAT(html, ContainsSubstring("blocked</span> <a href=\"/partition?partition=3&amp;topic="
                                        "orders") &&
-                         ContainsSubstring("waits for a lock " + since) &&
+                         ContainsSubstring("has waited for a lock " + since) &&
                          ContainsSubstring("7 messages wait"));
     check_escaped(html);
   }

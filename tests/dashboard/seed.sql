@@ -33,7 +33,7 @@ INSERT INTO pawl.process_conditions (consumer_id, owner, conditions, seen_at)
 VALUES (1, 'host-1:41:00c0ffee', jsonb_build_array(
          jsonb_build_object('kind', 'remote_service_unreachable', 'what', 'https://api.example', 'topic', '',
            'partition', -1, 'since_ms', 1800000000000, 'messages', 12, 'cause', 'Connection refused'),
-         jsonb_build_object('kind', 'partition_blocked', 'what', 'orders[6]', 'topic', 'orders',
+         jsonb_build_object('kind', 'partition_blocked', 'what', 'orders [6]', 'topic', 'orders',
            'partition', 6, 'since_ms', 1800000000000, 'messages', 7, 'cause', 'session 42 (user bert) holds the lock')),
         now() + interval '1 day');
 ANALYZE;
