@@ -110,8 +110,6 @@ TEST_CASE("what a topic made anew repeats is counted as delivered, and as duplic
   CHECK(site.sql("SELECT duplicate_count FROM pawl.processed_kafka_offsets") == "2");
   const auto report = nlohmann::json::parse(site.run({"audit", "--json"}).out);
   CHECK(report.at("findings_total") == 0);
-  CHECK(report.at("partitions")[0].at("duplicates") == 2);
-  CHECK(report.at("partitions")[0].at("applied") == 1);
 }
 
 TEST_CASE("a dead letter of a log that was cut and has grown again stands beside the one before") {
