@@ -39,7 +39,7 @@ _ADVANCE = """UPDATE pawl.processed_kafka_offsets r
                AND :next::bigint > :offset::bigint
                AND pg_current_xact_id_if_assigned() IS NOT NULL
               THEN :next::bigint
-              ELSE pawl.refuse_advance(r, :epoch::bigint, :offset::bigint, :next::bigint, NULL::xid8)
+              ELSE pawl.reject_advance(r, :epoch::bigint, :offset::bigint, :next::bigint, NULL::xid8)
          END,
        applied_count = r.applied_count + {messages},
        leader_epoch = 0,

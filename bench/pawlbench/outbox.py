@@ -38,8 +38,8 @@ def several(topic: Topic, rows: int, naive: bool = False) -> str:
 
 def set_lanes(database: Database, lanes: int) -> None:
     database.query(
-        f"UPDATE pawl.outbox_settings SET lanes = {lanes};"
-        f"DELETE FROM pawl.outbox_lanes WHERE lane >= {lanes}"
+        f"UPDATE pawl.outbox_settings SET shards = {lanes};"
+        f"DELETE FROM pawl.outbox_shards WHERE shard >= {lanes}"
     )
 
 
@@ -68,7 +68,7 @@ def relay(site: Site, database: Database, naive_rows: int, follow: bool) -> Iter
 
 
 def published(database: Database) -> int:
-    return database.number("SELECT sum(published_count) FROM pawl.outbox_lanes")
+    return database.number("SELECT sum(published_count) FROM pawl.outbox_shards")
 
 
 def require_running(child: Child) -> None:
@@ -126,7 +126,7 @@ class Backlog:
         def done() -> bool:
             require_running(child)
             at, rows = database.numbers(
-                "SELECT extract(epoch FROM clock_timestamp()), sum(published_count) FROM pawl.outbox_lanes"
+                "SELECT extract(epoch FROM clock_timestamp()), sum(published_count) FROM pawl.outbox_shards"
             )
             if rows > 0:
                 samples.append((at, rows))
@@ -172,7 +172,7 @@ class OutboxLatency:
                         "the lanes to have an owner",
                         START_WITHIN,
                         lambda: database.number(
-                            "SELECT count(*) FROM pawl.outbox_lanes WHERE owner IS NULL"
+                            "SELECT count(*) FROM pawl.outbox_shards WHERE owner IS NULL"
                         )
                         == 0,
                     )

@@ -234,7 +234,7 @@ void Check::check_connections(postgres::Session& session) {
   if (!router_ && !relays_only_)
     return;
   const auto needs =
-      connection_needs(options_, router_ ? &router_->plans() : nullptr, outbox_lanes(session));
+      connection_needs(options_, router_ ? &router_->plans() : nullptr, outbox_shards(session));
   // A pooler's clients are limited by the pooler, which says nothing of it.
   const bool pooled = session.behind_pooler() || options_.postgres.pooled;
   const auto limits = pooled ? std::nullopt : std::optional(ledger::connection_limits(session));
@@ -245,10 +245,10 @@ void Check::check_connections(postgres::Session& session) {
     findings_.wrong(text);
 }
 
-std::size_t Check::outbox_lanes(postgres::Session& session) const {
+std::size_t Check::outbox_shards(postgres::Session& session) const {
   try {
     const postgres::Statement count{
-        "", ledger::in_schema("SELECT count(*) FROM pawl.outbox_lanes", options_.postgres.schema)};
+        "", ledger::in_schema("SELECT count(*) FROM pawl.outbox_shards", options_.postgres.schema)};
     return static_cast<std::size_t>(ledger::integer(session.exec(count).get(), 0, 0));
   } catch (const postgres::Error&) {
     return kUsualLanes;

@@ -69,7 +69,7 @@ class Check {
   void check_log_size(postgres::Session& session);
   void check_scopes(postgres::Session& session);
   void check_statement_timeout(postgres::Session& session);
-  [[nodiscard]] std::size_t outbox_lanes(postgres::Session& session) const;
+  [[nodiscard]] std::size_t outbox_shards(postgres::Session& session) const;
   void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
   void check_sequences(postgres::Session& session);

@@ -9,6 +9,7 @@
 #include "console/connections.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
+#include "engine/halt_rendering.hpp"
 #include "engine/topic_directory.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/published_topics.hpp"
@@ -260,9 +261,9 @@ bool Check::check_beside(const std::string& topic, const std::string& cluster_id
       *session_, options_.postgres.schema,
       {options_.kafka.cluster, options_.kafka.group, cluster_id, topic, topics_.at(topic).id});
   if (!stored) {
-    if (const auto refused =
-            engine::refuse_beside(start_of(topic), options_.invocation, topic, others)) {
-      findings_.wrong(*refused);
+    if (const auto halt = engine::refuse_beside(start_of(topic), others)) {
+      findings_.wrong(
+          fmt::format("topic {}: {}", topic, engine::halt_text(*halt, options_, {topic, 0})));
       return false;
     }
   }

@@ -53,7 +53,7 @@ std::string script() {
   const auto folder = program.parent_path();
   for (const auto* place : {"../share/pawl", "../../.."}) {
     const auto root = (folder / place).lexically_normal();
-    if (fs::exists(root / "migrations/0001_schema.sql", error) &&
+    if (fs::exists(root / "migrations/0001_consumers.sql", error) &&
         ::access((root / "scripts/migrate").c_str(), X_OK) == 0)
       return (root / "scripts/migrate").string();
   }

@@ -10,6 +10,7 @@
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "engine/halt_rendering.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
 
@@ -87,11 +88,14 @@ void print_table(const Options& options, const Picture& picture) {
   }
   std::cout << table.text();
   for (const auto& row : picture.rows) {
-    if (row.state == ledger::PartitionState::kRunning || row.reason.empty())
+    const bool halted = row.state == ledger::PartitionState::kHalted;
+    const auto reason =
+        halted ? engine::halt_text(row.halt, options, row.partition) : row.operator_reason;
+    if (row.state == ledger::PartitionState::kRunning || reason.empty())
       continue;
     std::cout << fmt::format("\n{} [{}] is {} since {}:\n  {}\n", row.partition.topic,
                              row.partition.partition, ledger::to_string(row.state), row.state_since,
-                             printable_lines(row.reason));
+                             printable_lines(reason));
   }
 }
 

@@ -29,7 +29,7 @@ std::int64_t offset_of(const Options& options, const Arguments& arguments) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, *arguments.partition).front();
-  return row.halt_offset.value_or(row.stored.next());
+  return row.halt.message_offset.value_or(row.stored.next());
 }
 
 void print(const Message& message, const Arguments& arguments) {

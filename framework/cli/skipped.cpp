@@ -9,6 +9,7 @@
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
 #include "dead_letters/dlq.hpp"
@@ -23,29 +24,30 @@ struct Arguments {
   bool json = false;
 };
 
-/// The beginning, which has the cause; commands that could have helped come after it.
-std::string halt_text(const std::string& reason) {
+std::string halt_text(const ledger::SkippedMessage& message) {
   constexpr std::size_t kMost = 200;
-  if (reason.empty())
+  if (!message.halt)
     return "-";
-  const auto shown = head(reason, kMost);
-  return std::string(shown) + (shown.size() < reason.size() ? "..." : "");
+  const auto& cause = message.halt->cause;
+  const auto shown = head(cause.empty() ? message.halt->code : cause, kMost);
+  return std::string(shown) + (shown.size() < cause.size() ? "..." : "");
 }
 
 void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
   auto array = Json::array();
   for (const auto& message : skipped) {
-    array.push_back({{"topic", message.partition.topic},
-                     {"partition", message.partition.partition},
-                     {"offset", message.offset},
-                     {"key", readable(message.record_key)},
-                     {"reason", message.reason},
-                     {"halt_reason", or_null(message.halt_reason)},
-                     {"payload", message.omitted ? "omitted" : "complete"},
-                     {"value_bytes", or_null(message.value_bytes)},
-                     {"timestamp_ms", or_null(message.timestamp)},
-                     {"skipped_at", message.skipped_at},
-                     {"actor", message.actor}});
+    Json entry = {{"topic", message.partition.topic},
+                  {"partition", message.partition.partition},
+                  {"offset", message.offset},
+                  {"key", readable(message.record_key)},
+                  {"reason", message.reason},
+                  {"payload", message.omitted ? "omitted" : "complete"},
+                  {"value_bytes", or_null(message.value_bytes)},
+                  {"timestamp_ms", or_null(message.timestamp)},
+                  {"skipped_at", message.skipped_at},
+                  {"actor", message.actor}};
+    describe(entry, message.halt.value_or(ledger::Halt{}));
+    array.push_back(std::move(entry));
   }
   std::cout << indented(array) << '\n';
 }
@@ -71,7 +73,7 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
                message.omitted       ? "omitted"
                : message.value_bytes ? std::to_string(*message.value_bytes)
                                      : "-",
-               message.skipped_at, message.actor, message.reason, halt_text(message.halt_reason)});
+               message.skipped_at, message.actor, message.reason, halt_text(message)});
   }
   std::cout << table.text();
   if (static_cast<std::int64_t>(skipped.size()) == limit && limit < kMostEntries)

@@ -8,6 +8,7 @@
 
 #include "console/partition_view.hpp"
 #include "dead_letters/store/view.hpp"
+#include "engine/halt_rendering.hpp"
 #include "leases/store/view.hpp"
 #include "ledger/process_conditions.hpp"
 #include "ledger/processes.hpp"
@@ -55,6 +56,8 @@ struct Status {
   bool known = false;                                   ///< the database has this consumer
   std::int64_t now_ms = 0;                  ///< since 1970; PostgreSQL's clock where it answered
   std::vector<StatusPartition> partitions;  ///< by topic and number
+  /// Of halted partitions, for the reader's configuration.
+  std::map<TopicPartition, engine::RenderedHalt> halts;
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::vector<ledger::DeadLetterCount> letters;
   std::vector<std::string> processes;  ///< that reported lately that they run; named as owners are

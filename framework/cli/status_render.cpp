@@ -181,6 +181,25 @@ std::string probation_text(const Status& status, const ledger::RegisterRow& row)
           : "Check the exit codes of those processes, and the kernel's log for an OOM kill.");
 }
 
+std::string halt_text(const Status& status, const ledger::RegisterRow& row) {
+  auto text = fmt::format("\n{}[{}] HALTED since {}", row.partition.topic, row.partition.partition,
+                          row.state_since);
+  const auto halt = status.halts.find(row.partition);
+  if (halt == status.halts.end())
+    return text + "\n";
+  const auto& [what, effect, action, commands] = halt->second;
+  if (row.halt.message_offset)
+    text += fmt::format(" at offset {}", *row.halt.message_offset);
+  text += fmt::format(":\n  {}.\n", what);
+  if (!action.empty())
+    text += fmt::format("  {}{}\n", action, commands.empty() ? "." : ":");
+  for (const auto& command : commands) {
+    text += "    " + engine::command_text(status.invocation, command, row.partition);
+    text += command.comment.empty() ? "\n" : fmt::format("  # {}\n", command.comment);
+  }
+  return text;
+}
+
 std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
   if (row.any_retrying())
     return retrying_text(status, row);
@@ -188,10 +207,11 @@ std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
     return probation_text(status, row);
   if (row.state == ledger::PartitionState::kRunning)
     return "";
-  const bool halted = row.state == ledger::PartitionState::kHalted;
-  return fmt::format("\n{} [{}] {} since {}:\n  {}\n", row.partition.topic, row.partition.partition,
-                     halted ? "HALTED" : "paused", row.state_since,
-                     row.reason.empty() ? "(no reason given)" : row.reason);
+  if (row.state == ledger::PartitionState::kHalted)
+    return halt_text(status, row);
+  return fmt::format("\n{}[{}] paused since {}:\n  {}\n", row.partition.topic,
+                     row.partition.partition, row.state_since,
+                     row.operator_reason.empty() ? "no reason given" : row.operator_reason);
 }
 
 /// Of a partition whose stored offset waits for a message behind which others are finished.

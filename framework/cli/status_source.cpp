@@ -145,6 +145,8 @@ void StatusSource::ask_postgres(Status& status) {
     for (auto& row : ledger::read_register(*session_, schema, consumer->id, "")) {
       StatusPartition partition;
       partition.partition = row.partition;
+      if (row.state == ledger::PartitionState::kHalted)
+        status.halts.emplace(row.partition, engine::rendered(row.halt, options_, row.partition));
       partition.row = std::move(row);
       status.partitions.push_back(std::move(partition));
     }
@@ -163,6 +165,7 @@ void StatusSource::ask_postgres(Status& status) {
   if (!status.postgres_problem.empty()) {
     session_.reset();
     status.partitions.clear();
+    status.halts.clear();
     status.letters.clear();
     status.outbox.reset();
     status.leases.reset();

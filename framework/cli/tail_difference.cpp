@@ -127,9 +127,12 @@ class Difference {
 
   void tell_state(const ledger::RegisterRow& was, const ledger::RegisterRow& row) {
     const bool halted = row.state == PartitionState::kHalted;
-    if (halted && (was.state != PartitionState::kHalted || was.reason != row.reason)) {
-      auto& line = add("halted", row.partition, "HALTED: " + row.reason);
-      line.details = {{"halt_kind", or_null(row.halt_kind)}, {"reason", or_null(row.reason)}};
+    if (halted && (was.state != PartitionState::kHalted || was.halt != row.halt)) {
+      const auto& halt = row.halt;
+      auto& line = add("halted", row.partition,
+                       fmt::format("HALTED ({}){}", halt.code,
+                                   halt.cause.empty() ? "" : ": " + first_line(halt.cause)));
+      describe(line.details, halt);
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))
       add("resumed", row.partition, "goes on: the halt is over");

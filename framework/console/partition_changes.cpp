@@ -40,7 +40,8 @@ StateChange set_partition_state(postgres::Session& session, const Options& optio
   change.state = state;
   change.action = state == ledger::PartitionState::kPaused ? "pause" : "resume";
   change.reason = reason;
-  change.seen = ledger::SeenState{row.state, row.state_since, row.reason};
+  change.seen = ledger::SeenState{row.state, row.state_since, row.halt.code, row.halt.cause,
+                                  row.operator_reason};
   auto result = StateChange::kDone;
   change_register(options.invocation, row.partition, [&] {
     result = commands.change(session, change) ? StateChange::kDone : StateChange::kChangedMeanwhile;
@@ -61,12 +62,13 @@ std::string skip_message(postgres::Session& session, const Options& options,
   const ledger::OperatorCommands commands(options.postgres.schema, consumer.id);
   ledger::OperatorSkip change{row.partition, row.stored, row.epoch, reason};
   if (row.state == ledger::PartitionState::kHalted)
-    change.halt_reason = row.reason;
+    change.halt = row.halt;
   const auto skip = [&](const Message& message) {
     change_register(options.invocation, row.partition,
                     [&] { commands.skip(session, change, message); });
   };
-  change.unread = row.halt_kind == ledger::halt_kind::kCrashLoop && row.halt_offset == offset;
+  change.unread =
+      row.halt.kind == ledger::halt_kind::kCrashLoop && row.halt.message_offset == offset;
   if (change.unread) {
     MessageFields place_alone;
     place_alone.topic = row.partition.topic;

@@ -107,13 +107,22 @@ std::string owner_text(const ledger::RegisterRow& row) {
   return row.session_gone ? fmt::format("nobody ({} has no session)", row.owner) : "nobody";
 }
 
+void describe(Json& json, const ledger::Halt& halt) {
+  json["halt_kind"] = or_null(halt.kind);
+  json["halt_code"] = or_null(halt.code);
+  json["halt_handler"] = or_null(halt.handler);
+  json["halt_cause"] = or_null(halt.cause);
+  json["halt_parameters"] = halt.code.empty() ? Json(nullptr) : Json(halt.parameters);
+}
+
 void describe(Json& json, const ledger::RegisterRow& row) {
   json["stored"] = row.stored.last() < 0 ? Json(nullptr) : Json(row.stored.last());
   json["state"] = ledger::to_string(row.state);
   json["since"] = row.state_since;
-  json["halt_kind"] = or_null(row.halt_kind);
-  json["reason"] = or_null(row.reason);
-  json["message_offset"] = or_null(row.any_retrying() ? row.retried_offset() : row.halt_offset);
+  json["operator_reason"] = or_null(row.operator_reason);
+  describe(json, row.halt);
+  json["message_offset"] =
+      or_null(row.any_retrying() ? row.retried_offset() : row.halt.message_offset);
   json["failed_attempts"] = row.failed_attempts();
   json["probation"] = row.suspect ? Json{{"offset", row.suspect->offset},
                                          {"processes_ended", row.suspect->crashes},

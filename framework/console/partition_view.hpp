@@ -63,8 +63,10 @@ struct ConcernCounts {
 [[nodiscard]] std::string state_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string owner_text(const ledger::RegisterRow& row);
 
-/// Adds what both commands say of a row: stored, state, since, halt_kind, reason, message_offset,
-/// failed_attempts, probation, owner, last_owner, owned_since, epoch, updated.
+/// Adds halt_kind, halt_code, halt_handler, halt_cause, and halt_parameters; null without a halt.
+void describe(Json& json, const ledger::Halt& halt);
+/// Adds what both commands show of a row: stored, state, since, operator_reason, those of its halt,
+/// message_offset, failed_attempts, probation, owner, last_owner, owned_since, epoch, updated.
 void describe(Json& json, const ledger::RegisterRow& row);
 
 }  // namespace pawl::cli

@@ -52,7 +52,7 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
   }
   if (action == "skip") {
     const auto offset = number_field(form, "offset");
-    if (!offset || row.halt_offset != offset) {
+    if (!offset || row.halt.message_offset != offset) {
       return {false, fmt::format("{} is not halted at the message that you saw any more; nothing "
                                  "was changed.",
                                  name)};

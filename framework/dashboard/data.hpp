@@ -36,6 +36,7 @@ struct Frame {
 struct PartitionLine {
   ledger::RegisterRow row;
   Samples::Course course;
+  std::string halt = {};  ///< engine::halt_text(); empty: it is not halted
 
   [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, course.end_before); }
 };

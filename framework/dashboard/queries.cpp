@@ -6,6 +6,7 @@
 #include "config/invocation.hpp"
 #include "console/operator_change.hpp"
 #include "dead_letters/dlq.hpp"
+#include "engine/halt_rendering.hpp"
 #include "message/digest.hpp"
 #include "message/idempotency_key.hpp"
 #include "postgres/error.hpp"
@@ -38,6 +39,12 @@ bool matches(const PartitionLine& line, const Fields& filters) {
   return true;
 }
 
+std::string halt_of(const ledger::RegisterRow& row, const Options& options) {
+  return row.state == ledger::PartitionState::kHalted
+             ? engine::halt_text(row.halt, options, row.partition)
+             : std::string();
+}
+
 }  // namespace
 
 PartitionsPage read_partitions(postgres::Session& session, const Options& options,
@@ -58,6 +65,7 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
     auto& line = lines.emplace_back();
     if (const auto course = seen.courses.find(row.partition); course != seen.courses.end())
       line.course = std::move(course->second);
+    line.halt = halt_of(row, options);
     line.row = std::move(row);
   }
   page.partitions = lines.size();
@@ -91,7 +99,9 @@ std::optional<PartitionPage> read_partition(postgres::Session& session, const Op
     if (row.partition != partition)
       continue;
     PartitionPage page;
-    page.line = {std::move(row), samples.course(partition)};
+    page.line.course = samples.course(partition);
+    page.line.halt = halt_of(row, options);
+    page.line.row = std::move(row);
     page.conditions = read_conditions(session, options, consumer.id);
     std::erase_if(page.conditions, [&](const auto& one) {
       return TopicPartition{one.condition.topic, one.condition.partition} != partition;

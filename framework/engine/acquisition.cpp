@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/halt_rendering.hpp"
+
 namespace pawl::engine {
 namespace {
 
@@ -134,15 +136,19 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
   const bool halted = acquired.state == ledger::PartitionState::kHalted;
   // What is not the message's fault is tried until it can be done. A halt at a message is a stored
   // state; each process tries that message once more by itself. Not where trying ends the process.
-  const bool of_program = halted && acquired.halt_kind == ledger::halt_kind::kProgram;
-  const bool ends_processes = acquired.halt_kind == ledger::halt_kind::kCrash ||
-                              acquired.halt_kind == ledger::halt_kind::kCrashLoop;
+  const auto& kind = acquired.halt.kind;
+  const bool of_program =
+      halted && (kind == ledger::halt_kind::kProgram || kind == ledger::halt_kind::kCircuitBreaker);
+  const bool ends_processes =
+      kind == ledger::halt_kind::kCrash || kind == ledger::halt_kind::kCrashLoop;
   const bool once_more = halted && !of_program && !ends_processes &&
                          !context_.tried_halts.contains(partition.name(), acquired.stored);
   if (paused || (halted && !of_program && !once_more)) {
-    partition.stop(halted, paused, acquired.reason);
-    partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), acquired.reason,
-                   acquired.halt_offset);
+    const auto text = paused ? acquired.operator_reason
+                             : halt_text(acquired.halt, context_.options, partition.name());
+    partition.stop(halted, paused, text);
+    partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), text,
+                   acquired.halt.message_offset, {}, acquired.halt.handler);
     return;
   }
   if (!crash_loop_.may_run(partition, acquired))
@@ -155,12 +161,13 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
 void Acquisition::refuse(Partition& partition, const Refused& refused) {
   partition.refused(refused, context_.options.failures.program_error_retry);
   if (refused.epoch) {
-    consequences_.halt(partition, {refused.kind, refused.reason, std::nullopt});
+    consequences_.halt(partition, refused.halt);
     return;
   }
   // There is no row to store the halt in; it is asked again, for an operator may have made one.
-  if (!partition.status().halt(refused.reason))
-    partition.tell(Step::kHalted, -1, refused.reason);
+  const auto text = halt_text(refused.halt, context_.options, partition.name());
+  if (!partition.status().halt(text))
+    partition.tell(Step::kHalted, -1, text);
 }
 
 void Acquisition::position(Partition& partition) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/blame.hpp"
+#include "engine/halt_rendering.hpp"
 #include "engine/halt_texts.hpp"
 #include "engine/last_step.hpp"
 #include "engine/retries.hpp"
@@ -71,8 +72,7 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kHaltProgram:
     case What::kHaltFlood:
       return halt_after_attempt(
-          partition, halt_of({context_.options, partition.name()}, options_of(attempt), attempt,
-                             action.what, partition.head().attempts));
+          partition, halt_of(options_of(attempt), attempt, action.what, partition.head().attempts));
     case What::kTryAgain:
       if (failure.pending)
         partition.rest(*failure.pending);
@@ -200,23 +200,23 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
 }
 
 void Consequences::halt_after_attempt(Partition& partition, const AttemptHalt& of) {
-  // Told once for each partition that it stops.
-  if (!of.flood.empty() && !partition.status().halted) {
+  // Reported once for each partition that halts.
+  if (of.halt.kind == ledger::halt_kind::kCircuitBreaker && !partition.status().halted) {
     Event event{Step::kBreakerOpen};
     event.topic = partition.name().topic;
     event.partition = partition.name().partition;
     event.offset = partition.held().stored.last();
     event.message_offset = of.halt.message_offset;
-    event.handler = of.handler;
-    event.detail = of.flood;
+    event.handler = of.halt.handler;
+    const auto text = rendered(of.halt, context_.options, partition.name()).what;
+    event.detail = text;
     context_.observers.emit(event);
   }
-  halt(partition, of.halt, of.retry_after, of.handler);
+  halt(partition, of.halt, of.retry_after);
 }
 
 void Consequences::halt(Partition& partition, const ledger::Halt& halt,
-                        std::optional<std::chrono::milliseconds> retry_after,
-                        std::string_view handler) {
+                        std::optional<std::chrono::milliseconds> retry_after) {
   try {
     if (!context_.offsets.halt(*session_, partition.name(), *partition.held().epoch, halt)) {
       give_way(partition);
@@ -224,7 +224,7 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
     }
   } catch (const std::exception&) {
     Attempt attempt{Undertaking::kHalt, session_.why_failed()};
-    attempt.about = halt.reason;
+    attempt.about = rendered(halt, context_.options, partition.name()).what;
     attempt.offset = partition.held().stored.last();
     follow(partition, attempt);
     return;
@@ -233,9 +233,10 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
     context_.tried_halts.add(partition.name(), partition.held().stored);
   // What was fetched goes with the halt.
   const auto traceparent = partition.traceparent_of(halt.message_offset);
-  if (partition.halted(halt.reason, retry_after)) {
-    partition.tell(Step::kHalted, partition.held().stored.last(), halt.reason, halt.message_offset,
-                   traceparent, handler);
+  const auto text = halt_text(halt, context_.options, partition.name());
+  if (partition.halted(text, retry_after)) {
+    partition.tell(Step::kHalted, partition.held().stored.last(), text, halt.message_offset,
+                   traceparent, halt.handler);
   }
 }
 

@@ -36,11 +36,9 @@ class Consequences {
   /// What follows from an attempt: tells of the breaker, and stores the halt.
   void halt_after_attempt(Partition& partition, const AttemptHalt& of);
 
-  /// Stores it. `retry_after`: it is tried again by itself, without losing its place. `handler`:
-  /// whose message it is.
+  /// Stores it. `retry_after`: it is retried automatically, without losing its place.
   void halt(Partition& partition, const ledger::Halt& halt,
-            std::optional<std::chrono::milliseconds> retry_after = std::nullopt,
-            std::string_view handler = {});
+            std::optional<std::chrono::milliseconds> retry_after = std::nullopt);
 
   /// The policy of the handler that the attempt was of, or the general one.
   [[nodiscard]] const FailureOptions& options_of(const Attempt& attempt) const {

@@ -57,9 +57,7 @@ bool CrashLoop::may_run(Partition& partition, const ledger::Acquired& acquired) 
                                crashes, most, next));
     return true;
   }
-  consequences_.halt(
-      partition, {ledger::halt_kind::kCrashLoop,
-                  halt_crash_loop_text({context_.options, partition.name()}, next, crashes), next});
+  consequences_.halt(partition, fetch_crashed_halt(next, crashes));
   return false;
 }
 

@@ -75,8 +75,7 @@ std::string_view class_of(const Failure& failure) {
 }
 
 bool may_pass_later(const Failure& failure) {
-  return !failure.permanent && !failure.only_operator &&
-         failure.kind != FailureClass::kTransactionEnded;
+  return !failure.permanent && !failure.halt && failure.kind != FailureClass::kTransactionEnded;
 }
 
 bool is_stale_statement(const Failure& failure) {
@@ -124,7 +123,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
   } catch (const UnknownOutcome& e) {
     failure.text = e.what();
     failure.reason = ledger::dead_reason::kError;
-    failure.only_operator = true;
+    failure.halt = e.halt();
   } catch (const Unfit& e) {
     failure = permanent(e.what(), e.reason());
   } catch (const message::MessageError& e) {

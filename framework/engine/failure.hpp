@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "ledger/halt.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 #include "postgres/sqlstate.hpp"
@@ -40,7 +41,9 @@ struct Failure {
   std::optional<std::chrono::milliseconds> pending = {};
   /// Not before that it is worth another attempt.
   std::chrono::milliseconds retry_after{0};
-  bool only_operator = false;         ///< what was done an operator must say
+  /// The halt that follows whatever the policy says, because only an operator knows the outcome of
+  /// an earlier call: its code and parameters.
+  std::optional<ledger::Halt> halt = {};
   postgres::ErrorOrigin origin = {};  ///< of what the server raised, as far as it is known
   bool own_statement = false;         ///< raised by a statement of pawl's own
   /// What code ran, where a statement of code's failed; empty: unknown.

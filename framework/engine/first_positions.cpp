@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "config/invocation.hpp"
-#include "config/shell_word.hpp"
 #include "kafka/answers.hpp"
 
 namespace pawl::engine {
@@ -82,10 +80,8 @@ std::string describe(const ledger::OtherConsumer& other) {
   return fmt::format("{} ({})", other.name(), fmt::join(parts, ", "));
 }
 
-std::optional<std::string> refuse_beside(const KafkaOptions& options,
-                                         const InvocationOptions& invocation,
-                                         const std::string& topic,
-                                         const std::vector<ledger::OtherConsumer>& others) {
+std::optional<ledger::Halt> refuse_beside(const KafkaOptions& options,
+                                          const std::vector<ledger::OtherConsumer>& others) {
   if (options.start == Start::kLatest || options.start == Start::kHalt)
     return std::nullopt;
   std::vector<std::string> described;
@@ -101,14 +97,11 @@ std::optional<std::string> refuse_beside(const KafkaOptions& options,
   }
   if (names.empty())
     return std::nullopt;
-  return fmt::format(
-      "topic {0} is new to consumer {1}/{2}, but another consumer of this database processes it: "
-      "{3}. By kafka.start this one would do again what that one did. If a name is wrong, correct "
-      "kafka.group or kafka.cluster. If each has effects of its own: kafka.start_beside = [{4}]. "
-      "If this one takes over: stop the other and state where it ended, "
-      "{5} --topic {6} --partition NUMBER --to OFFSET",
-      topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "),
-      command_text(invocation, "offsets set"), shell_word(topic));
+  auto halt = ledger::make_halt(ledger::halt_code::kTopicOfOtherConsumer);
+  halt.parameters = {
+      {ledger::halt_parameter::kConsumers, fmt::format("{}", fmt::join(described, "; "))},
+      {ledger::halt_parameter::kConsumerNames, fmt::format("{}", fmt::join(names, ", "))}};
+  return halt;
 }
 
 }  // namespace pawl::engine

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kafka/client.hpp"
+#include "ledger/halt.hpp"
 #include "ledger/other_consumers.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
@@ -48,8 +49,7 @@ struct FirstPosition {
 /// Why a consumer must not begin a topic by itself that others of its database process, so that it
 /// would do all of their effects again; nullopt: none do, kafka.start_beside names them, or it
 /// begins behind what there is ("latest") or nowhere ("halt").
-[[nodiscard]] std::optional<std::string> refuse_beside(
-    const KafkaOptions& options, const InvocationOptions& invocation, const std::string& topic,
-    const std::vector<ledger::OtherConsumer>& others);
+[[nodiscard]] std::optional<ledger::Halt> refuse_beside(
+    const KafkaOptions& options, const std::vector<ledger::OtherConsumer>& others);
 
 }  // namespace pawl::engine

@@ -2,19 +2,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/inbox.hpp"
 #include "engine/verdict.hpp"
+#include "ledger/halt.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 #include "pawl/topic_partition.hpp"
 #include "postgres/error.hpp"
 
 namespace pawl::engine {
-
-/// "group topic [3]", as texts for people name a partition.
-[[nodiscard]] std::string place_text(const std::string& group, const TopicPartition& partition);
 
 /// What a warning is about that tells of a failed attempt.
 [[nodiscard]] Warning warning_of(const Attempt& attempt);
@@ -26,43 +25,35 @@ namespace pawl::engine {
 [[nodiscard]] std::string rights_hint(const InvocationOptions& invocation,
                                       const postgres::Error& error);
 
-// Why a partition halts, and what to do: as they stand in the register, in `status` and in alerts.
+// Halts as they are stored: facts only. halt_rendering.hpp makes texts of them.
 
-struct HaltPlace {
-  const Options& options;
-  const TopicPartition& partition;
-};
-/// What halt follows from an attempt.
+/// The halt that follows from an attempt.
 struct AttemptHalt {
   ledger::Halt halt;
-  std::optional<std::chrono::milliseconds> retry_after = {};  ///< it is tried again by itself
-  std::string flood = {};    ///< the breaker is open: what is told of that
-  std::string handler = {};  ///< whose message it is; empty: none was found, or it is no message
+  std::optional<std::chrono::milliseconds> retry_after = {};  ///< it is retried automatically
 };
 /// `what`: kHaltAtMessage, kHaltProgram or kHaltFlood. `attempts`: of the message, so far.
-[[nodiscard]] AttemptHalt halt_of(const HaltPlace& place, const FailureOptions& options,
-                                  const Attempt& attempt, Action::What what,
-                                  std::uint32_t attempts);
-/// At a message, until an operator or a new owner tries it once more.
-[[nodiscard]] std::string halt_at_message_text(const HaltPlace& place, const Attempt& attempt,
-                                               std::uint32_t attempts);
-/// Any message would fail as well; it is tried again by itself after `pause`.
-[[nodiscard]] std::string halt_program_text(const HaltPlace& place, const Attempt& attempt,
-                                            std::chrono::milliseconds pause);
-/// So many in a row failed in one way that none is set aside any more.
-[[nodiscard]] std::string flood_text(const FailureOptions& options, const Attempt& attempt);
-[[nodiscard]] std::string halt_flood_text(const HaltPlace& place, const FailureOptions& options,
-                                          const Attempt& attempt, const std::string& handler);
-/// The leader epoch of what comes next is below that of what was processed.
-[[nodiscard]] std::string halt_older_epoch_text(const HaltPlace& place, const Inbox::Item& next,
-                                                ledger::Position stored, std::int32_t stored_epoch);
-/// It was finished ahead of the stored offset, and another record stands there now.
-[[nodiscard]] std::string halt_replaced_text(const HaltPlace& place, const Inbox::Item& next);
-/// So many processes in a row ended while they fetched what comes at `next` or behind it.
-[[nodiscard]] std::string halt_crash_loop_text(const HaltPlace& place, std::int64_t next,
-                                               std::uint32_t crashes);
-/// What comes next cannot be read.
-[[nodiscard]] std::string halt_unreadable_text(const HaltPlace& place, const Inbox::Item& next,
-                                               ledger::Position stored);
+[[nodiscard]] AttemptHalt halt_of(const FailureOptions& options, const Attempt& attempt,
+                                  Action::What what, std::uint32_t attempts);
+
+/// The outcome of an earlier call has been unknown for `unknown_for`.
+[[nodiscard]] ledger::Halt unknown_outcome_halt(const std::string& key,
+                                                const std::string& remote_key,
+                                                std::chrono::milliseconds unknown_for);
+/// An unfinished attempt of the key has its lease in PostgreSQL, and leases are in Redis now.
+[[nodiscard]] ledger::Halt lease_store_changed_halt(const std::string& key);
+/// Redis has another value under the name of the key's lease.
+[[nodiscard]] ledger::Halt lease_unreadable_halt(const std::string& key,
+                                                 const std::string& redis_key);
+
+/// The leader epoch of the next message is older than that of the last processed one.
+[[nodiscard]] ledger::Halt leader_epoch_older_halt(const Inbox::Item& next, ledger::Position stored,
+                                                   std::int32_t stored_epoch);
+/// The message was completed out of order, and Kafka has another record at its offset now.
+[[nodiscard]] ledger::Halt completed_record_replaced_halt(const Inbox::Item& next);
+/// That many consecutive processes crashed while they fetched the message at `next`.
+[[nodiscard]] ledger::Halt fetch_crashed_halt(std::int64_t next, std::uint32_t crashes);
+/// The next message cannot be read.
+[[nodiscard]] ledger::Halt batch_unreadable_halt(const Inbox::Item& next);
 
 }  // namespace pawl::engine

@@ -371,8 +371,7 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kHaltProgram:
     case What::kHaltFlood: {
       Landing landing{How::kHalt};
-      landing.halt = halt_of({context_.options, errand.partition->name},
-                             failure_options(context_.options, attempt), attempt, action.what,
+      landing.halt = halt_of(failure_options(context_.options, attempt), attempt, action.what,
                              errand.entry->head.attempts);
       return landing;
     }

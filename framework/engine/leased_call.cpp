@@ -4,9 +4,7 @@
 
 #include <utility>
 
-#include "config/invocation.hpp"
-#include "config/shell_word.hpp"
-#include "config/units.hpp"
+#include "engine/halt_texts.hpp"
 #include "handlers/handler_statement.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
@@ -38,8 +36,7 @@ Beginning beginning_of(OnUnknown on_unknown, std::optional<std::chrono::millisec
 LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
                        std::string remote_key, TopicPartition partition,
                        const ledger::LeaseSubject& subject, const ledger::LeaseAnswer& answer,
-                       std::shared_ptr<HeldLease> held, const InvocationOptions& invocation,
-                       RemoteServices::Turn turn)
+                       std::shared_ptr<HeldLease> held, RemoteServices::Turn turn)
     : keeper_(keeper),
       binding_(binding),
       remote_key_(std::move(remote_key)),
@@ -49,7 +46,6 @@ LeasedCall::LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding,
       unknown_for_(answer.unknown_for),
       last_ago_(answer.last_ago),
       held_(std::move(held)),
-      invocation_(invocation),
       turn_(std::move(turn)) {
   if (answer.how != ledger::LeaseAnswer::How::kDone)
     return;
@@ -160,13 +156,7 @@ void LeasedCall::call(const Message& message) {
   require_lease(deadline);
   switch (beginning_of(binding_.on_unknown, unknown_for_, binding_.remote_memory)) {
     case Beginning::kHalt:
-      throw UnknownOutcome(fmt::format(
-          "whether an earlier call for this message did anything is unknown, for {} now. Ask the "
-          "other side about {}, then say so before you resume: {} --not-done -- {} (or --done or "
-          "--response TEXT in the place of --not-done; {} --unknown has all of them)",
-          config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
-          remote_key_, command_text(invocation_, "leases resolve"), shell_word(lease().key),
-          command_text(invocation_, "leases list")));
+      throw UnknownOutcome(unknown_outcome_halt(lease().key, remote_key_, *unknown_for_));
     case Beginning::kReconcile: {
       auto lease = lease_for(deadline);
       const auto found = binding_.leased->reconcile(lease, message);

@@ -12,6 +12,7 @@
 #include "handlers/leased_handler.hpp"
 #include "handlers/router.hpp"
 #include "leases/store/key_leases.hpp"
+#include "ledger/halt.hpp"
 #include "pawl/message.hpp"
 #include "pawl/options.hpp"
 #include "pawl/response.hpp"
@@ -31,10 +32,16 @@ class LeasePending : public std::runtime_error {
   std::chrono::milliseconds wait_;
 };
 
-/// What an earlier call did is to be said by an operator: the partition halts at the message.
+/// Only an operator can determine what an earlier call did: the partition halts at the message.
 class UnknownOutcome : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit UnknownOutcome(ledger::Halt halt)
+      : std::runtime_error(halt.cause), halt_(std::move(halt)) {}
+  /// Without its location.
+  [[nodiscard]] const ledger::Halt& halt() const { return halt_; }
+
+ private:
+  ledger::Halt halt_;
 };
 
 /// How an attempt begins.
@@ -61,11 +68,11 @@ class LeasedCall {
     kUnknown,   ///< nobody knows; error() says what happened
   };
 
-  /// `held`: the lease was given, as `answer` says. `invocation` outlives it.
+  /// `held`: the lease was given, as `answer` says.
   LeasedCall(LeaseKeeper& keeper, const handlers::Binding& binding, std::string remote_key,
              TopicPartition partition, const ledger::LeaseSubject& subject,
              const ledger::LeaseAnswer& answer, std::shared_ptr<HeldLease> held,
-             const InvocationOptions& invocation, RemoteServices::Turn turn);
+             RemoteServices::Turn turn);
   /// If its outcome is not stored, its keeper gives the lease back, with what is known.
   ~LeasedCall();
   LeasedCall(const LeasedCall&) = delete;
@@ -119,7 +126,6 @@ class LeasedCall {
   const std::optional<std::chrono::milliseconds> unknown_for_;
   const std::optional<std::chrono::milliseconds> last_ago_;
   const std::shared_ptr<HeldLease> held_;
-  const InvocationOptions& invocation_;
   RemoteServices::Turn turn_;
   Outcome outcome_ = Outcome::kNone;
   std::chrono::steady_clock::duration took_{0};

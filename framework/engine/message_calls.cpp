@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "config/invocation.hpp"
-#include "config/shell_word.hpp"
 #include "engine/after_record.hpp"
 #include "engine/failure.hpp"
+#include "engine/halt_texts.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/message_processor.hpp"
 #include "engine/unplaced_step.hpp"
@@ -146,13 +146,9 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
                       "re-serialise",
                       answer.holder));
     case How::kHeld:
-      throw UnknownOutcome(fmt::format(
-          "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; it is "
-          "shown by: {} -- {}. Run with leases.store = \"postgres\" until it "
-          "is, and change the store while no process runs",
-          command_text(context_.options.invocation, "leases show"), shell_word(key)));
+      throw UnknownOutcome(lease_store_changed_halt(key));
     case How::kUnusable:
-      throw UnknownOutcome(answer.holder);
+      throw UnknownOutcome(lease_unreadable_halt(key, answer.holder));
     case How::kMine:
     case How::kDone:
       break;
@@ -161,7 +157,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
   return std::make_unique<LeasedCall>(
       keeper, binding, message::remote_key(scope.name, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
-      keeper.hold(request.lease, asked_at), context_.options.invocation, std::move(turn));
+      keeper.hold(request.lease, asked_at), std::move(turn));
 }
 
 Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& hand,

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "kafka/client.hpp"
 #include "ledger/types.hpp"
@@ -12,8 +11,8 @@
 
 namespace pawl::engine {
 
-// Whether the position that the register stores may be gone on from, given what Kafka says. Each
-// check returns why not, and what to do, or nullopt; all are pure.
+// Whether a partition may continue from its stored offset, given what Kafka reports. Each check
+// returns the halt that follows, or nullopt. All are pure.
 
 /// What Kafka said against reading from a position, without a record in between.
 struct PositionRefusal {
@@ -30,44 +29,24 @@ struct LastLook {
   std::optional<std::int64_t> log_end;  ///< as Kafka told last by then; nullopt: it did not
 };
 
-/// A partition of a group, as these texts name it.
-struct PositionPlace {
-  const std::string& group;
-  const TopicPartition& partition;
-  const InvocationOptions& invocation;
-  std::string earlier_halt = {};  ///< see earlier_halt(), which this halt replaces
-};
+/// The halt in which the partition was acquired, which `halt` replaces, becomes part of it.
+[[nodiscard]] ledger::Halt after_earlier_halt(ledger::Halt halt, const ledger::Acquired& acquired);
 
-/// "pawl offsets set ...", which states another position.
-[[nodiscard]] std::string set_command(const InvocationOptions& invocation,
-                                      const TopicPartition& partition,
-                                      std::string_view to = "OFFSET");
+/// The topic was deleted and created again since. Empty IDs are unknown: they are no reason. The
+/// parameters have what is known of the deleted topic's messages that were not processed, and of
+/// the new topic's messages that were.
+[[nodiscard]] std::optional<ledger::Halt> other_topic(const ledger::Acquired& acquired,
+                                                      const std::string& current_id,
+                                                      const LastLook& last_look);
 
-/// Why the partition had halted when it was acquired: a sentence behind a space, without the
-/// advice, which holds no longer. Empty: it had not halted.
-[[nodiscard]] std::string earlier_halt(const ledger::Acquired& acquired);
+/// The log starts after the position, or ends before it. `log.end` is the high watermark: after the
+/// stable end of open transactions is not after the log.
+[[nodiscard]] std::optional<ledger::Halt> outside_log(ledger::Position stored,
+                                                      const kafka::LogRange& log);
 
-/// "stored offset is 4", or that none is.
-[[nodiscard]] std::string stored_words(ledger::Position stored);
-
-/// The topic was deleted and created again since. Ids are empty where nothing knows them: that is
-/// no reason. Names what of the deleted topic was never processed, and what of the new one was
-/// applied.
-[[nodiscard]] std::optional<std::string> other_topic(const PositionPlace& place,
-                                                     const ledger::Acquired& acquired,
-                                                     const std::string& current_id,
-                                                     const LastLook& last_look);
-
-/// The log begins behind the position, or ends before it. `log.end` is the high watermark: beyond
-/// the stable end of open transactions is not beyond the log.
-[[nodiscard]] std::optional<std::string> outside_log(const PositionPlace& place,
-                                                     ledger::Position stored,
-                                                     const kafka::LogRange& log);
-
-/// The log holds another record at the position than the one that was processed. One refusal may be
-/// left over from an older position: it is believed when it came twice for this one.
-[[nodiscard]] std::optional<std::string> other_log(const PositionPlace& place,
-                                                   const ledger::Acquired& acquired,
-                                                   const std::optional<PositionRefusal>& refusal);
+/// The log has another record at the position than the one that was processed. One refusal may be
+/// left over from an older position: two for this one are believed.
+[[nodiscard]] std::optional<ledger::Halt> other_log(const ledger::Acquired& acquired,
+                                                    const std::optional<PositionRefusal>& refusal);
 
 }  // namespace pawl::engine

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "config/invocation.hpp"
-#include "config/shell_word.hpp"
 #include "engine/first_positions.hpp"
 #include "kafka/answers.hpp"
 #include "ledger/register_view.hpp"
@@ -49,27 +47,21 @@ std::vector<ledger::Position> Positions::resolve_start(
   return starts;
 }
 
-std::optional<std::string> Positions::refuse_beside(postgres::Session& session,
-                                                    const std::string& topic,
-                                                    const std::string& topic_id) const {
+std::optional<ledger::Halt> Positions::refuse_beside(postgres::Session& session,
+                                                     const std::string& topic,
+                                                     const std::string& topic_id) const {
   const auto& options = context_.options;
   return engine::refuse_beside(
-      start_of(topic), options.invocation, topic,
+      start_of(topic),
       ledger::other_consumers(session, options.postgres.schema,
                               {options.kafka.cluster, options.kafka.group,
                                context_.registration.kafka_cluster_id, topic, topic_id}));
 }
 
-std::optional<std::string> Positions::lost_registration(postgres::Session& session) const {
+bool Positions::lost_registration(postgres::Session& session) const {
   const auto& options = context_.options;
-  if (ledger::find_consumer(session, options.postgres.schema, options.kafka.cluster,
-                            options.kafka.group))
-    return std::nullopt;
-  return fmt::format(
-      "the database has lost consumer {}/{} itself: it was restored from before this consumer's "
-      "first start. Restart this program, and it begins as kafka.start says; or restore a later "
-      "state",
-      options.kafka.cluster, options.kafka.group);
+  return !ledger::find_consumer(session, options.postgres.schema, options.kafka.cluster,
+                                options.kafka.group);
 }
 
 kafka::TopicDescription Positions::topic_in_kafka(const std::string& topic,
@@ -89,18 +81,18 @@ std::optional<Refused> Positions::first_contact(postgres::Session& session,
   if (known != refused_topics_.end() &&
       Clock::now() < *known->second.asked_at + context_.options.failures.program_error_retry)
     return known->second;
-  auto reason = resolve_topic(session, partition);
-  if (!reason)
+  auto halt = resolve_topic(session, partition);
+  if (!halt)
     return std::nullopt;
-  Refused refused{std::nullopt, ledger::halt_kind::kPosition, *std::move(reason)};
+  Refused refused{std::nullopt, *std::move(halt)};
   refused.asked_at = Clock::now();
   refused_topics_.insert_or_assign(partition.topic, refused);
   return refused;
 }
 
-/// Stores where the topic's partitions begin; or says why not.
-std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
-                                                    const TopicPartition& partition) const {
+/// Stores where the topic's partitions start; or returns why not.
+std::optional<ledger::Halt> Positions::resolve_topic(postgres::Session& session,
+                                                     const TopicPartition& partition) const {
   // Before the offsets: should the topic be created anew in between, its id tells.
   const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(1000));
   const auto partitions = all_partitions(partition.topic, topic.partitions);
@@ -111,24 +103,18 @@ std::optional<std::string> Positions::resolve_topic(postgres::Session& session,
     // Unless another process of ours met the topic, and committed, since we looked for its row.
     if (context_.offsets.find_topic(session, partition.topic))
       return std::nullopt;
-    return fmt::format(
-        "group {} has processed topic {} into database {} (partition {} up to offset {}), but this "
-        "database ({}) knows nothing of it: it is another one, or lost its rows. Correct "
-        "postgres.url, restore the database, or go on behind what the group has committed: {} "
-        "--topic {} --all --to committed",
-        context_.options.kafka.group, where.topic, committed->database_id, where.partition,
-        ledger::Position::before(committed->next).last(), context_.registration.database_id,
-        command_text(context_.options.invocation, "offsets set"), shell_word(where.topic));
+    auto halt = ledger::make_halt(ledger::halt_code::kOtherDatabase);
+    halt.parameters = {
+        {ledger::halt_parameter::kOtherDatabaseId, committed->database_id},
+        {ledger::halt_parameter::kCommittedPartition, std::to_string(where.partition)},
+        {ledger::halt_parameter::kCommittedOffset, std::to_string(committed->next)},
+        {ledger::halt_parameter::kDatabaseId, context_.registration.database_id}};
+    return halt;
   }
-  if (auto lost = lost_registration(session))
-    return lost;
-  if (context_.options.kafka.start == Start::kHalt) {
-    return fmt::format(
-        "topic {} is new to this consumer and kafka.start = \"halt\": state where to begin, for "
-        "example: {} --topic {} --all --to earliest",
-        partition.topic, command_text(context_.options.invocation, "offsets set"),
-        shell_word(partition.topic));
-  }
+  if (lost_registration(session))
+    return ledger::make_halt(ledger::halt_code::kConsumerLost);
+  if (context_.options.kafka.start == Start::kHalt)
+    return ledger::make_halt(ledger::halt_code::kStartUndecided);
   if (auto refused = refuse_beside(session, partition.topic, topic.id))
     return refused;
   ledger::FirstContact contact;
@@ -154,55 +140,50 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   auto acquired = context_.offsets.acquire(session, partition, context_.owner);
   if (!acquired) {
     if (source && partition.partition < source->partitions) {
-      return Refused{
-          std::nullopt, ledger::halt_kind::kPosition,
-          fmt::format("{} {} [{}]: its register row is gone, though the topic's start was "
-                      "resolved with {} partitions: somebody deleted it. Restore it, or "
-                      "state the position: {}",
-                      context_.options.kafka.group, partition.topic, partition.partition,
-                      source->partitions, set_command(context_.options.invocation, partition))};
+      auto halt = ledger::make_halt(ledger::halt_code::kOffsetRowMissing);
+      halt.parameters[ledger::halt_parameter::kPartitions] = std::to_string(source->partitions);
+      return Refused{std::nullopt, std::move(halt)};
     }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);
   }
   if (!acquired || !source) {
     throw postgres::Error(std::string(postgres::kRowMissingState),
-                          "the register row vanished while it was acquired");
+                          "the stored offset was deleted while the partition was acquired");
   }
   if (acquired->state == ledger::PartitionState::kHalted &&
-      acquired->halt_kind == ledger::halt_kind::kPosition) {
-    return Refused{acquired->epoch, acquired->halt_kind, acquired->reason, acquired->stored};
+      acquired->halt.kind == ledger::halt_kind::kPosition) {
+    return Refused{acquired->epoch, acquired->halt, acquired->stored};
   }
 
-  const PositionPlace place{context_.options.kafka.group, partition, context_.options.invocation,
-                            earlier_halt(*acquired)};
-  const auto refuse = [&](const std::string& reason) {
-    return Refused{acquired->epoch, ledger::halt_kind::kPosition, reason, acquired->stored};
+  const auto refuse = [&](ledger::Halt halt) {
+    return Refused{acquired->epoch, after_earlier_halt(std::move(halt), *acquired),
+                   acquired->stored};
   };
   const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(500));
   const auto& current_id = topic.id;
-  if (const auto reason = other_topic(place, *acquired, current_id, last_look))
-    return refuse(*reason);
+  if (auto halt = other_topic(*acquired, current_id, last_look))
+    return refuse(*std::move(halt));
   if (acquired->topic_id.empty() && !current_id.empty())
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);
   const auto next = acquired->stored.next();
   if (!hint || next < hint->start || next > hint->end) {
-    if (const auto reason = unservable(place, acquired->stored))
-      return refuse(*reason);
+    if (auto halt = unservable(partition, acquired->stored))
+      return refuse(*std::move(halt));
   }
-  if (const auto reason = other_log(place, *acquired, refusal))
-    return refuse(*reason);
+  if (auto halt = other_log(*acquired, refusal))
+    return refuse(*std::move(halt));
   return Positioned{*acquired, source->id, current_id};
 }
 
-std::optional<std::string> Positions::unservable(const PositionPlace& place,
-                                                 ledger::Position stored) const {
-  const auto ranges = context_.kafka.log_ranges({place.partition}, kafka::kAnswerTimeout);
-  auto range = kafka::answered(ranges, place.partition);
+std::optional<ledger::Halt> Positions::unservable(const TopicPartition& partition,
+                                                  ledger::Position stored) const {
+  const auto ranges = context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout);
+  auto range = kafka::answered(ranges, partition);
   // Beyond the stable end is not beyond the log: transactions may be open there.
   if (stored.next() > range.end)
-    range.end = context_.kafka.high_watermark(place.partition, kafka::kAnswerTimeout);
-  return outside_log(place, stored, range);
+    range.end = context_.kafka.high_watermark(partition, kafka::kAnswerTimeout);
+  return outside_log(stored, range);
 }
 
 }  // namespace pawl::engine

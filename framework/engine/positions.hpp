@@ -24,8 +24,7 @@ struct Positioned {
 /// The partition is ours (unless `epoch` is absent), but must not be consumed.
 struct Refused {
   std::optional<ledger::OwnerEpoch> epoch;
-  std::string kind;    ///< ledger::halt_kind
-  std::string reason;  ///< what happened and what to do
+  ledger::Halt halt;
   ledger::Position stored = {};
   /// When the whole topic was asked about, which serves all of its partitions; nullopt: it was not.
   std::optional<std::chrono::steady_clock::time_point> asked_at = std::nullopt;
@@ -51,23 +50,23 @@ class Positions {
 
  private:
   /// Asks Kafka for the log's range, and holds the position against it.
-  [[nodiscard]] std::optional<std::string> unservable(const PositionPlace& place,
-                                                      ledger::Position stored) const;
+  [[nodiscard]] std::optional<ledger::Halt> unservable(const TopicPartition& partition,
+                                                       ledger::Position stored) const;
   /// Of the topic, not of one partition: a refusal holds for all of them until it is due again, and
   /// a thousand partitions ask once.
   std::optional<Refused> first_contact(postgres::Session& session, const TopicPartition& partition);
-  std::optional<std::string> resolve_topic(postgres::Session& session,
-                                           const TopicPartition& partition) const;
+  std::optional<ledger::Halt> resolve_topic(postgres::Session& session,
+                                            const TopicPartition& partition) const;
   /// Throws KafkaError when there is none. `max_age`: as TopicDirectory::find().
   [[nodiscard]] kafka::TopicDescription topic_in_kafka(const std::string& topic,
                                                        std::chrono::milliseconds max_age) const;
   [[nodiscard]] KafkaOptions start_of(const std::string& topic) const;
   [[nodiscard]] std::vector<ledger::Position> resolve_start(
       const KafkaOptions& options, const std::vector<TopicPartition>& partitions) const;
-  [[nodiscard]] std::optional<std::string> lost_registration(postgres::Session& session) const;
-  [[nodiscard]] std::optional<std::string> refuse_beside(postgres::Session& session,
-                                                         const std::string& topic,
-                                                         const std::string& topic_id) const;
+  [[nodiscard]] bool lost_registration(postgres::Session& session) const;
+  [[nodiscard]] std::optional<ledger::Halt> refuse_beside(postgres::Session& session,
+                                                          const std::string& topic,
+                                                          const std::string& topic_id) const;
 
   Context& context_;
   std::map<std::string, Refused> refused_topics_;  ///< by their names

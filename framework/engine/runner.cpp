@@ -148,16 +148,13 @@ void Runner::tell_stream_error(Partition& partition, const kafka::Record& error)
 bool Runner::halts_at(Partition& partition) {
   const auto& item = partition.inbox().front();
   const auto& held = partition.held();
-  const HaltPlace place{context_.options, partition.name()};
-  std::string reason;
   if (!item.is_message()) {
-    reason = halt_unreadable_text(place, item, held.stored);
+    consequences_.halt(partition, batch_unreadable_halt(item));
   } else if (goes_back(held.leader_epoch, item.leader_epoch)) {
-    reason = halt_older_epoch_text(place, item, held.stored, *held.leader_epoch);
+    consequences_.halt(partition, leader_epoch_older_halt(item, held.stored, *held.leader_epoch));
   } else {
     return false;
   }
-  consequences_.halt(partition, {ledger::halt_kind::kPosition, reason, std::nullopt});
   return true;
 }
 

@@ -100,10 +100,7 @@ bool SideBySide::fill(Partition& partition, const std::function<bool()>& called_
         break;
       }
       if (replaced) {
-        consequences_.halt(
-            partition,
-            {ledger::halt_kind::kPosition,
-             halt_replaced_text({context_.options, partition.name()}, item), std::nullopt});
+        consequences_.halt(partition, completed_record_replaced_halt(item));
         return true;
       }
       worked = true;

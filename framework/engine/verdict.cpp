@@ -38,7 +38,7 @@ Action blame_message(const Attempt& attempt, const Head& head, const Policy& pol
 Action decide_message(const Attempt& attempt, const Head& head, const Policy& policy) {
   if (attempt.failure.pending)
     return {What::kTryAgain};  // once the key may be free
-  if (attempt.failure.only_operator)
+  if (attempt.failure.halt)
     return {What::kHaltAtMessage};
   switch (attempt.failure.kind) {
     case FailureClass::kContention:

@@ -19,7 +19,7 @@ std::optional<std::string> counted_sql(std::string_view sql, std::uint64_t rows,
   // Lines of their own: the statement may end in a comment.
   return fmt::format(
       "WITH pawl_rows AS MATERIALIZED (\n{}\n{}) SELECT CASE WHEN count(*) <> {} THEN"
-      " {}.refuse_rows(count(*), {}) END FROM pawl_rows",
+      " {}.reject_rows(count(*), {}) END FROM pawl_rows",
       sql, changes && !shape.returns ? "RETURNING 1" : "", rows, schema, rows);
 }
 

@@ -30,9 +30,9 @@ const char* counter(Outcome outcome) {
 
 constexpr const char* kEndHalt =
     "       state = CASE r.state WHEN 'halted' THEN 'running' ELSE r.state END,"
-    "       state_reason = CASE r.state WHEN 'halted' THEN NULL ELSE r.state_reason END,"
     "       state_since = CASE r.state WHEN 'halted' THEN clock_timestamp() ELSE r.state_since END,"
-    "       halt_kind = NULL,";
+    "       halt_kind = NULL, halt_code = NULL, halt_offset = NULL, halt_handler = NULL,"
+    "       halt_cause = NULL, halt_parameters = NULL,";
 
 constexpr const char* kRaiseCounters =
     "       applied_count = r.applied_count + $10::bigint,"
@@ -67,7 +67,7 @@ std::string text(const std::string& schema, bool claimed, std::string_view chang
                  AND $6::bigint > $5::bigint
                  AND {}
                 THEN $6::bigint
-                ELSE pawl.refuse_advance(r, $4::bigint, $5::bigint, $6::bigint,
+                ELSE pawl.reject_advance(r, $4::bigint, $5::bigint, $6::bigint,
                                          $7::xid8)
            END,
   {}

@@ -9,8 +9,8 @@ namespace pawl::ledger {
 
 /// The schema versions (migrations/NNNN_*.sql) that this program can serve. A range, so that a
 /// fleet can be rolled forward before or after the database.
-inline constexpr int kOldestSchema = 25;
-inline constexpr int kNewestSchema = 25;
+inline constexpr int kOldestSchema = 7;
+inline constexpr int kNewestSchema = 7;
 
 /// What one process must know of the database before it consumes.
 struct Registration {

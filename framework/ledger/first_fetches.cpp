@@ -11,7 +11,7 @@ namespace {
 // they are not looked for.
 constexpr const char* kKnown = R"sql(
   SELECT coalesce(r.updated_at > r.acquired_at, false),
-         coalesce(f.begun_epoch = r.owner_epoch, false),
+         coalesce(f.started_epoch = r.owner_epoch, false),
          NOT r.released AND EXISTS (
            SELECT FROM pg_stat_activity a
             WHERE a.pid = r.owner_pid
@@ -27,7 +27,7 @@ constexpr const char* kKnown = R"sql(
 
 // Whatever has moved since its acquire shows by itself that it was begun.
 constexpr const char* kNoteBegun = R"sql(
-  INSERT INTO pawl.first_fetches AS f (consumer_id, topic, partition, begun_epoch)
+  INSERT INTO pawl.first_fetches AS f (consumer_id, topic, partition, started_epoch)
   SELECT r.consumer_id, r.topic, r.partition, r.owner_epoch
     FROM unnest($2::text[], $3::integer[], $4::bigint[]) AS b (topic, partition, epoch)
     JOIN pawl.processed_kafka_offsets r
@@ -35,7 +35,7 @@ constexpr const char* kNoteBegun = R"sql(
          AND r.owner_epoch = b.epoch
    WHERE r.updated_at <= r.acquired_at
    ORDER BY r.topic, r.partition
-  ON CONFLICT (consumer_id, topic, partition) DO UPDATE SET begun_epoch = excluded.begun_epoch
+  ON CONFLICT (consumer_id, topic, partition) DO UPDATE SET started_epoch = excluded.started_epoch
 )sql";
 
 constexpr const char* kCount = R"sql(

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kRead = R"sql(
   SELECT history_id, topic, partition,
          to_char(happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-         action, from_offset, to_offset, coalesce(reason, ''), actor
+         action, from_offset, to_offset, concat_ws(': ', halt_code, reason), actor
     FROM pawl.offset_history
    WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
      AND ($3::integer IS NULL OR partition = $3::integer)

@@ -39,18 +39,18 @@ constexpr const char* kClaimOrRaise = R"sql(
           CASE WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
                WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
                THEN ''::bytea END)
-  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
+  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.reject_claim()
 )sql";
 
 constexpr const char* kClaimOrRaiseUnlessParked = R"sql(
   INSERT INTO pawl.idempotency_keys AS k (scope_id, key, payload_hash, source_id, partition,
         kafka_offset, response)
   SELECT {scope}, $2, $3::bigint, $4::integer, $5::integer, $6::bigint,
-         CASE WHEN pawl.is_parked($9::integer, $10, $11::bytea) THEN pawl.refuse_claim()
+         CASE WHEN pawl.is_parked($9::integer, $10, $11::bytea) THEN pawl.reject_claim()
               WHEN set_config('pawl_message.claimed', $1::integer || ':' || $2, true) IS NULL THEN ''::bytea
               WHEN CASE WHEN $7::text IS NOT NULL THEN set_config('pawl_message.trace', $7, true) IS NULL END
               THEN ''::bytea END
-  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.refuse_claim()
+  ON CONFLICT (scope_id, key) DO UPDATE SET response = pawl.reject_claim()
 )sql";
 
 constexpr const char* kUnchecked = R"sql(

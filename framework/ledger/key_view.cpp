@@ -78,12 +78,12 @@ void add_keys(std::vector<KeyRow>& keys, const PGresult* rows) {
   }
 }
 
-// As halt_at_message_text() names it; few partitions are halted.
+// Few partitions are halted.
 constexpr const char* kHalts = R"sql(
   SELECT topic, partition, halt_offset
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND state = 'halted' AND halt_offset IS NOT NULL
-     AND strpos(state_reason, ' key "' || $2::text || '": ') > 0
+     AND halt_parameters ->> 'idempotency_key' = $2
    ORDER BY topic, partition
 )sql";
 

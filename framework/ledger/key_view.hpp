@@ -60,7 +60,7 @@ struct HaltedAt {
   TopicPartition partition;
   std::int64_t offset = -1;
 };
-/// Where the consumer halts at a message with this idempotency key, by the reason of the halt.
+/// Where the consumer halts at a message with this idempotency key.
 std::vector<HaltedAt> halts_with_key(postgres::Session& session, const std::string& schema,
                                      ConsumerId consumer, const std::string& key);
 

@@ -71,7 +71,7 @@ constexpr const char* kHistory = R"sql(
 )sql";
 
 constexpr const char* kAhead = R"sql(
-  DELETE FROM pawl.messages_ahead a USING pawl.partition_fences f
+  DELETE FROM pawl.out_of_order_completions a USING pawl.partition_fences f
    WHERE f.fence_id = a.fence_id AND f.consumer_id = $1::integer
      AND current_setting('pawl.forget') = 'yes'
 )sql";

@@ -21,7 +21,7 @@ constexpr const char* kKeepFence =
 // before. Its stored offset tells, and where that waits for an earlier message, the message that
 // came before in the same order key.
 constexpr const char* kFinish = R"sql(
-  INSERT INTO pawl.messages_ahead AS a (fence_id, kafka_offset, outcome, leader_epoch, digest)
+  INSERT INTO pawl.out_of_order_completions AS a (fence_id, kafka_offset, outcome, leader_epoch, digest)
   SELECT $1::integer, $3::bigint, $4, $5::integer, $6::bigint
     FROM (SELECT) one
     LEFT JOIN pawl.partition_fences f ON f.fence_id = $1::integer
@@ -34,18 +34,18 @@ constexpr const char* kFinish = R"sql(
               THEN CASE WHEN $9::bigint IS NULL OR r.last_processed_offset >= $9::bigint
                           OR pawl.is_finished($1::integer, $9::bigint)
                         THEN true
-                        ELSE pawl.refuse_predecessor($1::integer, $9::bigint) END
-              ELSE pawl.refuse_finish($1::integer, $2::bigint, $8::bigint, $7::xid8)
+                        ELSE pawl.reject_predecessor($1::integer, $9::bigint) END
+              ELSE pawl.reject_finish($1::integer, $2::bigint, $8::bigint, $7::xid8)
          END
   ON CONFLICT (fence_id, kafka_offset) DO UPDATE
      SET outcome = CASE WHEN a.outcome IS NULL OR a.digest <> excluded.digest THEN excluded.outcome
-                        ELSE pawl.refuse_second_finish(a) END,
+                        ELSE pawl.reject_second_finish(a) END,
          leader_epoch = excluded.leader_epoch, digest = excluded.digest,
          changed_at = excluded.changed_at
 )sql";
 
 constexpr const char* kCountAttempt = R"sql(
-  INSERT INTO pawl.messages_ahead AS a (fence_id, kafka_offset, attempts, leader_epoch, digest)
+  INSERT INTO pawl.out_of_order_completions AS a (fence_id, kafka_offset, attempts, leader_epoch, digest)
   SELECT f.fence_id, $3::bigint, 1, $4::integer, $5::bigint
     FROM pawl.partition_fences f
    WHERE f.fence_id = $1::integer AND f.epoch = $2::bigint
@@ -59,7 +59,7 @@ constexpr const char* kCountAttempt = R"sql(
 
 constexpr const char* kPass = R"sql(
   WITH passed AS MATERIALIZED (
-    SELECT outcome FROM pawl.pass_messages_ahead($6::integer, $7::bigint, $8::bigint)),
+    SELECT outcome FROM pawl.remove_completions($6::integer, $7::bigint, $8::bigint)),
   counted AS MATERIALIZED (
     SELECT count(outcome) AS finished,
            count(*) FILTER (WHERE outcome IN ('applied', 'unchecked')) AS applied,
@@ -76,7 +76,7 @@ constexpr const char* kPass = R"sql(
                  AND $8::bigint > $7::bigint
                  AND c.finished >= $5::bigint
                 THEN $8::bigint
-                ELSE pawl.refuse_passing(r, $4::bigint, $7::bigint, $8::bigint, $5::bigint,
+                ELSE pawl.reject_advance_past(r, $4::bigint, $7::bigint, $8::bigint, $5::bigint,
                                          c.finished)
            END,
   {}
@@ -102,7 +102,7 @@ constexpr const char* kLockRow = R"sql(
 
 constexpr const char* kKnown = R"sql(
   SELECT a.kafka_offset, a.outcome, a.attempts, a.leader_epoch, a.digest
-    FROM pawl.messages_ahead a
+    FROM pawl.out_of_order_completions a
     JOIN pawl.partition_fences f USING (fence_id)
     JOIN pawl.processed_kafka_offsets r USING (consumer_id, topic, partition)
    WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
@@ -112,7 +112,7 @@ constexpr const char* kKnown = R"sql(
 
 // A plain advance passes messages by itself.
 constexpr const char* kForgetPassed = R"sql(
-  DELETE FROM pawl.messages_ahead a
+  DELETE FROM pawl.out_of_order_completions a
    USING pawl.partition_fences f JOIN pawl.processed_kafka_offsets r USING (consumer_id, topic, partition)
    WHERE r.consumer_id = $1::integer AND r.topic = $2 AND r.partition = $3::integer
      AND a.fence_id = f.fence_id AND a.kafka_offset <= r.last_processed_offset

@@ -15,8 +15,9 @@ namespace pawl::ledger {
 namespace {
 
 constexpr const char* kAcquire = R"sql(
-  SELECT epoch, stored_offset, state, halt_kind, state_reason, topic_id, leader_epoch, released,
-         previous_owner, previous_pid, {}, fence
+  SELECT epoch, stored_offset, state, operator_reason, topic_id, leader_epoch, released,
+         previous_owner, previous_pid, {}, fence,
+         halt_kind, halt_code, halt_offset, halt_handler, halt_cause, halt_parameters
     FROM pawl.acquire($1::integer, $2, $3::integer, $4, $5::integer, $6::timestamptz)
 )sql";
 
@@ -30,7 +31,10 @@ constexpr const char* kStoreSuspectsLeft = R"sql(
      AND owner_epoch = $4::bigint AND suspects_left <> $5::boolean
 )sql";
 
-constexpr const char* kHalt = "SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6)";
+constexpr const char* kHalt = R"sql(
+  SELECT pawl.halt($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7::bigint, $8, $9,
+                   $10::jsonb)
+)sql";
 
 // Must write something, or COMMIT has nothing to wait for.
 constexpr const char* kCommitDurably = R"sql(
@@ -39,18 +43,9 @@ constexpr const char* kCommitDurably = R"sql(
      AND r.owner_epoch = $4::bigint
 )sql";
 
-// Behind pawl.halt in its transaction, under the row's lock; of nobody's row when that was refused.
-constexpr const char* kStoreHaltOffset = R"sql(
-  UPDATE pawl.processed_kafka_offsets
-     SET halt_offset = $5::bigint
-   WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
-     AND owner_epoch = $4::bigint AND state = 'halted'
-)sql";
-
-// Behind pawl.acquire in its transaction: the row is locked by then, so this belongs to what that
-// returned.
-constexpr const char* kAcquiredRow = R"sql(
-  SELECT CASE WHEN state = 'halted' THEN halt_offset END, suspects_left
+// After pawl.acquire in its transaction: that has locked the row, so both belong together.
+constexpr const char* kSuspectsLeft = R"sql(
+  SELECT suspects_left
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
 )sql";
@@ -182,19 +177,19 @@ Acquired read_acquired(const PGresult* rows) {
   acquired.epoch = OwnerEpoch{integer(rows, 0, 0)};
   acquired.stored = Position::behind(integer(rows, 0, 1));
   acquired.state = parse_state(text(rows, 0, 2));
-  acquired.halt_kind = text(rows, 0, 3);
-  acquired.reason = text(rows, 0, 4);
-  acquired.topic_id = text(rows, 0, 5);
-  if (const auto epoch = optional_integer(rows, 0, 6)) {
+  acquired.operator_reason = text(rows, 0, 3);
+  acquired.halt = read_halt(rows, 0, 11);
+  acquired.topic_id = text(rows, 0, 4);
+  if (const auto epoch = optional_integer(rows, 0, 5)) {
     acquired.leader_epoch = static_cast<std::int32_t>(*epoch);
   }
-  acquired.released = boolean(rows, 0, 7);
-  acquired.previous_owner = text(rows, 0, 8);
-  if (const auto pid = optional_integer(rows, 0, 9)) {
+  acquired.released = boolean(rows, 0, 6);
+  acquired.previous_owner = text(rows, 0, 7);
+  if (const auto pid = optional_integer(rows, 0, 8)) {
     acquired.previous_backend =
-        postgres::Backend{static_cast<std::int32_t>(*pid), text(rows, 0, 10)};
+        postgres::Backend{static_cast<std::int32_t>(*pid), text(rows, 0, 9)};
   }
-  acquired.fence = {FenceId{static_cast<std::int32_t>(integer(rows, 0, 11))}, acquired.epoch,
+  acquired.fence = {FenceId{static_cast<std::int32_t>(integer(rows, 0, 10))}, acquired.epoch,
                     acquired.stored};
   return acquired;
 }
@@ -221,8 +216,7 @@ OffsetRegister::OffsetRegister(const std::string& schema, ConsumerId consumer)
       release_(statement("release", kRelease, schema)),
       store_suspects_left_(statement("store_suspects_left", kStoreSuspectsLeft, schema)),
       halt_(statement("halt", kHalt, schema)),
-      store_halt_offset_(statement("store_halt_offset", kStoreHaltOffset, schema)),
-      acquired_row_(statement("acquired_row", kAcquiredRow, schema)),
+      suspects_left_(statement("suspects_left", kSuspectsLeft, schema)),
       record_attempt_(statement("record_attempt", kRecordAttempt, schema)),
       store_topic_id_(statement("store_topic_id", kStoreTopicId, schema)),
       name_session_(statement("name_session", kNameSession, schema)),
@@ -245,7 +239,7 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
   const auto results = postgres::run_transaction(
       session, {first_fetches_.known(partition),
                 {&acquire_, std::move(parameters)},
-                {&acquired_row_, partition_parameters(consumer_, partition)},
+                {&suspects_left_, partition_parameters(consumer_, partition)},
                 ahead_.forget_passed(partition),
                 ahead_.known(partition)});
   const auto* rows = results[1].get();
@@ -253,8 +247,7 @@ std::optional<Acquired> OffsetRegister::acquire(postgres::Session& session,
     return std::nullopt;
   auto acquired = read_acquired(rows);
   acquired.first_fetch = FirstFetches::read_known(results.front().get());
-  acquired.halt_offset = optional_integer(results[2].get(), 0, 0);
-  acquired.suspects_left = acquired.released && boolean(results[2].get(), 0, 1);
+  acquired.suspects_left = acquired.released && boolean(results[2].get(), 0, 0);
   acquired.ahead = MessagesAhead::read_known(results.back().get());
   return acquired;
 }
@@ -310,12 +303,8 @@ bool OffsetRegister::halt(postgres::Session& session, const TopicPartition& part
                           OwnerEpoch epoch, const Halt& halt) const {
   auto parameters = partition_parameters(consumer_, partition);
   parameters.add_integer(static_cast<std::int64_t>(epoch));
-  auto offset = parameters;
-  parameters.add_text(halt.kind);
-  parameters.add_text(halt.reason);
-  offset.add_optional_integer(halt.message_offset);
-  const auto results = postgres::run_transaction(
-      session, {{&halt_, std::move(parameters)}, {&store_halt_offset_, std::move(offset)}});
+  add_halt(parameters, halt);
+  const auto results = postgres::run_transaction(session, {{&halt_, std::move(parameters)}});
   return boolean(results.front().get(), 0, 0);
 }
 

@@ -170,8 +170,7 @@ class OffsetRegister {
   postgres::Statement release_;
   postgres::Statement store_suspects_left_;
   postgres::Statement halt_;
-  postgres::Statement store_halt_offset_;
-  postgres::Statement acquired_row_;
+  postgres::Statement suspects_left_;
   postgres::Statement record_attempt_;
   postgres::Statement store_topic_id_;
   postgres::Statement name_session_;

@@ -16,7 +16,8 @@ constexpr const char* kChangeSeen = R"sql(
   WITH seen AS MATERIALIZED (
          SELECT FROM pawl.processed_kafka_offsets
           WHERE consumer_id = $1::integer AND topic = $2 AND partition = $3::integer
-            AND state = $8 AND coalesce(state_reason, '') = $10
+            AND state = $8 AND coalesce(halt_code, '') = $10
+            AND coalesce(halt_cause, '') = $11 AND coalesce(operator_reason, '') = $12
             AND to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') = $9
             FOR UPDATE)
   SELECT pawl.operator_change($1::integer, $2, $3::integer, $4::bigint, $5, $6, $7) FROM seen
@@ -72,7 +73,9 @@ std::optional<std::int64_t> OperatorCommands::change(postgres::Session& session,
   if (change.seen) {
     parameters.add_text(to_string(change.seen->state));
     parameters.add_text(change.seen->since);
-    parameters.add_text(change.seen->reason);
+    parameters.add_text(change.seen->halt_code);
+    parameters.add_text(change.seen->halt_cause);
+    parameters.add_text(change.seen->operator_reason);
   }
   std::vector<postgres::Request> steps;
   if (change.needs_keys) {
@@ -126,7 +129,7 @@ void OperatorCommands::skip(postgres::Session& session, const OperatorSkip& skip
   change.add_text_or_null(skip.reason);
   postgres::run_transaction(session,
                             {{&advance_, std::move(advance)},
-                             skipped_.record(message, skip.reason, !skip.unread, skip.halt_reason),
+                             skipped_.record(message, skip.reason, !skip.unread, skip.halt),
                              {&change_, std::move(change)}});
 }
 

@@ -15,8 +15,10 @@ namespace pawl::ledger {
 /// What an operator saw of a partition when they decided.
 struct SeenState {
   PartitionState state = PartitionState::kRunning;
-  std::string since;   ///< RegisterRow::state_since
-  std::string reason;  ///< RegisterRow::reason
+  std::string since;            ///< RegisterRow::state_since
+  std::string halt_code;        ///< of RegisterRow::halt
+  std::string halt_cause;       ///< of RegisterRow::halt
+  std::string operator_reason;  ///< RegisterRow::operator_reason
 };
 
 /// One change of one partition by an operator.
@@ -39,8 +41,8 @@ struct OperatorSkip {
   Position stored;     ///< where the register must still stand
   OwnerEpoch epoch{};  ///< the epoch that it must still have
   std::string reason;
-  std::string halt_reason = {};  ///< why the partition is halted; empty: it is not
-  bool unread = false;           ///< of the message only its place is known
+  std::optional<Halt> halt = {};  ///< nullopt: the partition is not halted
+  bool unread = false;            ///< of the message only its place is known
 };
 
 /// What operators do to the register while processes run. Each command is an acquire: it waits for

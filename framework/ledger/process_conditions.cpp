@@ -16,7 +16,7 @@ constexpr const char* kTell = R"sql(
   SELECT $1::integer, $2, coalesce(jsonb_agg(to_jsonb(t)), '[]')
     FROM unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::bigint[], $8::bigint[],
                 $9::text[], $10::boolean[])
-           AS t (kind, what, topic, partition, since_ms, messages, cause, lasting)
+           AS t (kind, subject, topic, partition, since_ms, messages, cause, lasting)
   ON CONFLICT (consumer_id, owner) DO UPDATE
      SET conditions = excluded.conditions, seen_at = excluded.seen_at
 )sql";
@@ -31,15 +31,15 @@ constexpr const char* kLeave =
     "DELETE FROM pawl.process_conditions WHERE consumer_id = $1::integer AND owner = $2";
 
 constexpr const char* kLive = R"sql(
-  SELECT p.owner, c.kind, c.what, c.topic, c.partition, c.since_ms, c.messages, c.cause,
+  SELECT p.owner, c.kind, c.subject, c.topic, c.partition, c.since_ms, c.messages, c.cause,
          coalesce(c.lasting, true)
     FROM pawl.process_conditions p
    CROSS JOIN LATERAL jsonb_to_recordset(p.conditions)
-           AS c (kind text, what text, topic text, partition integer, since_ms bigint,
+           AS c (kind text, subject text, topic text, partition integer, since_ms bigint,
                  messages bigint, cause text, lasting boolean)
    WHERE p.consumer_id = $1::integer
      AND p.seen_at > clock_timestamp() - make_interval(secs => $2::integer)
-   ORDER BY c.since_ms, c.what, p.owner
+   ORDER BY c.since_ms, c.subject, p.owner
 )sql";
 
 Condition::Kind kind_of(const std::string& name) {

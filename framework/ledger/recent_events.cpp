@@ -35,7 +35,8 @@ constexpr const char* kSkipped = R"sql(
 )sql";
 
 constexpr const char* kChanges = R"sql(
-  SELECT history_id, topic, partition, to_offset, from_offset, action, NULL, reason,
+  SELECT history_id, topic, partition, to_offset, from_offset, action, NULL,
+         nullif(concat_ws(': ', halt_code, reason), ''),
          NULL, actor, to_char(happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM pawl.offset_history
    WHERE consumer_id = $1::integer AND history_id > $2::bigint

@@ -11,7 +11,7 @@ constexpr const char* kFindConsumer =
 // Whose sessions a role may not see in full have no backend_start for it.
 constexpr const char* kReadRegister = R"sql(
   SELECT r.topic, r.partition, last_processed_offset, owner_epoch, owner, released,
-         state, halt_kind, state_reason,
+         state, operator_reason,
          to_char(state_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          base_offset, applied_count, duplicate_count, skipped_count, unchecked_count,
@@ -20,7 +20,6 @@ constexpr const char* kReadRegister = R"sql(
          owner_pid IS NOT NULL AND NOT EXISTS (
            SELECT FROM pg_stat_activity a
             WHERE a.pid = owner_pid AND coalesce(a.backend_start = owner_backend_start, true)),
-         CASE WHEN state = 'halted' THEN halt_offset END,
          CASE WHEN attempts_offset > last_processed_offset THEN r.attempts ELSE 0 END,
          CASE WHEN attempts_offset > last_processed_offset AND r.attempts > 0
               THEN attempts_offset END,
@@ -28,7 +27,8 @@ constexpr const char* kReadRegister = R"sql(
          s.kafka_offset, s.crashes, s.marked_by IS NOT NULL,
          floor(extract(epoch FROM clock_timestamp() - updated_at) * 1000)::bigint,
          to_char(ahead.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), r.topic_id,
-         ahead.trying_offset
+         ahead.trying_offset,
+         halt_kind, halt_code, halt_offset, halt_handler, halt_cause, halt_parameters
     FROM pawl.processed_kafka_offsets r
    CROSS JOIN LATERAL (
          SELECT count(a.outcome) AS finished,
@@ -38,7 +38,7 @@ constexpr const char* kReadRegister = R"sql(
                 min(a.changed_at) FILTER (WHERE a.outcome IS NOT NULL) AS since,
                 (array_agg(a.kafka_offset ORDER BY a.attempts DESC, a.kafka_offset)
                    FILTER (WHERE a.outcome IS NULL))[1] AS trying_offset
-           FROM pawl.messages_ahead a JOIN pawl.partition_fences f USING (fence_id)
+           FROM pawl.out_of_order_completions a JOIN pawl.partition_fences f USING (fence_id)
           WHERE f.consumer_id = r.consumer_id AND f.topic = r.topic AND f.partition = r.partition
             AND a.kafka_offset > r.last_processed_offset) ahead
     LEFT JOIN pawl.suspects s
@@ -71,9 +71,9 @@ constexpr const char* kMissingRights = R"sql(
             ('parked_keys', 'SELECT'), ('parked_keys', 'INSERT'), ('parked_keys', 'UPDATE'),
             ('parked_keys', 'DELETE'),
             ('partition_fences', 'SELECT'), ('partition_fences', 'INSERT'),
-            ('partition_fences', 'UPDATE'), ('messages_ahead', 'SELECT'),
-            ('messages_ahead', 'INSERT'), ('messages_ahead', 'UPDATE'),
-            ('messages_ahead', 'DELETE'),
+            ('partition_fences', 'UPDATE'), ('out_of_order_completions', 'SELECT'),
+            ('out_of_order_completions', 'INSERT'), ('out_of_order_completions', 'UPDATE'),
+            ('out_of_order_completions', 'DELETE'),
             ('suspects', 'SELECT'), ('suspects', 'INSERT'), ('suspects', 'UPDATE'),
             ('suspects', 'DELETE'),
             ('first_fetches', 'SELECT'), ('first_fetches', 'INSERT'),
@@ -93,7 +93,7 @@ constexpr const char* kMissingRights = R"sql(
             ('dead_letter_feed', 'SELECT'), ('dead_letter_feed', 'INSERT'),
             ('dead_letter_feed', 'UPDATE'),
             ('outbox_settings', 'SELECT'), ('outbox_settings', 'UPDATE'),
-            ('outbox_lanes', 'SELECT'), ('outbox_lanes', 'UPDATE'),
+            ('outbox_shards', 'SELECT'), ('outbox_shards', 'UPDATE'),
             ('outbox', 'SELECT'), ('outbox', 'INSERT'), ('outbox', 'DELETE'),
             ('outbox_failed', 'SELECT'), ('outbox_failed', 'INSERT'),
             ('outbox_failed', 'UPDATE'), ('outbox_failed', 'DELETE'),
@@ -108,7 +108,7 @@ constexpr const char* kMissingRights = R"sql(
    WHERE NOT has_table_privilege(t.oid, needed.privilege)
      AND CASE WHEN needed.name IN ('schema_migrations', 'database_identity') THEN true
               WHEN needed.name = 'outbox_watch' THEN $4::boolean
-              WHEN needed.name IN ('outbox', 'outbox_lanes') AND needed.privilege = 'SELECT'
+              WHEN needed.name IN ('outbox', 'outbox_shards') AND needed.privilege = 'SELECT'
                 THEN $3::boolean OR $4::boolean
               WHEN needed.name = 'outbox_failed' AND needed.privilege IN ('SELECT', 'DELETE')
                 THEN $2::boolean OR $3::boolean
@@ -171,28 +171,28 @@ std::vector<RegisterRow> read_register(postgres::Session& session, const std::st
     row.owner = text(rows, i, 4);
     row.released = boolean(rows, i, 5);
     row.state = parse_state(text(rows, i, 6));
-    row.halt_kind = text(rows, i, 7);
-    row.reason = text(rows, i, 8);
-    row.state_since = text(rows, i, 9);
-    row.updated_at = text(rows, i, 10);
-    row.base_offset = integer(rows, i, 11);
-    row.applied = integer(rows, i, 12);
-    row.duplicates = integer(rows, i, 13);
-    row.skipped = integer(rows, i, 14);
-    row.unchecked = integer(rows, i, 15);
-    row.dead = integer(rows, i, 16);
-    row.parked = integer(rows, i, 17);
-    row.acquired_at = text(rows, i, 18);
-    row.session_gone = boolean(rows, i, 19);
-    row.halt_offset = optional_integer(rows, i, 20);
-    row.attempts = integer(rows, i, 21);
-    row.attempts_offset = optional_integer(rows, i, 22);
-    row.ahead = {integer(rows, i, 23), integer(rows, i, 24), integer(rows, i, 25),
-                 integer(rows, i, 26), text(rows, i, 31),    optional_integer(rows, i, 33)};
-    if (const auto offset = optional_integer(rows, i, 27))
-      row.suspect = SuspectView{*offset, integer(rows, i, 28), boolean(rows, i, 29)};
-    row.since_update_ms = integer(rows, i, 30);
-    row.topic_id = text(rows, i, 32);
+    row.operator_reason = text(rows, i, 7);
+    row.state_since = text(rows, i, 8);
+    row.updated_at = text(rows, i, 9);
+    row.base_offset = integer(rows, i, 10);
+    row.applied = integer(rows, i, 11);
+    row.duplicates = integer(rows, i, 12);
+    row.skipped = integer(rows, i, 13);
+    row.unchecked = integer(rows, i, 14);
+    row.dead = integer(rows, i, 15);
+    row.parked = integer(rows, i, 16);
+    row.acquired_at = text(rows, i, 17);
+    row.session_gone = boolean(rows, i, 18);
+    row.attempts = integer(rows, i, 19);
+    row.attempts_offset = optional_integer(rows, i, 20);
+    row.ahead = {integer(rows, i, 21), integer(rows, i, 22), integer(rows, i, 23),
+                 integer(rows, i, 24), text(rows, i, 29),    optional_integer(rows, i, 31)};
+    if (const auto offset = optional_integer(rows, i, 25))
+      row.suspect = SuspectView{*offset, integer(rows, i, 26), boolean(rows, i, 27)};
+    row.since_update_ms = integer(rows, i, 28);
+    row.topic_id = text(rows, i, 30);
+    if (row.state == PartitionState::kHalted)
+      row.halt = read_halt(rows, i, 32);
     result.push_back(std::move(row));
   }
   return result;

@@ -36,9 +36,8 @@ struct RegisterRow {
   std::string owner;     ///< who acquired it last; empty: nobody yet
   bool released = true;  ///< the owner gave it back cleanly
   PartitionState state = PartitionState::kRunning;
-  std::string halt_kind;
-  std::string reason;
-  std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
+  std::string operator_reason;  ///< of the last pause or resume; empty: none, or halted since
+  Halt halt;                    ///< if `state` is halted
   /// Failed attempts of the message that is tried now, and its offset. 0: none has failed.
   std::int64_t attempts = 0;
   std::optional<std::int64_t> attempts_offset;

@@ -59,6 +59,24 @@ void add_timestamp(postgres::Parameters& parameters, std::optional<Timestamp> ti
                                        : std::nullopt);
 }
 
+Halt read_halt(const PGresult* rows, int row, int column) {
+  return {.kind = text(rows, row, column),
+          .code = text(rows, row, column + 1),
+          .message_offset = optional_integer(rows, row, column + 2),
+          .handler = text(rows, row, column + 3),
+          .cause = text(rows, row, column + 4),
+          .parameters = parse_parameters_json(text(rows, row, column + 5))};
+}
+
+void add_halt(postgres::Parameters& parameters, const Halt& halt) {
+  parameters.add_text_or_null(halt.kind);
+  parameters.add_text_or_null(halt.code);
+  parameters.add_optional_integer(halt.message_offset);
+  parameters.add_text_or_null(halt.handler);
+  parameters.add_text_or_null(halt.cause);
+  parameters.add_text_or_null(parameters_json(halt));
+}
+
 PartitionState parse_state(const std::string& state) {
   if (state == "running")
     return PartitionState::kRunning;

@@ -29,6 +29,12 @@ namespace pawl::ledger {
 /// The other way round, of a record's time; NULL where it carries none.
 void add_timestamp(postgres::Parameters& parameters, std::optional<Timestamp> time);
 
+/// The columns halt_kind, halt_code, halt_offset, halt_handler, halt_cause, and halt_parameters,
+/// from `column` on.
+[[nodiscard]] Halt read_halt(const PGresult* rows, int row, int column);
+/// The same six; NULL for what the halt does not have.
+void add_halt(postgres::Parameters& parameters, const Halt& halt);
+
 [[nodiscard]] PartitionState parse_state(const std::string& state);
 [[nodiscard]] const char* to_string(PartitionState state);
 [[nodiscard]] const char* to_string(Outcome outcome);

@@ -9,9 +9,10 @@ namespace {
 
 constexpr const char* kRecord = R"sql(
   INSERT INTO pawl.skipped_messages (consumer_id, topic, partition, kafka_offset, reason,
-                                    record_key, record_value, headers, timestamp_ms, halt_reason)
+                                    record_key, record_value, headers, timestamp_ms,
+                                    halt_kind, halt_code, halt_cause, halt_parameters)
   VALUES ($1::integer, $2, $3::integer, $4::bigint, $5, $6::bytea, $7::bytea, $8::jsonb,
-         $9::bigint, $10)
+         $9::bigint, $10, $11, $12, $13::jsonb)
 )sql";
 
 }  // namespace
@@ -20,7 +21,8 @@ SkippedMessages::SkippedMessages(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer), record_{"pawl_record_skipped", in_schema(kRecord, schema)} {}
 
 postgres::Request SkippedMessages::record(const Message& message, const std::string& reason,
-                                          bool with_payload, const std::string& halt_reason) const {
+                                          bool with_payload,
+                                          const std::optional<Halt>& halt) const {
   postgres::Request request;
   auto& parameters = request.to(record_);
   parameters.add_integer(static_cast<std::int64_t>(consumer_));
@@ -40,7 +42,11 @@ postgres::Request SkippedMessages::record(const Message& message, const std::str
     parameters.add_null();
   }
   parameters.add_integer(message::milliseconds_of(message.timestamp()));
-  parameters.add_text_or_null(halt_reason);
+  const auto caused = halt.value_or(Halt{});
+  parameters.add_text_or_null(caused.kind);
+  parameters.add_text_or_null(caused.code);
+  parameters.add_text_or_null(caused.cause);
+  parameters.add_text_or_null(parameters_json(caused));
   return request;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ledger/types.hpp"
@@ -16,10 +17,10 @@ class SkippedMessages {
   SkippedMessages(const std::string& schema, ConsumerId consumer);
 
   /// `with_payload` keeps key, value and headers, so that an operator's skip loses nothing.
-  /// `halt_reason`: why the partition had halted before it; empty: it had not.
+  /// `halt`: the halt that the message caused; nullopt: there was none.
   [[nodiscard]] postgres::Request record(const Message& message, const std::string& reason,
                                          bool with_payload,
-                                         const std::string& halt_reason = {}) const;
+                                         const std::optional<Halt>& halt = std::nullopt) const;
 
  private:
   ConsumerId consumer_;

@@ -9,7 +9,7 @@ constexpr const char* kList = R"sql(
   SELECT topic, partition, kafka_offset, reason, length(record_value),
          nullif(timestamp_ms, -1),
          to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), actor, record_key,
-         headers IS NULL, halt_reason
+         headers IS NULL, halt_kind, halt_code, kafka_offset, NULL, halt_cause, halt_parameters
     FROM pawl.skipped_messages
    WHERE consumer_id = $1::integer AND ($2 = '' OR topic = $2)
      AND ($3::integer IS NULL OR partition = $3::integer)
@@ -41,7 +41,8 @@ std::vector<SkippedMessage> list_skipped(postgres::Session& session, const std::
     message.actor = text(rows, row, 7);
     message.record_key = bytes(rows, row, 8);
     message.omitted = boolean(rows, row, 9);
-    message.halt_reason = text(rows, row, 10);
+    if (!is_null(rows, row, 11))
+      message.halt = read_halt(rows, row, 10);
     result.push_back(std::move(message));
   }
   return result;

@@ -15,7 +15,7 @@ struct SkippedMessage {
   TopicPartition partition;
   std::int64_t offset = -1;
   std::string reason;
-  std::string halt_reason;  ///< why the partition had halted before it; empty: it had not
+  std::optional<Halt> halt;                 ///< the halt that it caused; nullopt: none
   std::optional<std::string> record_key;    ///< nullopt: the message has none, or it is not kept
   std::optional<std::int64_t> value_bytes;  ///< nullopt: null, or not kept
   bool omitted = false;                     ///< key, value and headers are not kept

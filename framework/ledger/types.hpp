@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ledger/halt.hpp"
 #include "ledger/position.hpp"
 #include "pawl/topic_partition.hpp"
 #include "postgres/session.hpp"
@@ -38,23 +39,6 @@ struct RecordKey {
 };
 
 enum class PartitionState { kRunning, kPaused, kHalted };
-
-/// Why a partition is halted; decides whether a restart tries again by itself.
-namespace halt_kind {
-inline constexpr const char* kMessage = "message";  ///< the head message cannot be applied
-inline constexpr const char* kProgram = "program";  ///< the handler's SQL cannot run at all
-inline constexpr const char* kCrash = "crash";      ///< the head message ends processes
-/// Processes end while they fetch what comes next: no handler has seen it.
-inline constexpr const char* kCrashLoop = "crash-loop";
-inline constexpr const char* kPosition = "position";  ///< Kafka no longer holds what comes next
-}  // namespace halt_kind
-
-/// Why a partition goes no further.
-struct Halt {
-  std::string kind;  ///< halt_kind
-  std::string reason;
-  std::optional<std::int64_t> message_offset;  ///< of the message that halts it, if it is one
-};
 
 /// How a message ended, as the register counts it.
 enum class Outcome { kApplied, kDuplicate, kSkipped, kUnchecked, kDead, kParked, kEndOfLog };
@@ -103,10 +87,9 @@ struct Acquired {
   OwnerEpoch epoch{};
   Position stored;
   PartitionState state = PartitionState::kRunning;
-  std::string halt_kind;
-  std::string reason;
-  std::optional<std::int64_t> halt_offset;  ///< offset of the message that halts it, if it is one
-  std::string topic_id;                     ///< empty when unknown
+  std::string operator_reason;  ///< of the last pause or resume
+  Halt halt;                    ///< if `state` is halted
+  std::string topic_id;         ///< empty when unknown
   std::optional<std::int32_t> leader_epoch;
   bool released = true;        ///< the owner before gave it back
   bool suspects_left = false;  ///< and messages were on probation then

@@ -33,7 +33,7 @@ VerifiedValue verified_scope(int number, int name, const std::string& schema) {
   // Not a foreign key: the messages of a scope would all share the lock of its row.
   return {in_schema(fmt::format("coalesce((SELECT s.scope_id FROM pawl.idempotency_scopes s"
                                 " WHERE s.scope_id = ${0}::integer AND s.name = ${1}),"
-                                " pawl.refuse_scope(${0}::integer, ${1}))",
+                                " pawl.reject_scope(${0}::integer, ${1}))",
                                 number, name),
                     schema),
           // Names the other parameter as well: PostgreSQL must infer a type for each.
@@ -58,7 +58,7 @@ postgres::Statement verifying(std::string name, std::string_view text, std::stri
   const auto form = [&](const std::string& checked) {
     const auto verified = fmt::format(
         "CASE WHEN ${0}::text IS NULL OR ${0}::text = {1} THEN {2} ELSE {3} END", parameters + 1,
-        postgres::session_state(), checked, in_schema("pawl.refuse_session()", schema));
+        postgres::session_state(), checked, in_schema("pawl.reject_session()", schema));
     postgres::Statement statement{name, replaced(in_schema(text, schema), place, verified)};
     statement.verifies_session = true;
     return statement;

@@ -144,8 +144,9 @@ void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   const auto rows = affected_rows(result);
   if (rows == *deferred.expect_rows)
     return;
-  throw UnexpectedRows(fmt::format("{} touched {} rows, expect_rows demands {}; nothing was stored",
-                                   deferred.label, rows, *deferred.expect_rows));
+  throw UnexpectedRows(
+      fmt::format("{} affected {} rows; expect_rows requires {}. Nothing was stored",
+                  deferred.label, rows, *deferred.expect_rows));
 }
 
 void Frame::flush() {

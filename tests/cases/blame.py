@@ -20,7 +20,7 @@ def poison(site, setup, sql, good, bad, *, want_state, head="", doubtful=False):
     done = s.drain(timeout=25)
     rows = s.rows("SELECT count(*) FROM out")[0][0]
     letters = s.rows("SELECT kafka_offset, sqlstate, reason FROM pawl.dead_letters")
-    state = s.rows("SELECT state, last_processed_offset, state_reason FROM pawl.processed_kafka_offsets")
+    state = s.rows("SELECT state, last_processed_offset, halt_code, halt_cause FROM pawl.processed_kafka_offsets")
     s.same(done.code, 0, "exit code")
     s.same(rows, 2, "rows of good messages")
     s.expect(len(letters) == 1 and letters[0][0] == 1, f"one dead letter for the bad message: got {letters}")

@@ -137,7 +137,7 @@ def enum_replaced_flood(site):
     time.sleep(PROMISED_AFTER)
     s.send_many([dict(value={"s": "void"}, id=f"b{i}") for i in range(120)])
     s.wait(lambda: s.rows("SELECT count(*) FROM t")[0][0] == 121, 12)
-    state = s.rows("SELECT state, halt_kind, left(state_reason, 300) FROM pawl.processed_kafka_offsets")
+    state = s.rows("SELECT state, halt_code, left(halt_cause, 300) FROM pawl.processed_kafka_offsets")
     letters = s.rows("SELECT count(*) FROM pawl.dead_letters")[0][0]
     s.same(s.rows("SELECT count(*) FROM t"), [(121,)], f"rows 12 s later; {letters} letters; state {state}")
     s.stop(p)

@@ -483,7 +483,7 @@ class Round:
 
     def what_holds(self):
         """What an unfinished round leaves to look at: its processes and logs are gone later."""
-        columns = {"processed_kafka_offsets": "topic, partition, last_processed_offset, state, state_reason, owner, attempts",
+        columns = {"processed_kafka_offsets": "topic, partition, last_processed_offset, state, halt_code, halt_cause, owner, attempts",
                    "leases": "key, owner, lease_until - now() AS left, attempt, done, partition, kafka_offset",
                    "suspects": "*", "first_fetches": "*", "processes": "*", "process_conditions": "*"}
         return "\n".join(f"    {table}: {query(self.name, f'SELECT {what} FROM pawl.{table}')}" for table, what in columns.items())

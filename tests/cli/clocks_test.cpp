@@ -55,7 +55,7 @@ TEST_CASE("a lease of retention from before the server's clock went back is nobo
 TEST_CASE("outbox lanes do not stay with the dead when the server's clock goes back") {
   RelaySite site;
   site.sql(
-      "UPDATE pawl.outbox_lanes SET owner = 'dead', epoch = epoch + 1, lease_until = "
+      "UPDATE pawl.outbox_shards SET owner = 'dead', epoch = epoch + 1, lease_until = "
       "clock_timestamp() + interval '1 hour'");
   site.sql(
       "INSERT INTO pawl.outbox_relays (owner, seen_at) VALUES ('dead', clock_timestamp() + "
@@ -68,7 +68,7 @@ TEST_CASE("outbox lanes do not stay with the dead when the server's clock goes b
   const auto relay = site.start_relay();
   site.wait_for_sql("SELECT count(*) FROM pawl.outbox", "0");
   // All of them: the dead one has no share.
-  site.wait_for_sql("SELECT count(*) FROM pawl.outbox_lanes WHERE owner = 'dead'", "0");
+  site.wait_for_sql("SELECT count(*) FROM pawl.outbox_shards WHERE owner = 'dead'", "0");
   relay->kill(SIGTERM);
   CHECK(relay->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   CHECK(read_topic(site.bootstrap, site.topic).size() == 1);

@@ -64,10 +64,27 @@ TEST_CASE("offsets show and status say the same of a partition, in the same word
     for (std::size_t i = 0; i < 3; ++i) {
       const auto& one = offsets.at("partitions")[i];
       const auto& other = status.at("partitions")[i];
-      for (const auto* member :
-           {"topic", "partition", "stored", "end", "lag", "state", "since", "halt_kind", "reason",
-            "message_offset", "failed_attempts", "probation", "owner", "last_owner", "owned_since",
-            "epoch", "updated"}) {
+      for (const auto* member : {"topic",
+                                 "partition",
+                                 "stored",
+                                 "end",
+                                 "lag",
+                                 "state",
+                                 "since",
+                                 "operator_reason",
+                                 "halt_kind",
+                                 "halt_code",
+                                 "halt_handler",
+                                 "halt_cause",
+                                 "halt_parameters",
+                                 "message_offset",
+                                 "failed_attempts",
+                                 "probation",
+                                 "owner",
+                                 "last_owner",
+                                 "owned_since",
+                                 "epoch",
+                                 "updated"}) {
         CAPTURE(servers, i, member);
         CHECK(one.at(member) == other.at(member));
       }
@@ -261,7 +278,7 @@ TEST_CASE(
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   site.sql("DELETE FROM pawl.processed_kafka_offsets WHERE partition = 0");
   const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
-  child->wait_for_output("its register row is gone", kDeadline);
+  child->wait_for_output("the stored offset was deleted", kDeadline);
   const auto set =
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "10"});
   INFO(set.out << set.err);
@@ -289,7 +306,7 @@ TEST_CASE("a register row that vanishes under a pipeline ends it there") {
         "DELETE FROM pawl.processed_kafka_offsets;"
         "ALTER TABLE pawl.processed_kafka_offsets ENABLE TRIGGER keep_owned_rows; COMMIT");
   }
-  child->wait_for_output("its register row is gone", kDeadline);
+  child->wait_for_output("the stored offset was deleted", kDeadline);
   // What was on its way to the server with the first one has its effects and its keys.
   CHECK(std::stoi(site.sql("SELECT count(*) FROM ledger")) <= 10 + 32);
   const auto set =
@@ -311,8 +328,9 @@ TEST_CASE("a partition whose register row is gone asks again when it is due, and
       ALTER FUNCTION pawl.acquire RENAME TO acquire_itself;
       CREATE FUNCTION pawl.acquire(c integer, t text, p integer, o text, i integer, b timestamptz)
       RETURNS TABLE (
-          epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
-          topic_id text, leader_epoch integer, released boolean,
+          epoch bigint, stored_offset bigint, state text, operator_reason text, halt_kind text,
+          halt_code text, halt_offset bigint, halt_handler text, halt_cause text,
+          halt_parameters jsonb, topic_id text, leader_epoch integer, released boolean,
           previous_owner text, previous_pid integer, previous_backend_start timestamptz,
           fence integer)
       LANGUAGE sql AS $$
@@ -321,7 +339,7 @@ TEST_CASE("a partition whose register row is gone asks again when it is due, and
       $$)sql");
   const auto child =
       site.start({"--set", "failures.program_error_retry=10m", "--set", "consumer.workers=1"});
-  child->wait_for_output("its register row is gone", kDeadline);
+  child->wait_for_output("the stored offset was deleted", kDeadline);
   // The same worker, many turns later. (A time that nobody set is that of the machine's start.)
   for (int i = 1; i <= 20; ++i) {
     site.pay_many(1, "later" + std::to_string(i), 1);
@@ -342,8 +360,9 @@ TEST_CASE("a partition whose acquire finds a stale statement rests before it ask
       ALTER FUNCTION pawl.acquire RENAME TO acquire_itself;
       CREATE FUNCTION pawl.acquire(c integer, t text, p integer, o text, i integer, b timestamptz)
       RETURNS TABLE (
-          epoch bigint, stored_offset bigint, state text, halt_kind text, state_reason text,
-          topic_id text, leader_epoch integer, released boolean,
+          epoch bigint, stored_offset bigint, state text, operator_reason text, halt_kind text,
+          halt_code text, halt_offset bigint, halt_handler text, halt_cause text,
+          halt_parameters jsonb, topic_id text, leader_epoch integer, released boolean,
           previous_owner text, previous_pid integer, previous_backend_start timestamptz,
           fence integer)
       LANGUAGE plpgsql AS $$

@@ -108,7 +108,7 @@ TEST_CASE(
                  ContainsSubstring("no process publishes") &&
                  ContainsSubstring("`pawl outbox status --config /"));
   // It is stored once it is told.
-  site.wait_for_sql("SELECT told FROM pawl.outbox_watch", "alerted");
+  site.wait_for_sql("SELECT reported FROM pawl.outbox_watch", "alerted");
   const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
 
   const auto text = site.run({"outbox", "status", "--exit-code"});
@@ -301,8 +301,8 @@ TEST_CASE("a halt because of pawl.publish names the statement that calls it") {
     std::string says;
   };
   const std::vector<Row> rows{
-      {"pawl.publish({/account}, 'k', 'v')", "pawl.publish: 'no topic' is no name"},
-      {R"(pawl.publish('t', 'k', 'v', '{\"a\": 1}'))", "header a is no text"},
+      {"pawl.publish({/account}, 'k', 'v')", "pawl.publish: 'no topic' is not a valid name"},
+      {R"(pawl.publish('t', 'k', 'v', '{\"a\": 1}'))", "header a is not a text"},
   };
   for (const auto& [call, says] : rows) {
     CAPTURE(call);
@@ -311,7 +311,7 @@ TEST_CASE("a halt because of pawl.publish names the statement that calls it") {
     site.pay(0, "e", "no topic", "1");
     const auto run = site.run({"run", "--drain", "--set", "failures.max_attempts=1"});
     CHECK(run.code == 4);
-    CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets"),
+    CHECK_THAT(site.sql("SELECT halt_cause FROM pawl.processed_kafka_offsets"),
                ContainsSubstring("handler[0].sql[1]: " + says));
   }
 }
@@ -335,7 +335,7 @@ TEST_CASE("relay tells that PostgreSQL is away, and back") {
 TEST_CASE("more messages than are counted are told as more") {
   Site site;
   site.sql(
-      "INSERT INTO pawl.outbox (lane, topic, event_id)"
+      "INSERT INTO pawl.outbox (shard, topic, event_id)"
       " SELECT CASE WHEN n <= 100001 THEN 0 ELSE 1 END, 't', n::text"
       "   FROM generate_series(1, 200001) n");
   const auto json = nlohmann::json::parse(site.run({"outbox", "status", "--json"}).out);
@@ -354,7 +354,7 @@ TEST_CASE("retention removes what was given up of the outbox, and nothing that w
   site.pay_many(0, "e", 1);
   site.drain();
   site.sql(
-      "INSERT INTO pawl.outbox_failed (outbox_id, lane, topic, event_id, created_at, failed_at,"
+      "INSERT INTO pawl.outbox_failed (outbox_id, shard, topic, event_id, created_at, failed_at,"
       "                                status, reason, resolved_at, resolved_by)"
       " SELECT n, 0, 't', n::text, now() - interval '90 days', now() - interval '90 days',"
       "        CASE WHEN n <= 1203 THEN 'discarded' WHEN n = 1204 THEN 'failed' ELSE 'waiting' END,"

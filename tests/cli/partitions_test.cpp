@@ -58,7 +58,7 @@ TEST_CASE("a pause does not overwrite a halt that came after the partition was r
   pqxx::connection connection(site.url);
   pqxx::work halting(connection);
   halting.exec(
-      "UPDATE pawl.processed_kafka_offsets SET state = 'halted', state_reason = 'poison',"
+      "UPDATE pawl.processed_kafka_offsets SET state = 'halted', halt_cause = 'poison',"
       " state_since = clock_timestamp()");
   ChildProcess pause(PAWL_PROGRAM,
                      {"partitions", "pause", "--topic", site.topic, "--partition", "0", "--config",
@@ -72,19 +72,19 @@ TEST_CASE("a pause does not overwrite a halt that came after the partition was r
   CHECK(pause.wait(kDeadline).code == 1);
   CHECK_THAT(pause.output(),
              ContainsSubstring("not running any more") && ContainsSubstring("nothing was changed"));
-  CHECK(site.sql("SELECT state || ' ' || state_reason FROM pawl.processed_kafka_offsets") ==
+  CHECK(site.sql("SELECT state || ' ' || halt_cause FROM pawl.processed_kafka_offsets") ==
         "halted poison");
 }
 
 TEST_CASE("resume --all goes on behind a partition that has changed meanwhile, and says so") {
   Site site(3);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
-  site.sql("UPDATE pawl.processed_kafka_offsets SET state = 'halted', state_reason = 'a table'");
+  site.sql("UPDATE pawl.processed_kafka_offsets SET state = 'halted', halt_cause = 'a table'");
   const TempDir folder("resume");
   pqxx::connection connection(site.url);
   pqxx::work recovering(connection);
   recovering.exec(
-      "UPDATE pawl.processed_kafka_offsets SET state = 'running', state_reason = NULL,"
+      "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_cause = NULL,"
       " state_since = clock_timestamp() WHERE partition = 0");
   ChildProcess resume(
       PAWL_PROGRAM,
@@ -279,9 +279,8 @@ TEST_CASE("a record that no process has the memory for halts its partition, and 
   CHECK(
       site.sql("SELECT string_agg(state || coalesce(' ' || halt_kind, ''), ', ' ORDER BY partition)"
                " FROM pawl.processed_kafka_offsets") == "halted crash-loop, running, running");
-  CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets WHERE partition = 0"),
-             ContainsSubstring("3 processes in a row ended") &&
-                 ContainsSubstring("partitions skip") && ContainsSubstring("--offset 0"));
+  CHECK(site.sql("SELECT halt_code || ' ' || halt_offset || ' ' || (halt_parameters ->> 'crashes')"
+                 " FROM pawl.processed_kafka_offsets WHERE partition = 0") == "fetch_crashed 0 3");
   CHECK(site.stored(1) == 0);
   CHECK(site.sql("SELECT count(*) FROM pawl.first_fetches WHERE fetched_by IS NOT NULL") == "0");
 
@@ -289,6 +288,9 @@ TEST_CASE("a record that no process has the memory for halts its partition, and 
   const auto again = run();
   INFO(again.second);
   CHECK(again.first.code == 4);
+  CHECK_THAT(again.second, ContainsSubstring("3 consecutive processes crashed") &&
+                               ContainsSubstring("partitions skip") &&
+                               ContainsSubstring("--offset 0 --because"));
 
   // Resumed, it is fetched alone from the beginning, so that one more crash halts it.
   CHECK(site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0", "--because",
@@ -298,8 +300,8 @@ TEST_CASE("a record that no process has the memory for halts its partition, and 
   const auto halted = run();
   INFO(halted.second);
   CHECK(halted.first.code == 4);
-  CHECK_THAT(site.sql("SELECT state_reason FROM pawl.processed_kafka_offsets WHERE partition = 0"),
-             ContainsSubstring("4 processes in a row ended"));
+  CHECK(site.sql("SELECT halt_parameters ->> 'crashes' FROM pawl.processed_kafka_offsets"
+                 " WHERE partition = 0") == "4");
 
   const auto command = [&](const std::string& name, std::vector<std::string> more) {
     std::vector<std::string> arguments{"partitions", name,       "--config",    config,

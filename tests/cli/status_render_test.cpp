@@ -321,7 +321,7 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   // Once it is halted, none is tried again, and the message that halts it is named.
   beside.row->state = ledger::PartitionState::kHalted;
   beside.row->ahead.finished = 0;
-  beside.row->halt_offset = 100;
+  beside.row->halt.message_offset = 100;
   CHECK_THAT(status_text(with({beside}), false), ContainsSubstring("payments [2] HALTED since") &&
                                                      !ContainsSubstring("RETRYING") &&
                                                      !ContainsSubstring("ahead of its stored"));

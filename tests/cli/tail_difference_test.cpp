@@ -109,20 +109,20 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
       {"a halt",
        [](auto&, auto& is) {
          is.row->state = PartitionState::kHalted;
-         is.row->reason = "it broke";
+         is.row->halt = {.kind = "message", .code = "message_failed", .cause = "it broke"};
        },
-       {"halted: HALTED: it broke"}},
-      {"a halt for another reason",
+       {"halted: HALTED (message_failed): it broke"}},
+      {"a halt for another cause",
        [](auto& was, auto& is) {
          was.row->state = is.row->state = PartitionState::kHalted;
-         was.row->reason = "it broke";
-         is.row->reason = "it broke again";
+         was.row->halt = {.kind = "message", .code = "message_failed", .cause = "it broke"};
+         is.row->halt = {.kind = "message", .code = "message_failed", .cause = "it broke again"};
        },
-       {"halted: HALTED: it broke again"}},
+       {"halted: HALTED (message_failed): it broke again"}},
       {"a halt that goes on",
        [](auto& was, auto& is) {
          was.row->state = is.row->state = PartitionState::kHalted;
-         was.row->reason = is.row->reason = "it broke";
+         was.row->halt = is.row->halt = {.kind = "message", .code = "message_failed"};
        },
        {}},
       {"the end of a halt",
@@ -219,10 +219,11 @@ TEST_CASE(
     "a line of tail names time and place, steers no terminal, and is an object for machines") {
   auto halted = owned(3, 9);
   halted.row->state = PartitionState::kHalted;
-  halted.row->reason = "a\x1b[31m";
+  halted.row->halt = {.kind = "message", .code = "message_failed", .cause = "a\x1b[31m"};
   const auto lines = difference(look({owned(3, 9)}), look({halted}));
   REQUIRE(lines.size() == 1);
-  CHECK(line_text(lines[0]) == "2027-01-15T08:00:00Z payments [3] HALTED: a\\x1b[31m");
+  CHECK(line_text(lines[0]) ==
+        "2027-01-15T08:00:00Z payments [3] HALTED (message_failed): a\\x1b[31m");
   const auto json = nlohmann::json::parse(line_json(lines[0]));
   CHECK(json.at("time") == "2027-01-15T08:00:00Z");
   CHECK(json.at("event") == "halted");

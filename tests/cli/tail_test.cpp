@@ -107,7 +107,7 @@ TEST_CASE("a dead letter that comes while tail begins has a line of its own") {
   pqxx::connection connection(site.url);
   pqxx::work holding(connection);
   // What the first line is made of is read up to here.
-  holding.exec("LOCK TABLE pawl.outbox_lanes");
+  holding.exec("LOCK TABLE pawl.outbox_shards");
   const auto tail = start_tail(site, folder, {"--json"});
   site.wait_for_sql(
       "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "

@@ -34,9 +34,8 @@ PartitionLine line(PartitionState state, const std::string& topic = "orders") {
   line.row.owner = "host:1:aa";
   line.row.released = false;
   if (state == PartitionState::kHalted) {
-    line.row.reason = "because " + kEvil;
-    line.row.halt_kind = "message";
-    line.row.halt_offset = 42;
+    line.row.halt = {.kind = "message", .code = "message_failed", .message_offset = 42};
+    line.halt = "because " + kEvil;
   }
   return line;
 }
@@ -335,11 +334,11 @@ TEST_CASE("who may not act sees the cause of a halt, but not who acted and why")
       {2, {"orders", 3}, "", "pause", 1, 1, "by anna (dashboard): JANE-ROE", "ROLE-OF-ANNA"}};
   PartitionPage halted;
   halted.line = line(PartitionState::kHalted);
-  halted.line.row.reason = "HALT-REASON";
+  halted.line.halt = "HALT-REASON";
   halted.history = rows;
   PartitionPage paused;
   paused.line = line(PartitionState::kPaused);
-  paused.line.row.reason = "by anna (dashboard): PAUSE-REASON";
+  paused.line.row.operator_reason = "by anna (dashboard): PAUSE-REASON";
   LetterPage one;
   one.letter = letter();
   one.letter.status = "discarded";

@@ -226,7 +226,7 @@ TEST_CASE("a JSON field whose column becomes bytea meanwhile halts, and goes on 
   world.execute("ALTER TABLE raw ALTER value TYPE bytea USING convert_to(value, 'UTF8')");
   produce("b");
   world.wait_for_state(0, "halted");
-  CHECK_THAT(world.in_register(0, "state_reason"),
+  CHECK_THAT(world.in_register(0, "halt_cause"),
              ContainsSubstring("convert_to({/v}::text, 'UTF8')"));
   world.execute("ALTER TABLE raw ALTER value TYPE text USING convert_from(value, 'UTF8')");
   world.wait_for_stored(0, 1);

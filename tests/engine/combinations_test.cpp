@@ -200,7 +200,8 @@ TEST_CASE("two kinds of handler on one topic keep order and effects, whoever die
   for (const auto& [key, charges] : api.charges_by_key())
     CHECK(charges == 1);
   CHECK(number("SELECT count(*) FROM pawl.leases WHERE owner IS NOT NULL") == 0);
-  CHECK(number("SELECT count(*) FROM pawl.messages_ahead WHERE outcome IS NOT NULL") == 0);
+  CHECK(number("SELECT count(*) FROM pawl.out_of_order_completions WHERE outcome IS NOT NULL") ==
+        0);
 
   const bool parks = combination.policy == "park" || combination.policy == "retry-later";
   if (parks) {

@@ -73,7 +73,8 @@ sql = [
   world.wait_until_processed(rounds() * kAccounts * kMessages);
   CHECK(misplaced(world) == 0);
   CHECK(world.number("SELECT count(*) FROM ordered") == rounds() * kAccounts * kMessages);
-  CHECK(world.number("SELECT count(*) FROM pawl.messages_ahead WHERE outcome IS NOT NULL") == 0);
+  CHECK(world.number(
+            "SELECT count(*) FROM pawl.out_of_order_completions WHERE outcome IS NOT NULL") == 0);
   CHECK(world.number("SELECT sum(applied_count + duplicate_count) FROM "
                      "pawl.processed_kafka_offsets") == rounds() * kAccounts * kMessages);
   group.leave_all();

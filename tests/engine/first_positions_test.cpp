@@ -22,9 +22,9 @@ pawl::Options options(Start start, std::vector<std::string> beside = {}) {
   return options;
 }
 
-std::optional<std::string> refused(const pawl::Options& options, const std::string& topic,
-                                   const std::vector<pawl::ledger::OtherConsumer>& others) {
-  return pawl::engine::refuse_beside(options.kafka, options.invocation, topic, others);
+std::optional<Halt> refused(const pawl::Options& options,
+                            const std::vector<pawl::ledger::OtherConsumer>& others) {
+  return pawl::engine::refuse_beside(options.kafka, others);
 }
 
 }  // namespace
@@ -37,21 +37,23 @@ TEST_CASE("another consumer is described by its name and where it stands") {
 
 TEST_CASE("what would do again what another consumer did is refused until all of them are named") {
   const auto start = GENERATE(Start::kCommitted, Start::kEarliest, Start::kTimestamp);
-  CHECK(!refused(options(start), "t", {}));
-  CHECK(!refused(options(start, {"payments"}), "t", {kFirst}));
-  CHECK(!refused(options(start, {"main/audit", "payments"}), "t", {kFirst, kSecond}));
-  CHECK(refused(options(start, {"other/payments", "Payments", "main"}), "t", {kFirst}));
-  const auto both = refused(options(start), "t", {kFirst, kSecond});
+  CHECK(!refused(options(start), {}));
+  CHECK(!refused(options(start, {"payments"}), {kFirst}));
+  CHECK(!refused(options(start, {"main/audit", "payments"}), {kFirst, kSecond}));
+  CHECK(refused(options(start, {"other/payments", "Payments", "main"}), {kFirst}));
+  const auto both = refused(options(start), {kFirst, kSecond});
   REQUIRE(both);
-  CHECK(both->find(R"(kafka.start_beside = ["main/payments", "main/audit"])") != std::string::npos);
-  const auto one = refused(options(start, {"payments"}), "t", {kFirst, kSecond});
+  CHECK(both->code == "topic_of_other_consumer");
+  CHECK(both->parameter(halt_parameter::kConsumerNames) == R"("main/payments", "main/audit")");
+  CHECK(both->parameter(halt_parameter::kConsumers) == describe(kFirst) + "; " + describe(kSecond));
+  const auto one = refused(options(start, {"payments"}), {kFirst, kSecond});
   REQUIRE(one);
-  CHECK(one->find("main/payments") == std::string::npos);
+  CHECK(one->parameter(halt_parameter::kConsumerNames) == R"("main/audit")");
 }
 
 TEST_CASE("what begins behind what there is, or nowhere, repeats nothing") {
-  CHECK(!refused(options(Start::kLatest), "t", {kFirst}));
-  CHECK(!refused(options(Start::kHalt), "t", {kFirst}));
+  CHECK(!refused(options(Start::kLatest), {kFirst}));
+  CHECK(!refused(options(Start::kHalt), {kFirst}));
 }
 
 TEST_CASE("what came later than its pattern begins at the log's start rather than at its end") {

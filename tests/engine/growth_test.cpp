@@ -36,21 +36,21 @@ std::string fill(const std::string& topic) {
   SELECT 1, 'other-' || i, 0, 1, 0, 1000000 + i FROM generate_series(1, {1}) i;
   INSERT INTO pawl.leases (scope_id, key, token, payload_hash, source_id, partition, kafka_offset)
   SELECT 1, 'other-' || i, -1, 0, 1, 0, 1000000 + i FROM generate_series(1, {1}) i;
-  INSERT INTO pawl.messages_ahead (fence_id, kafka_offset, outcome, digest)
+  INSERT INTO pawl.out_of_order_completions (fence_id, kafka_offset, outcome, digest)
   SELECT 1000000, i, 'applied', 0 FROM generate_series(1, {1}) i;
 )sql",
                      topic, kRows);
 }
 
 constexpr const char* kGrowing =
-    "('dead_letters', 'parked_keys', 'idempotency_keys', 'messages_ahead')";
+    "('dead_letters', 'parked_keys', 'idempotency_keys', 'out_of_order_completions')";
 
 /// As they are after they were analyzed while empty, for as long as autovacuum does not come.
 void analyze_empty(const std::string& url) {
   pqxx::connection connection(url);
   pqxx::nontransaction statement(connection);
   for (const auto* table :
-       {"dead_letters", "parked_keys", "idempotency_keys", "leases", "messages_ahead"}) {
+       {"dead_letters", "parked_keys", "idempotency_keys", "leases", "out_of_order_completions"}) {
     statement.exec(fmt::format("ALTER TABLE pawl.{} SET (autovacuum_enabled = false)", table));
     statement.exec(fmt::format("ANALYZE pawl.{}", table));
   }
@@ -59,30 +59,34 @@ void analyze_empty(const std::string& url) {
 /// What is called per message, per dead letter, or by a background task, each with what it needs of
 /// those before it.
 constexpr const char* kCalls[] = {
-    "pawl.bury(1, 't', 'x', 0, 5, 0, 5, 'dead', 'error', 'h', 'k', '22000', 'e', 'd', 1, 'a', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'dead', 'error', 'h', 'k', '22000', 'e', 'd', "
+    "1, 'a', "
     "sha256('a'), 'v', 1, NULL,"
     " 'complete', '\\x01')",
-    "pawl.bury(1, 't', 'x', 0, 5, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', 'd', 1, 'a', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', "
+    "'d', 1, 'a', "
     "sha256('a'), 'v', 1,"
     " NULL, 'complete', '\\x01')",
-    "pawl.bury(1, 't', 'x', 0, 6, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', 'd', 1, 'a', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 6, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', "
+    "'d', 1, 'a', "
     "sha256('a'), 'v', 1,"
     " NULL, 'complete', '\\x02')",
     "pawl.schedule_dead_letter(1, 't', 0, 5, '\\x01', 0)",
     "pawl.schedule_dead_letter(1, 't', 0, 6, '\\x02', NULL)",
     "pawl.first_parked(1, 't', ARRAY['b', 'a']::bytea[])",
     "pawl.is_parked(1, 't', 'a')",
-    "pawl.letter_before(currval('pawl.dead_letters_dead_letter_id_seq'))",
+    "pawl.dead_letter_before(currval('pawl.dead_letters_dead_letter_id_seq'))",
     "pawl.lock_record_key(currval('pawl.dead_letters_dead_letter_id_seq'))",
-    "pawl.take_due_letter(currval('pawl.dead_letters_dead_letter_id_seq') - 1, 0, interval '1s')",
+    "pawl.claim_due_dead_letter(currval('pawl.dead_letters_dead_letter_id_seq') - 1, 0, interval "
+    "'1s')",
     "count(*) FROM pawl.stored_key(1, 'k')",
     "pawl.is_finished(1, 5)",
-    "count(*) FROM pawl.pass_messages_ahead(1, 5, 6)",
+    "count(*) FROM pawl.remove_completions(1, 5, 6)",
     "count(*) FROM pawl.acquire_lease(1, 'call', 'me', 7, 60000, 0, false, 1, 0, 5, NULL, NULL, "
     "NULL, 1, 't', NULL)",
     "count(*) FROM pawl.extend_leases('me', 60000, ARRAY[1], ARRAY['call'], ARRAY[7]::bigint[])",
-    "pawl.give_back_lease(1, 'call', 'me', 7, 'not done', false, NULL)",
-    "pawl.look_before_call(1, 'other call', NULL, NULL, NULL, 1, 't', NULL)",
+    "pawl.release_lease(1, 'call', 'me', 7, 'not done', false, NULL)",
+    "pawl.check_before_call(1, 'other call', NULL, NULL, NULL, 1, 't', NULL)",
     "pawl.record_call(1, 'recorded at ' || clock_timestamp(), NULL, 0, 0, 1, 0, 5, NULL, NULL)",
     "pawl.resolve_dead_letter(currval('pawl.dead_letters_dead_letter_id_seq') - 1, NULL, "
     "'replayed', 'applied')",

@@ -465,7 +465,7 @@ TEST_CASE("messages are finished in any order, and the stored offset passes thos
   frame.acquire();
   CHECK(frame.ahead() == "");
   CHECK(frame.world.number("SELECT applied_count FROM pawl.processed_kafka_offsets") == 3);
-  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 0);
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.out_of_order_completions") == 0);
 }
 
 TEST_CASE("what is finished already is refused, and what a plain advance has passed is forgotten") {
@@ -480,7 +480,7 @@ sql = "INSERT INTO ledger SELECT gen_random_uuid()::text, 'acc-0', 1"
   frame.apply(0, 2);
   frame.acquire();
   CHECK(frame.ahead() == "");
-  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 0);
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.out_of_order_completions") == 0);
 }
 
 TEST_CASE("who has lost the partition finishes nothing, counts nothing and passes nothing") {
@@ -493,7 +493,7 @@ TEST_CASE("who has lost the partition finishes nothing, counts nothing and passe
   CHECK(frame.refusal_to_pass(-1, 0, 0) == kFenced);
   CHECK_FALSE(frame.count_attempt(0));
   CHECK(frame.world.number("SELECT count(*) FROM ledger") == 1);
-  CHECK(frame.world.number("SELECT count(*) FROM pawl.messages_ahead") == 1);
+  CHECK(frame.world.number("SELECT count(*) FROM pawl.out_of_order_completions") == 1);
   frame.require_stored(-1);
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
       Case{"throws", "thrown by code"}, Case{"throws a number", "no std::exception"},
       Case{"commits", "statement 2: column 12: COMMIT ends or alters the message's transaction"},
       Case{"two at once", "statement 2: column 11: a second statement"},
-      Case{"no row", "statement 2 touched 0 rows, expect_rows demands 1"},
+      Case{"no row", "statement 2 affected 0 rows; expect_rows requires 1"},
       Case{"too many parameters", "PostgreSQL's limit is 65535"}, Case{"a NUL that is caught", ""},
       Case{"a WITH that counts", ""}, Case{"another text each time", ""});
   const int place = GENERATE(0, 5);
@@ -194,7 +194,7 @@ TEST_CASE("a message that fails at any place of its flight is set aside, its nei
   CHECK(world.number("SELECT last_value FROM ordered_position_seq") <= 11 + 3);
   if (std::string(kind) == "rows") {
     CHECK(world.value("SELECT error FROM pawl.dead_letters")
-              .find("touched 0 rows, expect_rows demands 1") != std::string::npos);
+              .find("affected 0 rows; expect_rows requires 1") != std::string::npos);
   }
 }
 

@@ -101,8 +101,7 @@ class DamagedLog {
     wait_for_entries(tag, 0, 5);
   }
 
-  /// The partition stands in the register as halted for its position; the reason names everything
-  /// that an operator needs, `facts` among it.
+  /// The partition is halted for its position, with `facts` among the parameters of the halt.
   void require_halt(int partition, const std::vector<std::string>& facts) {
     try {
       wait_until([&] { return world.in_register(partition, "state") == "halted"; }, 60s,
@@ -111,18 +110,15 @@ class DamagedLog {
       throw std::runtime_error(fmt::format("{}\n{}", timeout.what(), process_->output()));
     }
     REQUIRE(world.in_register(partition, "halt_kind") == "position");
-    const auto reason = world.in_register(partition, "state_reason");
-    INFO(reason);
-    const auto where = fmt::format("{} {} [{}]", world.group(), world.topic(), partition);
-    REQUIRE(reason.find(where) != std::string::npos);
-    REQUIRE(reason.find("pawl offsets set --config /") != std::string::npos);
-    REQUIRE(reason.find(fmt::format(" --topic {} --partition {}", world.topic(), partition)) !=
-            std::string::npos);
-    REQUIRE(reason.find("stored offset") != std::string::npos);
-    REQUIRE(reason.find(world.in_register(partition, "last_processed_offset")) !=
-            std::string::npos);
+    const auto parameters = world.in_register(partition, "halt_parameters");
+    INFO(parameters);
+    REQUIRE(world.in_register(partition, "halt_parameters ->> 'next_offset'") ==
+            world.in_register(partition, "last_processed_offset + 1"));
     for (const auto& fact : facts)
-      REQUIRE(reason.find(fact) != std::string::npos);
+      REQUIRE(parameters.find(fact) != std::string::npos);
+    // The log has the command of the process that found it.
+    process().wait_for_output(
+        fmt::format(" --topic {} --partition {} --to ", world.topic(), partition), 30s);
   }
 
   /// How often the process has told another end of the partition's log.
@@ -138,14 +134,14 @@ class DamagedLog {
   /// A restart changes nothing about the halt.
   void require_halt_survives_restart(int partition) {
     const auto since = world.in_register(partition, "state_since");
-    const auto reason = world.in_register(partition, "state_reason");
+    const auto facts = world.in_register(partition, kHaltFacts);
     stop();
     start();
     process().wait_for_output(fmt::format("EVENT halted {} {}", world.topic(), partition), 30s);
     require_bystander();
     REQUIRE(world.in_register(partition, "state") == "halted");
     REQUIRE(world.in_register(partition, "state_since") == since);
-    REQUIRE(world.in_register(partition, "state_reason") == reason);
+    REQUIRE(world.in_register(partition, kHaltFacts) == facts);
   }
 
   /// Removes all but the last five of twenty new records of partition 0 before the running process
@@ -219,7 +215,7 @@ TEST_CASE("retention that overtook the stored offset halts that partition alone"
   }
   log.send("after", 1, 20);
 
-  log.require_halt(0, {fmt::format("begins at {}", start)});
+  log.require_halt(0, {fmt::format(R"("log_start": "{}")", start)});
   log.wait_for_entries("after", 1, 20);
   log.require_bystander();
   log.require_halt_survives_restart(0);
@@ -242,14 +238,14 @@ TEST_CASE("an operator's position is taken by the process that met the halt, wit
 
   for (const auto* round : {"first", "second", "third"}) {
     const auto [tag, start] = log.overtake(round);
-    log.require_halt(0, {fmt::format("begins at {}", start)});
+    log.require_halt(0, {fmt::format(R"("log_start": "{}")", start)});
     // Beside the halted one the others are untouched, also while its fetcher is started anew.
     log.send(round, 1, 10);
     log.wait_for_entries(round, 1, 10);
     // First to where the log has nothing either: it halts again and keeps listening.
     const auto before = log.entries(tag, 0);
     log.set_offset(0, start - 3);
-    log.require_halt(0, {fmt::format("stored offset is {}", start - 3)});
+    log.require_halt(0, {fmt::format(R"("next_offset": "{}")", start - 2)});
     log.set_offset(0, start - 1);
     log.wait_for_entries(tag, 0, before + 5);
     log.require_bystander();
@@ -318,15 +314,13 @@ TEST_CASE("a topic recreated soon after the start halts and says what was applie
                     " WHERE topic = '{}' AND partition = {}",
                     log.world.topic(), p));
     const auto applied = log.entries("new", p);
-    const auto reason = log.world.in_register(p, "state_reason");
-    INFO(reason);
+    const auto from = log.world.in_register(p, "halt_parameters ->> 'applied_from'");
     if (applied > 0) {
       REQUIRE(applied == stored - 9);
-      REQUIRE(reason.find(fmt::format("Offsets 10 to {} were applied", stored)) !=
-              std::string::npos);
+      REQUIRE(from == "10");
     } else {
       REQUIRE(stored == 9);
-      REQUIRE(reason.find("ffsets 10 to") == std::string::npos);
+      REQUIRE((from.empty() || from == "10"));
     }
   }
   log.require_bystander();
@@ -365,13 +359,12 @@ TEST_CASE("a topic recreated while its messages wait for the program halts") {
                "the new topic to be noticed\n" + log.process().output());
     log.require_halt(p, {old_id, log.world.broker().topic_id(log.world.topic())});
     CHECK(log.world.in_register(p, "state_since") != since[p]);
-    CHECK_THAT(log.world.in_register(p, "state_reason"),
-               ContainsSubstring("The partition had halted before: ") &&
-                   ContainsSubstring("offset 10: the handler's SQL cannot run"));
+    CHECK(log.world.in_register(p, "halt_parameters ->> 'earlier_halt'") == "program_error");
+    CHECK_THAT(log.world.in_register(p, "halt_parameters ->> 'earlier_cause'"),
+               ContainsSubstring("ledger"));
   }
-  CHECK_THAT(
-      log.world.in_register(0, "state_reason"),
-      ContainsSubstring("that were never processed, at least") && ContainsSubstring("from 10 on"));
+  CHECK(log.world.in_register(0, "(halt_parameters ->> 'unprocessed')::bigint > 0") == "t");
+  CHECK(log.world.in_register(0, "halt_parameters ->> 'next_offset'") == "10");
   log.world.execute("ALTER TABLE ledger_away RENAME TO ledger");
   log.require_bystander();
   for (int p = 0; p < 2; ++p)
@@ -398,7 +391,7 @@ TEST_CASE("a log that ends before the stored offset halts") {
   if (!running)
     log.start();
 
-  log.require_halt(0, {"stored offset is 9", "ends at 0"});
+  log.require_halt(0, {R"("next_offset": "10")", R"("log_end": "0")"});
   log.require_bystander();
   log.send("new", 1, 5);
   log.wait_for_entries("new", 1, 5);

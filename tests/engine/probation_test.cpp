@@ -177,7 +177,8 @@ TEST_CASE("halted for its crashes, a message runs again only when an operator sa
   world.produce_one("other", 3, 1);
   CHECK(run_until_it_survives(world, program("halt", {"--drain"}), 4) == 4);
   CHECK(world.in_register(0, "halt_kind") == "crash");
-  CHECK(world.in_register(0, "state_reason").find("3 processes ended") != std::string::npos);
+  CHECK(world.in_register(0, "halt_code") == "process_crashed");
+  CHECK_THAT(world.in_register(0, "halt_cause"), StartsWith("3 processes crashed"));
   CHECK(world.stored(1) == 0);
   // A restart meets the stored halt and leaves it.
   CHECK(run_until_it_survives(world, program("halt", {"--drain"}), 4) == 0);

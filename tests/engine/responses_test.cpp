@@ -132,9 +132,8 @@ TEST_CASE("no row and NULL are no response, more than one row is the message's f
   REQUIRE(process->wait(90s).code == 0);
   INFO(process->output());
   CHECK(responses(world) == "none=-,null=-,none again=-");
-  CHECK(
-      world.value("SELECT reason || ' ' || sqlstate || ' ' || error FROM pawl.dead_letters") ==
-      "error PW013 handler[0].response (respond) returned 2 rows; a response is one row, or none");
+  CHECK(world.value("SELECT reason || ' ' || sqlstate || ' ' || error FROM pawl.dead_letters") ==
+        "error PW013 handler[0].response (respond) returned 2 rows; a response is at most one row");
   CHECK(world.value("SELECT balance FROM accounts WHERE id = 'acc-1'") == "-2");
 }
 
@@ -150,7 +149,7 @@ TEST_CASE("a statement whose rows are counted and give the response fails as oth
   REQUIRE(process->wait(90s).code == 0);
   CHECK(responses(world) == "e0=1,e2=2");
   CHECK(world.value("SELECT error FROM pawl.dead_letters") ==
-        "handler[0].sql[0] (respond) touched 0 rows, expect_rows demands 1; nothing was stored");
+        "handler[0].sql[0] (respond) affected 0 rows; expect_rows requires 1. Nothing was stored");
 }
 
 TEST_CASE("more than one column halts the partition, as the program's fault, and says why") {
@@ -173,7 +172,7 @@ TEST_CASE("more than one column halts the partition, as the program's fault, and
   CHECK(process->wait(90s).code == 4);
   INFO(process->output());
   CHECK(world.in_register(0, "halt_kind") == "program");
-  CHECK_THAT(world.in_register(0, "state_reason"), ContainsSubstring(says));
+  CHECK_THAT(world.in_register(0, "halt_cause"), ContainsSubstring(says));
   CHECK(responses(world).empty());
 }
 
@@ -246,7 +245,7 @@ TEST_CASE("a batch's response belongs to one of its messages") {
            "returned a row for message NULL of 1"},
       Case{
           "SELECT 1, id FROM unnest({header:event-id}::text[] || {header:event-id}::text[]) m (id)",
-          "returned 2 rows for message 1 of 1; a response is one row, or none"});
+          "returned 2 rows for message 1 of 1; a response is at most one row"});
   CAPTURE(query);
   PaymentsWorld world(1);
   world.use_handler(handler("\"SELECT 1\"", "\"" + query + "\"", "batch = true"));

@@ -352,7 +352,7 @@ TEST_CASE("a retry by a program of an older version counts, and is not taken for
   const auto options = retrying(R"(["1h", "2h"])");
   world.drain(options);
   make_due(world);
-  CHECK(world.value("SELECT pawl.take_due_letter(dead_letter_id, 0, '1 hour') FROM "
+  CHECK(world.value("SELECT pawl.claim_due_dead_letter(dead_letter_id, 0, '1 hour') FROM "
                     "pawl.dead_letters") == "t");
   world.execute(
       "UPDATE pawl.dead_letters SET status = 'dead', reason = 'error', error = 'again', "
@@ -592,12 +592,11 @@ TEST_CASE("a letter that was seen while its partition ran is not taken once it i
   world.drain(retrying(R"(["1h"])"));
   make_due(world);
   const auto state = GENERATE(std::string("paused"), std::string("halted"));
-  world.execute(fmt::format(
-      "UPDATE pawl.processed_kafka_offsets SET state = '{}', state_reason = 'test'", state));
+  world.execute(fmt::format("UPDATE pawl.processed_kafka_offsets SET state = '{}'", state));
   const auto take =
-      "SELECT pawl.take_due_letter(dead_letter_id, 0, '1 hour') FROM pawl.dead_letters";
+      "SELECT pawl.claim_due_dead_letter(dead_letter_id, 0, '1 hour') FROM pawl.dead_letters";
   CHECK(world.value(take) == "f");
-  world.execute("UPDATE pawl.processed_kafka_offsets SET state = 'running', state_reason = NULL");
+  world.execute("UPDATE pawl.processed_kafka_offsets SET state = 'running'");
   CHECK(world.value(take) == "t");
 }
 
@@ -628,7 +627,7 @@ TEST_CASE("a retry that did not count is made again once, although its number st
   world.drain(retrying(R"(["1h"])"));
   left_by_ended_process(world);
   const auto take =
-      "SELECT pawl.take_due_letter(dead_letter_id, 1, '1 hour', true, true, 0, now()) FROM "
+      "SELECT pawl.claim_due_dead_letter(dead_letter_id, 1, '1 hour', true, true, 0, now()) FROM "
       "pawl.dead_letters";
   make_due(world);
   CHECK(world.value(take) == "t");

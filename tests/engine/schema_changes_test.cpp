@@ -375,7 +375,7 @@ TEST_CASE("the pause before the next attempt lasts over changes of the schema") 
   CHECK(occurrences(*process, "EVENT failed") == 1);
   CHECK(topics.world.number("SELECT coalesce(max(attempts), 0) FROM (SELECT attempts FROM "
                             "pawl.processed_kafka_offsets UNION ALL SELECT attempts FROM "
-                            "pawl.messages_ahead) a") == 1);
+                            "pawl.out_of_order_completions) a") == 1);
   CHECK(topics.world.stored(0) == -1);
   stop_cleanly(*process);
 }
@@ -458,7 +458,8 @@ sql = ["INSERT INTO t VALUES ({header:event-id}, {/v}::int)"])toml");
   wait_until([&] { return topics.stored("b"); }, kDeadline, "the second message");
   // As a failover takes its commit back, and not the offset, which waits for the first message.
   topics.world.execute(
-      "BEGIN; DELETE FROM t; DELETE FROM pawl.messages_ahead; DELETE FROM pawl.idempotency_keys "
+      "BEGIN; DELETE FROM t; DELETE FROM pawl.out_of_order_completions; DELETE FROM "
+      "pawl.idempotency_keys "
       "WHERE key = 'b'; COMMIT");
   topics.renew();
   topics.produce("c", "2");
@@ -479,8 +480,10 @@ TEST_CASE("a halt that the register has lost is decided again") {
   process->wait_for_output("EVENT halted", kDeadline);
   // As a failover takes its commit back, and not the acquire before it.
   topics.world.execute(
-      "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_kind = NULL, halt_offset = "
-      "NULL, state_reason = NULL WHERE state = 'halted'");
+      "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_kind = NULL, halt_code = "
+      "NULL,"
+      " halt_offset = NULL, halt_handler = NULL, halt_cause = NULL, halt_parameters = NULL WHERE "
+      "state = 'halted'");
   process->wait_for_output("the register has lost the halt", kDeadline);
   topics.world.wait_for_state(0, "halted");
   CHECK(topics.world.in_register(0, "halt_offset") == "0");

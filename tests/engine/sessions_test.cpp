@@ -215,10 +215,10 @@ TEST_CASE("a statement that went stale while a partition is to be acquired is pr
   world.wait_until_all_processed();
   // As a later migration may do beside it.
   world.execute(
-      "ALTER TABLE pawl.processed_kafka_offsets ALTER state_reason TYPE varchar;"
+      "ALTER TABLE pawl.processed_kafka_offsets ALTER operator_reason TYPE varchar;"
       "DO $$DECLARE definition text := pg_get_functiondef('pawl.acquire'::regproc); BEGIN DROP "
-      "FUNCTION pawl.acquire; EXECUTE replace(definition, 'state_reason text', 'state_reason "
-      "varchar'); END$$;"
+      "FUNCTION pawl.acquire; EXECUTE replace(definition, 'operator_reason text', "
+      "'operator_reason varchar'); END$$;"
       "UPDATE pawl.processed_kafka_offsets SET owner_epoch = owner_epoch + 1");
   process->wait_for_output("cached plan must not change result type", kDeadline);
   world.produce(10);

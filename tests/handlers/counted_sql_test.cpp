@@ -6,10 +6,10 @@ using pawl::handlers::counted_sql;
 TEST_CASE("a statement that demands its row count raises where it touches another number") {
   CHECK(counted_sql("UPDATE a SET b = $1", 1, "pawl") ==
         "WITH pawl_rows AS MATERIALIZED (\nUPDATE a SET b = $1\nRETURNING 1) SELECT CASE WHEN"
-        " count(*) <> 1 THEN pawl.refuse_rows(count(*), 1) END FROM pawl_rows");
+        " count(*) <> 1 THEN pawl.reject_rows(count(*), 1) END FROM pawl_rows");
   CHECK(counted_sql("/* all */ select 1 -- last", 0, "other") ==
         "WITH pawl_rows AS MATERIALIZED (\n/* all */ select 1 -- last\n) SELECT CASE WHEN"
-        " count(*) <> 0 THEN other.refuse_rows(count(*), 0) END FROM pawl_rows");
+        " count(*) <> 0 THEN other.reject_rows(count(*), 0) END FROM pawl_rows");
 }
 
 TEST_CASE("RETURNING is not said twice, and a string or a name is no clause") {

@@ -307,7 +307,7 @@ TEST_CASE("what an operator has said no attempt of before can change") {
 TEST_CASE("whoever takes over is told how long ago the last attempt began") {
   Keys keys;
   CHECK_FALSE(keys.acquire(lease("a", 1)).last_ago.has_value());
-  keys.execute("UPDATE pawl.leases SET begun_at = now() - interval '1 hour'");
+  keys.execute("UPDATE pawl.leases SET started_at = now() - interval '1 hour'");
   keys.expire();
   (void)keys.acquire(lease("b", 2));
   keys.expire();

@@ -94,7 +94,7 @@ TEST_CASE("messages behind a call wait for it, whoever handles them, and other p
   CHECK(api.call_count() == 2);
   CHECK(api.most_at_once() == 1);
   CHECK(longest_flight(*process) > 1);
-  CHECK(world.number("SELECT count(*) FROM pawl.messages_ahead") == 0);
+  CHECK(world.number("SELECT count(*) FROM pawl.out_of_order_completions") == 0);
 }
 
 TEST_CASE("a partition that halts at a call has applied nothing behind it") {

@@ -80,10 +80,11 @@ TEST_CASE("rows that are gone are not read again, also where statistics say that
   pqxx::work tx(connection);
   const auto since = tx.exec("SELECT pg_current_snapshot()").one_field().as<std::string>();
   tx.exec(outbox.publish_sql(20));
-  tx.exec("SELECT pawl.take_outbox_lane('test', 10000, 'none') FROM pawl.outbox_lanes");
+  tx.exec("SELECT pawl.acquire_outbox_shard('test', 10000, 'none') FROM pawl.outbox_shards");
   tx.exec(
-      "SELECT pawl.begin_outbox_batch(l.lane, l.epoch, 1, 'token', ARRAY("
-      "  SELECT o.outbox_id FROM pawl.outbox o WHERE o.lane = l.lane)) FROM pawl.outbox_lanes l");
+      "SELECT pawl.begin_outbox_batch(l.shard, l.epoch, 1, 'token', ARRAY("
+      "  SELECT o.outbox_id FROM pawl.outbox o WHERE o.shard = l.shard)) FROM pawl.outbox_shards "
+      "l");
   const auto blocks = [&] {
     return tx.exec("SELECT pg_stat_get_xact_blocks_fetched('pawl.outbox'::regclass)")
         .one_field()
@@ -92,14 +93,14 @@ TEST_CASE("rows that are gone are not read again, also where statistics say that
   const auto expect_few_blocks = [&](const std::string& what, const std::string& rows) {
     INFO(what);
     const auto before = blocks();
-    CHECK(tx.exec(fmt::format("SELECT count({}) FROM pawl.outbox_lanes l{}", rows, what))
+    CHECK(tx.exec(fmt::format("SELECT count({}) FROM pawl.outbox_shards l{}", rows, what))
               .one_field()
               .as<int>() > 0);
     CHECK(blocks() - before < 200);
   };
   expect_few_blocks(
-      fmt::format(", pawl.next_outbox_rows(l.lane, NULL, '{}', 2000, 1000000) n", since),
+      fmt::format(", pawl.next_outbox_rows(l.shard, NULL, '{}', 2000, 1000000) n", since),
       "n.outbox_id");
-  expect_few_blocks(", pawl.end_outbox_batch(l.lane, l.epoch, 'token') n", "*");
+  expect_few_blocks(", pawl.end_outbox_batch(l.shard, l.epoch, 'token') n", "*");
   CHECK(tx.exec("SELECT count(*) FROM pawl.outbox").one_field().as<int>() == 0);
 }

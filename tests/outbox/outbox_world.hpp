@@ -101,7 +101,7 @@ class OutboxWorld {
   }
   /// As when processes that died have been gone for long.
   void forget_the_dead() const {
-    world_.execute("UPDATE pawl.outbox_lanes SET lease_until = now() - interval '1 second'");
+    world_.execute("UPDATE pawl.outbox_shards SET lease_until = now() - interval '1 second'");
     world_.execute("DELETE FROM pawl.outbox_relays");
   }
 

@@ -115,7 +115,7 @@ class Pipeline {
   void forget_the_dead() const {
     pqxx::connection connection(server_.url("orders"));
     pqxx::nontransaction tx(connection);
-    tx.exec("UPDATE pawl.outbox_lanes SET lease_until = now() - interval '1 second'");
+    tx.exec("UPDATE pawl.outbox_shards SET lease_until = now() - interval '1 second'");
     tx.exec("DELETE FROM pawl.outbox_relays");
   }
 

@@ -63,14 +63,14 @@ TEST_CASE("pawl.publish stores what is given: bytes, nulls, headers in their ord
 TEST_CASE("what pawl.publish cannot publish it refuses at once") {
   Site site;
   const auto [call, why] = GENERATE(table<std::string, std::string>({
-      {"NULL, 'k', 'v'", "NULL is no name of a Kafka topic"},
+      {"NULL, 'k', 'v'", "NULL is not a valid name of a Kafka topic"},
       {"'', 'k', 'v'", "no name of a Kafka topic"},
       {"'a b', 'k', 'v'", "no name of a Kafka topic"},
       {"'..', 'k', 'v'", "no name of a Kafka topic"},
       {"repeat('a', 250), 'k', 'v'", "no name of a Kafka topic"},
       {"'__consumer_offsets', 'k', 'v'", "topic __consumer_offsets is internal to Kafka"},
       {"'__transaction_state', NULL, 'v'", "topic __transaction_state is internal to Kafka"},
-      {"'t', 'k', repeat('v', 1000001)", "1000002 bytes, more than 1000000"},
+      {"'t', 'k', repeat('v', 1000001)", "1000002 bytes; the limit is 1000000"},
       {R"('t', 'k', 'v', '{"a": 1}')", "header a is no text"},
       {R"('t', 'k', 'v', '"a"')", "neither an object nor an array"},
       {R"('t', 'k', 'v', '[{"name": "a"}, {"value": "b"}]')", "header number 2 is not"},
@@ -86,15 +86,16 @@ TEST_CASE("what pawl.publish cannot publish it refuses at once") {
   CHECK(site.value("SELECT count(*) FROM pawl.outbox") == "0");
 }
 
-TEST_CASE("all messages of one topic and key are in one lane, whatever the type of the key") {
+TEST_CASE("all messages of one topic and key are in one shard, whatever the type of the key") {
   Site site;
   site.run("SELECT pawl.publish('t', 'key ' || n % 50, 'v') FROM generate_series(1, 400) n");
   site.run(
       "SELECT pawl.publish('t', convert_to('key ' || n % 50, 'UTF8'), 'v'::bytea)"
       "  FROM generate_series(1, 400) n");
-  CHECK(site.value("SELECT max(lanes) FROM (SELECT count(DISTINCT lane) AS lanes FROM pawl.outbox"
-                   " GROUP BY record_key) k") == "1");
-  CHECK(site.value("SELECT count(DISTINCT lane) FROM pawl.outbox") == "4");
+  CHECK(
+      site.value("SELECT max(shards) FROM (SELECT count(DISTINCT shard) AS shards FROM pawl.outbox"
+                 " GROUP BY record_key) k") == "1");
+  CHECK(site.value("SELECT count(DISTINCT shard) FROM pawl.outbox") == "4");
 }
 
 // Fails where whoever gives a lane back leaves its transactional id to a new producer: one that an
@@ -102,13 +103,13 @@ TEST_CASE("all messages of one topic and key are in one lane, whatever the type 
 TEST_CASE("a lane's transactional id is free only behind an owner that was alone") {
   Site site;
   site.run(
-      "UPDATE pawl.outbox_lanes SET owner = 'another', lease_until = clock_timestamp() + '1 hour'"
-      " WHERE lane > 0");
+      "UPDATE pawl.outbox_shards SET owner = 'another', lease_until = clock_timestamp() + '1 hour'"
+      " WHERE shard > 0");
   const auto free_behind = [&](const std::string& alone) {
-    site.run("SELECT pawl.release_outbox_lane(t.lane, t.epoch, " + alone +
-             ") FROM pawl.take_outbox_lane('this', 10000, 'cluster') t");
+    site.run("SELECT pawl.release_outbox_shard(t.shard, t.epoch, " + alone +
+             ") FROM pawl.acquire_outbox_shard('this', 10000, 'cluster') t");
     return site.value(
-        "SELECT coalesce(released_epoch = epoch, false) FROM pawl.outbox_lanes WHERE lane = 0");
+        "SELECT coalesce(released_epoch = epoch, false) FROM pawl.outbox_shards WHERE shard = 0");
   };
   CHECK(free_behind("false") == "f");
   CHECK(free_behind("true") == "t");
@@ -122,13 +123,13 @@ TEST_CASE("a lane's transactional id is free only behind an owner that was alone
 TEST_CASE("what waits for a message that is set apart stands behind it") {
   Site site;
   site.run("SELECT pawl.publish('t', 'k', n::text) FROM generate_series(1, 3) n");
-  site.run("SELECT pawl.take_outbox_lane('this', 10000, 'cluster') FROM pawl.outbox_lanes");
+  site.run("SELECT pawl.acquire_outbox_shard('this', 10000, 'cluster') FROM pawl.outbox_shards");
   site.run(
-      "SELECT pawl.fail_outbox_rows(l.lane, l.epoch, ARRAY(SELECT outbox_id FROM pawl.outbox"
-      " WHERE record_value = '2'), 'failed', 'why') FROM pawl.outbox_lanes l");
+      "SELECT pawl.fail_outbox_rows(l.shard, l.epoch, ARRAY(SELECT outbox_id FROM pawl.outbox"
+      " WHERE record_value = '2'), 'failed', 'why') FROM pawl.outbox_shards l");
   CHECK(site.value("SELECT string_agg(convert_from(n.record_value, 'UTF8') || ' ' || n.held, ', '"
-                   " ORDER BY n.outbox_id) FROM pawl.outbox_lanes l,"
-                   " pawl.next_outbox_rows(l.lane, 0, pg_current_snapshot(), 100, 1000000) n"
+                   " ORDER BY n.outbox_id) FROM pawl.outbox_shards l,"
+                   " pawl.next_outbox_rows(l.shard, 0, pg_current_snapshot(), 100, 1000000) n"
                    " WHERE n.outbox_id IS NOT NULL") == "1 false, 3 true");
 }
 

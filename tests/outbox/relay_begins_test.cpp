@@ -60,7 +60,7 @@ TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being tol
   // As if another process published, so that only what this one publishes makes it begin. A lease
   // of more than 20 s would count as one from before the server's clock went back.
   world.execute(
-      "UPDATE pawl.outbox_lanes SET owner = 'other', lease_until = now() + interval '19 seconds'");
+      "UPDATE pawl.outbox_shards SET owner = 'other', lease_until = now() + interval '19 seconds'");
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   Record record;
@@ -71,7 +71,7 @@ TEST_CASE("a consumer whose C++ publishes brings it into Kafka without being tol
   world.produce_record(record);
   wait_until([&] { return world.number("SELECT count(*) FROM pawl.outbox_relays") == 1; }, 60s,
              "it to begin");
-  world.execute("UPDATE pawl.outbox_lanes SET owner = NULL, lease_until = NULL");
+  world.execute("UPDATE pawl.outbox_shards SET owner = NULL, lease_until = NULL");
   wait_until([&] { return !read_topic(world.broker().bootstrap(), topic).empty(); }, 60s,
              "the message to be in Kafka");
   outbox.wait_until_published();
@@ -112,7 +112,7 @@ TEST_CASE("who has ended keeps nobody from publishing, though it was seen a mome
   world.use_handler("name = \"publishes\"");
   outbox.publish(100);
   // It has a share of the lanes still, but not of the first ones.
-  world.execute("UPDATE pawl.outbox SET lane = 0");
+  world.execute("UPDATE pawl.outbox SET shard = 0");
   world.execute(
       "INSERT INTO pawl.outbox_relays (owner, seen_at)"
       " VALUES ('ended', now() + interval '1 hour')");

@@ -286,15 +286,16 @@ TEST_CASE("a batch that its owner left behind is looked at again before it is pu
   world.execute("SELECT pawl.publish('gone-since', 'b', '1')");
   // Its owner died behind the first record that Kafka refused, and before the others of its key.
   world.execute(
-      "INSERT INTO pawl.outbox_failed (outbox_id, lane, topic, record_key, record_value, headers,"
+      "INSERT INTO pawl.outbox_failed (outbox_id, shard, topic, record_key, record_value, headers,"
       "                                event_id, created_at, status, reason)"
-      " SELECT outbox_id, lane, topic, record_key, record_value, headers, event_id, created_at,"
+      " SELECT outbox_id, shard, topic, record_key, record_value, headers, event_id, created_at,"
       "        'failed', 'refused' FROM pawl.outbox WHERE record_value = '1' AND record_key = 'a'");
   world.execute(
       "DELETE FROM pawl.outbox o USING pawl.outbox_failed f WHERE o.outbox_id = f.outbox_id");
   world.execute(
-      "UPDATE pawl.outbox_lanes l SET batch_number = 1, batch_token = 'left',"
-      " batch_ids = ARRAY(SELECT o.outbox_id FROM pawl.outbox o WHERE o.lane = l.lane ORDER BY 1)");
+      "UPDATE pawl.outbox_shards l SET batch_number = 1, batch_token = 'left',"
+      " batch_ids = ARRAY(SELECT o.outbox_id FROM pawl.outbox o WHERE o.shard = l.shard ORDER BY "
+      "1)");
   const auto process = outbox.start();
   const ShowOnFailure show("relay", *process);
   outbox.wait_until_published();
@@ -357,9 +358,9 @@ TEST_CASE(
     stop_cleanly(*process);
   }
   world.execute(
-      "INSERT INTO pawl.outbox (lane, topic, record_key, record_value, event_id)"
-      " SELECT lane, topic, convert_to('k' || lane, 'UTF8'), 'v'::bytea, topic || lane"
-      "   FROM pawl.outbox_lanes,"
+      "INSERT INTO pawl.outbox (shard, topic, record_key, record_value, event_id)"
+      " SELECT shard, topic, convert_to('k' || shard, 'UTF8'), 'v'::bytea, topic || shard"
+      "   FROM pawl.outbox_shards,"
       "        unnest(ARRAY['__consumer_offsets', '__transaction_state']) AS internal (topic)");
   outbox.publish(100);
   const auto process = outbox.start();
@@ -376,8 +377,8 @@ TEST_CASE("a batch whose rows somebody has deleted keeps no other one from being
   auto& world = outbox.world();
   outbox.publish(100);
   world.execute(
-      "UPDATE pawl.outbox_lanes l SET batch_number = 1, batch_token = 'left',"
-      " batch_ids = ARRAY(SELECT o.outbox_id FROM pawl.outbox o WHERE o.lane = l.lane ORDER BY 1)"
+      "UPDATE pawl.outbox_shards l SET batch_number = 1, batch_token = 'left',"
+      " batch_ids = ARRAY(SELECT o.outbox_id FROM pawl.outbox o WHERE o.shard = l.shard ORDER BY 1)"
       "             || 1000000::bigint");
   const auto process = outbox.start();
   const ShowOnFailure show("relay", *process);

@@ -184,7 +184,7 @@ TEST_CASE(
   const auto owners = [&] {
     return world.value(
         "SELECT coalesce(string_agg(n::text, ' ' ORDER BY n), '') FROM"
-        " (SELECT count(*) AS n FROM pawl.outbox_lanes WHERE owner IS NOT NULL GROUP BY owner) o");
+        " (SELECT count(*) AS n FROM pawl.outbox_shards WHERE owner IS NOT NULL GROUP BY owner) o");
   };
   const auto ill = [&] {
     return world.number("SELECT count(*) FROM pawl.outbox_relays WHERE problem IS NOT NULL");
@@ -257,7 +257,10 @@ TEST_CASE(
   REQUIRE(waiting_of("half") > 0);
   wait_until(
       [&] {
-        return world.value("SELECT coalesce(string_agg(left_out, ''), '') FROM pawl.outbox_relays")
+        return world
+                   .value(
+                       "SELECT coalesce(string_agg(unwritable_partitions, ''), '') FROM "
+                       "pawl.outbox_relays")
                    .find("half [") != std::string::npos;
       },
       60s, "it to tell what it leaves out");
@@ -270,8 +273,9 @@ TEST_CASE(
   outbox.wait_until_published();
   wait_until(
       [&] {
-        return world.number("SELECT count(*) FROM pawl.outbox_relays WHERE left_out IS NOT NULL") ==
-               0;
+        return world.number(
+                   "SELECT count(*) FROM pawl.outbox_relays WHERE unwritable_partitions IS NOT "
+                   "NULL") == 0;
       },
       60s, "it to leave nothing out");
   stop_cleanly(*process);

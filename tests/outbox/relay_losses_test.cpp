@@ -77,7 +77,7 @@ class RelaxedPublisher {
 };
 
 std::int64_t sum_of_published(OutboxWorld& outbox) {
-  return outbox.world().number("SELECT sum(published_count) FROM pawl.outbox_lanes");
+  return outbox.world().number("SELECT sum(published_count) FROM pawl.outbox_shards");
 }
 
 std::string group(OutboxWorld& outbox, int lane) {
@@ -185,7 +185,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   for (int lane = 0; lane < 4; ++lane) {
     const auto of_lane = [&](const std::string& what) {
       return world.value(
-          fmt::format("SELECT {} FROM pawl.outbox_lanes WHERE lane = {}", what, lane));
+          fmt::format("SELECT {} FROM pawl.outbox_shards WHERE shard = {}", what, lane));
     };
     numbers[lane] = std::stoll(of_lane("batch_number"));
     const auto committed = world.broker().committed_offsets(group(outbox, lane), kStateTopic);
@@ -215,7 +215,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   // Numbers go on where PostgreSQL left them.
   for (int lane = 0; lane < 4; ++lane) {
     const auto now = world.number(
-        fmt::format("SELECT batch_number FROM pawl.outbox_lanes WHERE lane = {}", lane));
+        fmt::format("SELECT batch_number FROM pawl.outbox_shards WHERE shard = {}", lane));
     // The ten keys of this topic's name may all be in the other lanes.
     if (now == 0)
       continue;

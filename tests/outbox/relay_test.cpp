@@ -130,7 +130,7 @@ TEST_CASE("processes share the lanes, and give them back") {
   const auto owners = [&] {
     return world.value(
         "SELECT coalesce(string_agg(n::text, ' ' ORDER BY n), '') FROM"
-        " (SELECT count(*) AS n FROM pawl.outbox_lanes WHERE owner IS NOT NULL GROUP BY owner) o");
+        " (SELECT count(*) AS n FROM pawl.outbox_shards WHERE owner IS NOT NULL GROUP BY owner) o");
   };
   const auto first = outbox.start();
   const ShowOnFailure show_first("first", *first);
@@ -143,7 +143,7 @@ TEST_CASE("processes share the lanes, and give them back") {
   outbox.wait_until_published();
   stop_cleanly(*first);
   // What it gave back the other one may have taken by now.
-  CHECK(world.number("SELECT count(DISTINCT owner) FROM pawl.outbox_lanes") == 1);
+  CHECK(world.number("SELECT count(DISTINCT owner) FROM pawl.outbox_shards") == 1);
   outbox.publish(100);
   outbox.wait_until_published();
   stop_cleanly(*second);

@@ -29,13 +29,13 @@ class Database {
     wait_until(
         [&] {
           return outbox_.world().number(
-                     "SELECT count(*) FROM pawl.outbox_lanes WHERE lease_until > now()") == 4;
+                     "SELECT count(*) FROM pawl.outbox_shards WHERE lease_until > now()") == 4;
         },
         60s, "all lanes to have a living owner");
   }
   /// How often its lanes were taken, by anybody.
   [[nodiscard]] std::int64_t taken() {
-    return outbox_.world().number("SELECT sum(epoch) FROM pawl.outbox_lanes");
+    return outbox_.world().number("SELECT sum(epoch) FROM pawl.outbox_shards");
   }
 
   /// Empty: each of its messages is there once, and those of a key are in their order.

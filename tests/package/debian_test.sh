@@ -136,7 +136,7 @@ check_symbols "$library" "$work/files/libpawl-dev-dbgsym"
 new_system "$work/system" systemd,systemd-sysv,dbus
 cp -r -- "$work/now" "$work/next" "$work/system/srv/"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file now pawl)"
-for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_schema.sql \
+for file in /usr/bin/pawl /usr/bin/pawl-migrate /usr/share/pawl/migrations/0001_consumers.sql \
     /usr/share/bash-completion/completions/pawl /usr/share/zsh/vendor-completions/_pawl; do
     inside test -e "$file" || fail "$file is not installed"
 done

@@ -28,7 +28,7 @@ mv -- "$work/first" "$work/prefix"
 prefix="$work/prefix"
 share="$prefix/share/pawl"
 for file in bin/pawl bin/pawl-migrate include/pawl/pawl.hpp share/pawl/scripts/migrate share/pawl/conf/reference.toml \
-    share/pawl/migrations/0001_schema.sql share/man/man1/pawl.1 share/man/man1/pawl-migrate.1 \
+    share/pawl/migrations/0001_consumers.sql share/man/man1/pawl.1 share/man/man1/pawl-migrate.1 \
     share/bash-completion/completions/pawl share/zsh/vendor-completions/_pawl lib/systemd/system/pawl@.service; do
     [[ -e $prefix/$file ]] || fail "$file is not installed"
 done

@@ -266,8 +266,8 @@ TEST_CASE("the error of a handler's statement says which one it is, once") {
   };
   const auto one = GENERATE(Case{"handler[0].sql[1]", "no name", "handler[0].sql[1]: no name"},
                             // As what pawl's own functions raise.
-                            Case{"handler[0].sql[1]", "handler[0].sql[1] touched 0 rows",
-                                 "handler[0].sql[1] touched 0 rows"},
+                            Case{"handler[0].sql[1]", "handler[0].sql[1] affected 0 rows",
+                                 "handler[0].sql[1] affected 0 rows"},
                             Case{"", "no name", "no name"});
   // Sent with the COMMIT, and before it where rows are counted.
   const bool counted = GENERATE(false, true);
@@ -314,7 +314,7 @@ TEST_CASE("COMMIT is not sent while a number of rows is not what was demanded") 
   frame->defer(kEffect, {}, 1, "handler 1, statement 2");
   CHECK_THROWS_WITH(
       world.finish(*frame),
-      "handler 1, statement 2 touched 2 rows, expect_rows demands 1; nothing was stored");
+      "handler 1, statement 2 affected 2 rows; expect_rows requires 1. Nothing was stored");
   CHECK_FALSE(world.server.has_executed("COMMIT"));
   CHECK_FALSE(world.server.has_executed("UPDATE register"));
 }

@@ -105,10 +105,10 @@ SQL
 case_up_applies_pawls_own_files_and_says_so() {
     run "$migrate" up --database "$url"
     exits 0
-    says 'applied 0001_schema.sql'
+    says 'applied 0001_consumers.sql'
     says 'up to date'
     is "$(sql "SELECT file, checksum, applied_by, applied_at > now() - interval '1 hour' FROM pawl.schema_migrations WHERE set_name = 'pawl' AND version = 1")" \
-        "0001_schema.sql|$(sha256sum <"$root/migrations/0001_schema.sql" | cut -d ' ' -f 1)|postgres|t"
+        "0001_consumers.sql|$(sha256sum <"$root/migrations/0001_consumers.sql" | cut -d ' ' -f 1)|postgres|t"
     run "$migrate" up --database "$url"
     exits 0
     says_not applied
@@ -530,7 +530,7 @@ refused_unreleased_case() { # SCHEMA
         says "the schema \"$schema\" was made by a build from before 0.1.0 (it has 0001_core.sql)"
         says 'use the build that made it'
         says_not 'next free number'
-        says_not 'applied  0001_schema.sql'
+        says_not 'applied  0001_consumers.sql'
     done
     is "$(describe "$url" "$schema")" "$before"
     # Nothing is in the way of the build that made it, or of the application's files.
@@ -542,7 +542,7 @@ refused_unreleased_case() { # SCHEMA
     again=$(grep -E '^ +psql ' <<<"$err")
     run bash -c "$again" && exits 0
     is "$(exists "$schema.of_before")$(exists public.ledger)" ft
-    run "$migrate" up --database "$url" "${renamed[@]}" && exits 0 && says 'applied 0001_schema.sql'
+    run "$migrate" up --database "$url" "${renamed[@]}" && exits 0 && says 'applied 0001_consumers.sql'
     is "$(exists "$schema.processed_kafka_offsets")" t
     run "$migrate" status --exit-code --database "$url" "${renamed[@]}" && exits 0
     run app status --exit-code "${renamed[@]}" && exits 0
@@ -730,7 +730,7 @@ case_wrong_usage_says_what_is_right() {
 case_the_default_folder_is_found_from_everywhere() {
     ln -s "$migrate" "$work/a link"
     cd /
-    run "$work/a link" up "--database=$url" && exits 0 && says 0001_schema.sql
+    run "$work/a link" up "--database=$url" && exits 0 && says 0001_consumers.sql
     cd -- "$work"
 }
 
@@ -760,10 +760,10 @@ grants_case() { # SCHEMA
     is "$(as_consumer "DELETE FROM $s.processes WHERE owner = 'me' RETURNING topic")" t
     is "$(as_consumer "SELECT count(*) FROM $s.renew_keys(1, ARRAY['k'])")" 1
     is "$(as_consumer "UPDATE $s.idempotency_keys SET response = 'done' WHERE scope_id = 1 AND key = 'k' RETURNING key")" k
-    is "$(as_consumer "SELECT $s.refuse_advance(r, 7, 0, 1, NULL) FROM $s.processed_kafka_offsets r")" PW001
-    is "$(as_consumer "SELECT $s.refuse_advance(r, r.owner_epoch, 5, 6, NULL) FROM $s.processed_kafka_offsets r")" PW002
+    is "$(as_consumer "SELECT $s.reject_advance(r, 7, 0, 1, NULL) FROM $s.processed_kafka_offsets r")" PW001
+    is "$(as_consumer "SELECT $s.reject_advance(r, r.owner_epoch, 5, 6, NULL) FROM $s.processed_kafka_offsets r")" PW002
     is "$(as_consumer "INSERT INTO $s.skipped_messages (consumer_id, topic, partition, kafka_offset, reason) VALUES (1, 't', 0, 1, 'tombstone')")" ''
-    is "$(as_consumer "SELECT $s.halt(1, 't', 0, r.owner_epoch, 'message', 'why') FROM $s.processed_kafka_offsets r")" t
+    is "$(as_consumer "SELECT $s.halt(1, 't', 0, r.owner_epoch, 'message', 'message_failed', 1, 'h', 'why', '{\"attempts\": \"1\"}') FROM $s.processed_kafka_offsets r")" t
     is "$(as_consumer "SELECT $s.operator_change(1, 't', 0, NULL, 'running', 'resume', NULL)")" 0
     is "$(as_consumer "SELECT epoch >> 24 FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
     is "$(as_consumer "SELECT $s.release(1, 't', 0, r.owner_epoch) FROM $s.processed_kafka_offsets r")" t

@@ -33,7 +33,7 @@ constexpr const char* kBeyond = R"sql(
   SELECT d.what, d.topic, d.partition, d.kafka_offset, d.name, count(*) OVER ()
     FROM recorded d LEFT JOIN bound b USING (topic, partition)
    WHERE d.kafka_offset > coalesce(b.highest, -1)
-     AND NOT EXISTS (SELECT FROM pawl.messages_ahead a JOIN pawl.partition_fences f USING (fence_id)
+     AND NOT EXISTS (SELECT FROM pawl.out_of_order_completions a JOIN pawl.partition_fences f USING (fence_id)
                       WHERE f.consumer_id = $1::integer AND f.topic = d.topic
                         AND f.partition = d.partition AND a.kafka_offset = d.kafka_offset
                         AND a.outcome IS NOT NULL)

@@ -70,7 +70,7 @@ std::string partition_buttons(const ledger::RegisterRow& row) {
     button("resume", "Resume…");
   if (row.state != PartitionState::kPaused)
     button("pause", "Pause…");
-  if (row.state == PartitionState::kHalted && row.halt_offset)
+  if (row.state == PartitionState::kHalted && row.halt.message_offset)
     button("skip", "Skip…");
   return text;
 }
@@ -85,8 +85,8 @@ std::string halts_html(const Frame& frame, const PartitionsPage& page) {
         "<article class=\"halt\"><h3>{} {}</h3><p class=\"why\">{}</p><p class=\"meta\">{}{} since "
         "{}</p><p>{}</p></article>\n",
         link("/partition", of_partition(row.partition), place_text(row.partition)),
-        badge("bad", "halted"), escape(row.reason), escape(row.halt_kind),
-        row.halt_offset ? fmt::format(", offset {}", *row.halt_offset) : "",
+        badge("bad", "halted"), escape(line.halt), escape(row.halt.kind),
+        row.halt.message_offset ? fmt::format(", offset {}", *row.halt.message_offset) : "",
         time_html(row.state_since), frame.actor ? partition_buttons(row) : "");
   }
   return text.empty() ? text : "<section><h2>Halts</h2>\n" + text + "</section>\n";
@@ -146,10 +146,10 @@ std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
                                     row.stored.last()),
                         inputs, page.reason, "Pause", back);
   }
-  if (page.action == "skip" && row.halt_offset) {
-    inputs += hidden("offset", std::to_string(*row.halt_offset));
+  if (page.action == "skip" && row.halt.message_offset) {
+    inputs += hidden("offset", std::to_string(*row.halt.message_offset));
     return confirm_html(frame, "/partition",
-                        fmt::format("Skip offset {} of {}?", *row.halt_offset, name),
+                        fmt::format("Skip offset {} of {}?", *row.halt.message_offset, name),
                         "The message is left out for good, and the partition goes on behind it. "
                         "The message is kept in pawl.skipped_messages. Kafka is asked for it.",
                         inputs, page.reason, "Skip the message", back);
@@ -308,12 +308,14 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
   content += conditions_html(page.conditions);
   Facts facts;
   facts.add("State", concern_html(page.line) + " since " + time_html(row.state_since));
-  // Else it is of who paused or resumed it.
-  if (!row.reason.empty() && (frame.actor || row.state == PartitionState::kHalted))
-    facts.add("Reason", "<span class=\"why\">" + escape(row.reason) + "</span>");
+  if (!row.operator_reason.empty() && frame.actor)
+    facts.add("Reason", "<span class=\"why\">" + escape(row.operator_reason) + "</span>");
   if (row.state == PartitionState::kHalted) {
-    facts.add("Kind of halt", dash_if_empty(row.halt_kind));
-    facts.add("Halted at offset", row.halt_offset ? grouped(*row.halt_offset) : "–");
+    facts.add("Halt", "<span class=\"why\">" + escape(page.line.halt) + "</span>");
+    facts.add("Halt kind", dash_if_empty(row.halt.kind));
+    facts.add("Halt code", dash_if_empty(row.halt.code));
+    facts.add("Halted at offset",
+              row.halt.message_offset ? grouped(*row.halt.message_offset) : "–");
   }
   facts.add("Next offset", grouped(row.stored.next()));
   const auto& course = page.line.course;

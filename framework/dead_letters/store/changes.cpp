@@ -15,7 +15,7 @@ constexpr const char* kReplayed =
 
 constexpr const char* kLockRecordKey = "SELECT pawl.lock_record_key($1::bigint)";
 
-constexpr const char* kLetterBefore = "SELECT pawl.letter_before($1::bigint)";
+constexpr const char* kLetterBefore = "SELECT pawl.dead_letter_before($1::bigint)";
 
 constexpr const char* kFailedAgain = R"sql(
   UPDATE pawl.dead_letters SET replays = replays + 1, error = $2
@@ -88,7 +88,8 @@ constexpr const char* kEraseLetters = R"sql(
 
 constexpr const char* kEraseSkipped = R"sql(
   UPDATE pawl.skipped_messages s
-     SET record_key = NULL, record_value = NULL, headers = NULL, halt_reason = NULL
+     SET record_key = NULL, record_value = NULL, headers = NULL,
+         halt_cause = NULL, halt_parameters = NULL
    WHERE s.consumer_id = $1::integer AND s.record_key = $2::bytea
 )sql";
 

@@ -14,7 +14,7 @@ namespace pawl::ledger {
 namespace {
 
 constexpr const char* kBury = R"sql(
-  SELECT pawl.bury($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9,
+  SELECT pawl.store_dead_letter($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9,
                    $10, $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea),
                    $18::bytea, $19::bigint, $20::jsonb, $21, $22::bytea)
 )sql";

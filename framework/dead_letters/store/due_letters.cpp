@@ -42,7 +42,7 @@ constexpr const char* kAny = R"sql(
 )sql";
 
 constexpr const char* kTake =
-    "SELECT pawl.take_due_letter($1::bigint, $2::integer, make_interval(secs => $3::bigint / "
+    "SELECT pawl.claim_due_dead_letter($1::bigint, $2::integer, make_interval(secs => $3::bigint / "
     "1000.0), $4::boolean, $5::boolean, $6::integer, $7::timestamptz)";
 
 // NOT IN: an index of what is unresolved does not fit, and so the one of the numbers is taken. One
@@ -74,7 +74,7 @@ DueLetters::DueLetters(const std::string& schema, ConsumerId consumer)
     : consumer_(consumer),
       due_{"pawl_due_letters", in_schema(kDue, schema)},
       any_{"pawl_any_due_letter", in_schema(kAny, schema)},
-      take_{"pawl_take_due_letter", in_schema(kTake, schema)},
+      take_{"pawl_claim_due_dead_letter", in_schema(kTake, schema)},
       give_back_{"pawl_give_back_letter", in_schema(kGiveBack, schema)},
       failed_{"pawl_retry_failed", in_schema(kFailed, schema)} {}
 

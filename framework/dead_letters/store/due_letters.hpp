@@ -42,7 +42,7 @@ struct RetryFailure {
   bool last = false;   ///< from now on it waits for an operator
 };
 
-/// The times in pawl.dead_letters (migrations/0004_retry_later.sql), by the server's clock. Who
+/// The times in pawl.dead_letters (migrations/0004_dead_letters.sql), by the server's clock. Who
 /// changes a letter names the number of its tries that it knows, so of two only one does. All throw
 /// postgres::Error or postgres::InDoubt.
 class DueLetters {

@@ -14,7 +14,7 @@
 
 namespace pawl::ledger {
 
-/// Dead letters on their way into a Kafka topic (migrations/0001_schema.sql): which are
+/// Dead letters on their way into a Kafka topic (migrations/0004_dead_letters.sql): which are
 /// still to be sent, and that they were. Only unresolved ones are sent. All statements throw
 /// postgres::Error or postgres::InDoubt; all may be repeated. Any thread.
 class DeadLetterFeed {

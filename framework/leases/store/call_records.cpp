@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHoldFence = "SELECT pg_advisory_xact_lock_shared(1885435750, $1::integer)";
 
 constexpr const char* kLookBeforeCall = R"sql(
-  SELECT pawl.look_before_call({scope}, $2, $3::integer, $4::bigint, $5::bigint, $6::integer, $7,
+  SELECT pawl.check_before_call({scope}, $2, $3::integer, $4::bigint, $5::bigint, $6::integer, $7,
                                $8::bytea)
 )sql";
 
@@ -42,7 +42,7 @@ CallRecords::Known parse_known(const std::string& answer) {
     return Known::kHeld;
   if (answer == "busy")
     return Known::kBusy;
-  throw std::logic_error("pawl.look_before_call answered " + answer);
+  throw std::logic_error("pawl.check_before_call returned " + answer);
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ CallRecords::CallRecords(const std::string& schema)
       require_predecessor_{
           "pawl_require_predecessor",
           in_schema("SELECT pawl.require_predecessor($1::integer, $2::bigint)", schema)},
-      look_before_call_(with_scope("pawl_look_before_call", kLookBeforeCall, 1, 9, schema)),
+      look_before_call_(with_scope("pawl_check_before_call", kLookBeforeCall, 1, 9, schema)),
       record_(
           verifying("pawl_record_call", kRecord, "{scope}", verified_scope(1, 11, schema), schema)),
       note_loss_{"pawl_note_lease_loss", in_schema(kNoteLoss, schema)} {}
@@ -109,8 +109,8 @@ std::vector<postgres::Request> CallRecords::begin(postgres::Parameters& paramete
   return requests;
 }
 
-CallRecords::Known CallRecords::look_before_call(postgres::Session& session,
-                                                 const LeaseRequest& request) const {
+CallRecords::Known CallRecords::check_before_call(postgres::Session& session,
+                                                  const LeaseRequest& request) const {
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(request.lease.scope.id));
   parameters.add_text(request.lease.key);

@@ -26,8 +26,8 @@ class CallRecords {
   };
   /// Reads behind what was committed before. Raises where the request's fence is not the
   /// partition's any more.
-  [[nodiscard]] Known look_before_call(postgres::Session& session,
-                                       const LeaseRequest& request) const;
+  [[nodiscard]] Known check_before_call(postgres::Session& session,
+                                        const LeaseRequest& request) const;
 
   /// KeyLeases::record(). `has_row`: the lease is a row of pawl.leases, which this ends.
   void record(postgres::Request& request, const KeyLease& lease, bool has_row,

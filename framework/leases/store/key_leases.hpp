@@ -60,7 +60,7 @@ struct LeaseAnswer {
     kParked,    ///< the message must wait behind an earlier one of its record key
     kConflict,  ///< an attempt for another payload is unresolved
     kHeld,      ///< an attempt of when leases were kept elsewhere is not finished
-    kUnusable,  ///< what stands under its name is no lease: `holder` says what is there
+    kUnusable,  ///< Redis has another value under its name, which `holder` is
   };
   How how{};
   std::uint32_t attempt = 0;

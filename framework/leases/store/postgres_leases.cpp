@@ -28,7 +28,7 @@ constexpr const char* kExtend = R"sql(
 )sql";
 
 constexpr const char* kGiveBack = R"sql(
-  SELECT pawl.give_back_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
+  SELECT pawl.release_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
 )sql";
 
 // Whoever has the row may be about to commit it.
@@ -37,7 +37,7 @@ constexpr const char* kGiveBackLeft = R"sql(
     SELECT 1 FROM pawl.leases
      WHERE scope_id = $1::integer AND key = $2 AND token = $4::bigint
        FOR UPDATE SKIP LOCKED)
-  SELECT pawl.give_back_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
+  SELECT pawl.release_lease($1::integer, $2, $3, $4::bigint, $5, $6::boolean, $7::bytea)
     FROM free
 )sql";
 
@@ -92,7 +92,7 @@ PostgresLeases::PostgresLeases(const std::string& schema, postgres::SessionSetti
       acquire_(with_scope("pawl_acquire_lease", kAcquire, 1, 17, schema)),
       attempted_by_{"pawl_lease_attempted_by", in_schema(kAttemptedBy, schema)},
       extend_{"pawl_extend_leases", in_schema(kExtend, schema)},
-      give_back_{"pawl_give_back_lease", in_schema(kGiveBack, schema)},
+      give_back_{"pawl_release_lease", in_schema(kGiveBack, schema)},
       give_back_left_{"pawl_give_back_left_lease", in_schema(kGiveBackLeft, schema)} {}
 
 LeaseAnswer PostgresLeases::acquire(postgres::Session& session, LeaseRequest& request) const {

@@ -173,13 +173,7 @@ LeaseAnswer RedisLeases::acquire(postgres::Session& session, LeaseRequest& reque
       // That is a matter of this key alone, and no time mends it.
       LeaseAnswer answer;
       answer.how = LeaseAnswer::How::kUnusable;
-      const auto name = scripts->history_name(request.lease.scope.id, request.lease.key);
-      answer.holder = fmt::format(
-          "what stands in Redis under {}, or under its :holder, is no lease of pawl's ({}). Look "
-          "at "
-          "it with redis-cli TYPE, see that nobody else uses redis.prefix, and remove it: "
-          "redis-cli DEL '{}'",
-          name, error.what(), name);
+      answer.holder = scripts->history_name(request.lease.scope.id, request.lease.key);
       return answer;
     }
     throw LeasesAway(error.what());
@@ -211,7 +205,7 @@ LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts
   };
   auto answer = take();
   if (answer.how == RedisLeaseAnswer::How::kCompleted) {
-    if (const auto known = records_.look_before_call(session, request); known != Known::kNothing)
+    if (const auto known = records_.check_before_call(session, request); known != Known::kNothing)
       return answer_of(known);
     // It says what PostgreSQL does not have: a database that was restored, or the key is pruned.
     asked.force = true;
@@ -221,7 +215,7 @@ LeaseAnswer RedisLeases::ask(postgres::Session& session, const RedisLeaseScripts
     return answer_of(std::move(answer));
   try {
     // Behind the lease: whoever had it before may have finished meanwhile.
-    const auto known = records_.look_before_call(session, request);
+    const auto known = records_.check_before_call(session, request);
     if (known == Known::kNothing)
       return answer_of(std::move(answer));
     if (known == Known::kFinished) {

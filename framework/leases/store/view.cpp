@@ -19,7 +19,7 @@ constexpr std::string_view kState = R"sql(
          SELECT pawl.lease_is_held(l) AS held) h
    CROSS JOIN LATERAL (
          SELECT CASE WHEN l.owner IS NOT NULL AND NOT h.held AND NOT l.done
-                     THEN least(l.unknown_since, l.begun_at) ELSE l.unknown_since END AS since) u
+                     THEN least(l.unknown_since, l.started_at) ELSE l.unknown_since END AS since) u
    CROSS JOIN LATERAL (
          SELECT CASE WHEN h.held THEN 'in hand' WHEN l.done THEN 'done'
                      WHEN u.since IS NOT NULL THEN 'unknown' ELSE 'waits' END AS state) x
@@ -31,7 +31,7 @@ constexpr std::string_view kState = R"sql(
 constexpr std::string_view kList = R"sql(
   SELECT s.name, l.key, coalesce(l.owner, ''),
          floor(extract(epoch FROM l.lease_until) * 1000)::bigint, l.state, l.attempt,
-         floor(extract(epoch FROM l.begun_at) * 1000)::bigint,
+         floor(extract(epoch FROM l.started_at) * 1000)::bigint,
          floor(extract(epoch FROM l.since) * 1000)::bigint,
          l.done, l.response, coalesce(l.resolved_by, ''), coalesce(t.topic, ''), l.partition,
          l.kafka_offset, d.dead_letter_id

@@ -16,17 +16,19 @@ constexpr const char* kSetMaxMessage = R"sql(
 )sql";
 
 constexpr const char* kKeep = R"sql(
-  SELECT array_to_string(k.held, ','), k.room
-    FROM pawl.keep_outbox_lanes($1, $2::integer[], $3::bigint[], $4::bigint) k
+  SELECT array_to_string(k.held, ','), k.spare
+    FROM pawl.extend_outbox_shards($1, $2::integer[], $3::bigint[], $4::bigint) k
 )sql";
 
-// Who has not told yet differs in nothing. Both parts see the same moment, so the own row of
-// before.
+// A process that has not written its row yet differs in nothing. Both parts have the same snapshot,
+// so the own row is the previous one.
 constexpr const char* kTell = R"sql(
-  WITH told AS (
-    UPDATE pawl.outbox_relays r SET transactions = $3::boolean, problem = $4, left_out = $5
+  WITH written AS (
+    UPDATE pawl.outbox_relays r SET transactions = $3::boolean, problem = $4,
+                                     unwritable_partitions = $5
      WHERE r.owner = $1
-       AND (r.transactions, r.problem, r.left_out) IS DISTINCT FROM ($3::boolean, $4, $5))
+       AND (r.transactions, r.problem, r.unwritable_partitions)
+           IS DISTINCT FROM ($3::boolean, $4, $5))
   SELECT coalesce(string_agg(r.owner, ', ' ORDER BY r.owner), '')
     FROM pawl.outbox_relays r
    WHERE r.owner <> $1 AND r.transactions <> $3::boolean
@@ -36,17 +38,17 @@ constexpr const char* kTell = R"sql(
 constexpr const char* kLeave = "DELETE FROM pawl.outbox_relays WHERE owner = $1";
 
 constexpr const char* kTake = R"sql(
-  SELECT t.lane, t.epoch, t.batch_number, coalesce(t.batch_token, ''), t.batch_rows
-    FROM pawl.take_outbox_lane($1, $2::bigint, $3) t
+  SELECT t.shard, t.epoch, t.batch_number, coalesce(t.batch_token, ''), t.batch_rows
+    FROM pawl.acquire_outbox_shard($1, $2::bigint, $3) t
 )sql";
 
 constexpr const char* kRelease =
-    "SELECT pawl.release_outbox_lane($1::integer, $2::bigint, $3::boolean)";
+    "SELECT pawl.release_outbox_shard($1::integer, $2::bigint, $3::boolean)";
 
 constexpr const char* kProducer = R"sql(
   SELECT l.producer, coalesce(l.released_epoch = l.epoch - 1, false)
-    FROM pawl.outbox_lanes l
-   WHERE l.lane = $1::integer AND l.epoch = $2::bigint AND l.owner = $3
+    FROM pawl.outbox_shards l
+   WHERE l.shard = $1::integer AND l.epoch = $2::bigint AND l.owner = $3
 )sql";
 
 constexpr const char* kRenew = "SELECT pawl.renew_outbox_producer($1::integer, $2::bigint)";

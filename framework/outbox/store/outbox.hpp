@@ -73,7 +73,7 @@ struct OutboxPage {
   std::vector<OutboxRow> rows;
 };
 
-/// The tables of the outbox (migrations/0002_outbox.sql), for whoever publishes from them. Every
+/// The tables of the outbox (migrations/0006_outbox.sql), for whoever publishes from them. Every
 /// change of a lane throws postgres::Error PW001 once another owner has it. Any thread; all throw
 /// postgres::Error, and those that change something postgres::InDoubt.
 class Outbox {

@@ -10,23 +10,23 @@ namespace pawl::ledger {
 namespace {
 
 // A lease that lasts longer than two of them is from before the server's clock went back, and over
-// (pawl.take_outbox_lane).
+// (pawl.acquire_outbox_shard).
 static_assert(2 * kRelayLease == std::chrono::seconds(20));
 
 // $1: no more than so many of a lane are counted, and one of them to know that there are more.
 constexpr const char* kLanes = R"sql(
-  SELECT l.lane, coalesce(l.owner, ''),
+  SELECT l.shard, coalesce(l.owner, ''),
          coalesce(l.lease_until NOT BETWEEN clock_timestamp()
                   AND clock_timestamp() + interval '20 s', false),
-         pawl.outbox_waiting(l.lane, $1::bigint + 1),
-         floor(extract(epoch FROM pawl.outbox_oldest(l.lane)) * 1000)::bigint,
+         pawl.outbox_waiting(l.shard, $1::bigint + 1),
+         floor(extract(epoch FROM pawl.outbox_oldest(l.shard)) * 1000)::bigint,
          l.published_count, floor(extract(epoch FROM l.published_at) * 1000)::bigint
-    FROM pawl.outbox_lanes l
-   ORDER BY l.lane
+    FROM pawl.outbox_shards l
+   ORDER BY l.shard
 )sql";
 
 constexpr const char* kRelays = R"sql(
-  SELECT r.owner, r.transactions, coalesce(r.problem, ''), coalesce(r.left_out, '')
+  SELECT r.owner, r.transactions, coalesce(r.problem, ''), coalesce(r.unwritable_partitions, '')
     FROM pawl.outbox_relays r
    WHERE r.seen_at > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
      AND r.seen_at < clock_timestamp() + make_interval(secs => $1::bigint / 1000.0)
@@ -34,28 +34,28 @@ constexpr const char* kRelays = R"sql(
 )sql";
 
 constexpr const char* kAny = R"sql(
-  SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL) FROM pawl.outbox_lanes l
+  SELECT bool_or(pawl.outbox_oldest(l.shard) IS NOT NULL) FROM pawl.outbox_shards l
 )sql";
 
 constexpr const char* kLeftAlone = R"sql(
-  SELECT bool_or(pawl.outbox_oldest(l.lane) IS NOT NULL)
+  SELECT bool_or(pawl.outbox_oldest(l.shard) IS NOT NULL)
          AND NOT bool_or(l.owner IS NOT NULL
                          AND l.lease_until BETWEEN clock_timestamp()
                              AND clock_timestamp() + interval '20 s')
-    FROM pawl.outbox_lanes l
+    FROM pawl.outbox_shards l
 )sql";
 
 constexpr const char* kLast = R"sql(
   SELECT coalesce(max(o.outbox_id), 0)
-    FROM pawl.outbox_lanes l
+    FROM pawl.outbox_shards l
    CROSS JOIN LATERAL (SELECT w.outbox_id FROM pawl.outbox w
-                        WHERE w.lane = l.lane ORDER BY w.outbox_id DESC LIMIT 1) o
+                        WHERE w.shard = l.shard ORDER BY w.outbox_id DESC LIMIT 1) o
 )sql";
 
 constexpr const char* kAnyUpTo = R"sql(
-  SELECT EXISTS (SELECT FROM pawl.outbox_lanes l
+  SELECT EXISTS (SELECT FROM pawl.outbox_shards l
                   CROSS JOIN LATERAL (SELECT FROM pawl.outbox w
-                                       WHERE w.lane = l.lane AND w.outbox_id <= $1::bigint LIMIT 1) o)
+                                       WHERE w.shard = l.shard AND w.outbox_id <= $1::bigint LIMIT 1) o)
 )sql";
 
 constexpr const char* kNow = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";

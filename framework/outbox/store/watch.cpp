@@ -11,12 +11,12 @@ namespace pawl::ledger {
 namespace {
 
 constexpr const char* kLook = R"sql(
-  SELECT w.told, floor(extract(epoch FROM w.oldest) * 1000)::bigint,
+  SELECT w.reported, floor(extract(epoch FROM w.oldest) * 1000)::bigint,
          floor(extract(epoch FROM w.seen_at) * 1000)::bigint, w.relayed
     FROM pawl.watch_outbox($1, $2::boolean, $3::bigint) w
 )sql";
 
-constexpr const char* kTell = "UPDATE pawl.outbox_watch SET told = $2 WHERE holder = $1";
+constexpr const char* kTell = "UPDATE pawl.outbox_watch SET reported = $2 WHERE holder = $1";
 
 constexpr std::array<std::pair<LateTold, std::string_view>, 3> kWords{
     {{LateTold::kNothing, "nothing"},

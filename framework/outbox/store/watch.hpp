@@ -28,7 +28,7 @@ struct OutboxLook {
 };
 
 /// Who looks, for all processes of a database, how long messages wait
-/// (migrations/0006_outbox_watch.sql). Both throw postgres::Error and postgres::InDoubt; may be
+/// (migrations/0006_outbox.sql). Both throw postgres::Error and postgres::InDoubt; may be
 /// repeated.
 class OutboxWatch {
  public:

@@ -71,9 +71,9 @@ struct Swept {
   std::int64_t next = 0;  ///< the block to go on at
 };
 
-/// Removal of keys that are no longer needed (migrations/0001_schema.sql). What may go, and that it
-/// goes in small transactions; when and how fast is engine::RetentionPass's. All statements throw
-/// postgres::Error or postgres::InDoubt; all may be repeated. Any thread.
+/// Removal of keys that are no longer needed (migrations/0003_idempotency_keys.sql). What may go,
+/// and that it goes in small transactions; when and how fast is engine::RetentionPass's. All
+/// statements throw postgres::Error or postgres::InDoubt; all may be repeated. Any thread.
 class Retention {
  public:
   Retention(std::string schema, ConsumerId consumer);

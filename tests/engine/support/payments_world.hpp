@@ -31,6 +31,10 @@ inline constexpr const char* kCrashOnPoisonSql = R"toml(sql = [
   "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
 ])toml";
 
+/// For PaymentsWorld::in_register(): all facts of a partition's halt but its offset.
+inline constexpr const char* kHaltFacts =
+    "concat_ws(' ', halt_code, halt_handler, halt_cause, halt_parameters)";
+
 /// Payments in Kafka, books in PostgreSQL, and what they must be: the setting of most engine tests.
 /// Uses the shared broker and server unless told otherwise.
 class PaymentsWorld {
