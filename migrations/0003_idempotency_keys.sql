@@ -188,7 +188,7 @@ BEGIN
     ELSIF claimed IS NULL OR p_response IS NULL THEN
         RETURN;
     ELSIF octet_length(p_response) > p_most THEN
-        RAISE EXCEPTION '%: the response has % bytes, idempotency.max_response allows %',
+        RAISE EXCEPTION '%: the response has % bytes; idempotency.max_response allows %',
                         p_label, octet_length(p_response), p_most
             USING ERRCODE = 'PW014', HINT = 'Return less, or raise idempotency.max_response.';
     END IF;
@@ -235,7 +235,7 @@ BEGIN
       FROM unnest(p_places, p_responses) AS r (place, response)
      WHERE octet_length(r.response) > p_most AND keys[r.place] IS NOT NULL LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION '%: a response has % bytes, idempotency.max_response allows %', p_label, wrong.bytes, p_most
+        RAISE EXCEPTION '%: a response has % bytes; idempotency.max_response allows %', p_label, wrong.bytes, p_most
             USING ERRCODE = 'PW014', HINT = 'Return less, or raise idempotency.max_response.';
     END IF;
     UPDATE pawl.idempotency_keys k SET response = r.response

@@ -9,6 +9,7 @@
 #include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "config/units.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 #include "handlers/handler_statement.hpp"
 
 namespace pawl::engine {
@@ -43,6 +44,7 @@ struct Row {
   Commands commands;
 };
 
+constexpr std::string_view kFixCause = "Fix the cause";
 constexpr std::string_view kOthersContinue = "Other partitions continue";
 constexpr std::string_view kNothingSkipped = "No message was skipped";
 constexpr std::string_view kRetries = "pawl retries automatically every {retry}";
@@ -390,6 +392,11 @@ std::string filled(std::string_view text, const Reading& reading) {
   return result;
 }
 
+/// The action for a message that pawl itself rejected.
+std::string action_for(std::string_view reason) {
+  return fmt::format("{}. Then resume the partition, or skip the message", fix_of(reason));
+}
+
 /// A halt of a newer program has a code that this one does not know.
 RenderedHalt rendered_unknown(const Reading& reading) {
   return {fmt::format("{}: {}", reading.halt.code, with_sqlstate(reading)),
@@ -399,6 +406,20 @@ RenderedHalt rendered_unknown(const Reading& reading) {
 
 }  // namespace
 
+std::string_view fix_of(std::string_view reason) {
+  if (reason == ledger::dead_reason::kUndecodable)
+    return "Fix the producer or the handler";
+  if (reason == ledger::dead_reason::kMissingKey)
+    return "Fix the producer or idempotency.key, or set idempotency.missing_key";
+  if (reason == ledger::dead_reason::kConflict) {
+    return "Use a key that is unique per event. If the producer only re-serializes messages, set "
+           "idempotency.conflict = \"ignore\"";
+  }
+  if (reason == ledger::dead_reason::kUnmatched)
+    return "Add a handler that matches, or set failures.unmatched = \"skip\"";
+  return kFixCause;
+}
+
 RenderedHalt rendered(const ledger::Halt& halt, const Options& options,
                       const TopicPartition& partition) {
   const Reading reading{halt, options, partition};
@@ -407,6 +428,9 @@ RenderedHalt rendered(const ledger::Halt& halt, const Options& options,
     return rendered_unknown(reading);
   RenderedHalt result{row->what(reading), filled(row->effect, reading),
                       filled(row->action, reading), row->commands(reading)};
+  const auto reason = reading.of(parameter::kReason);
+  if (halt.code == code::kMessageFailed && fix_of(reason) != kFixCause)
+    result.action = action_for(reason);
   if (reading.has(parameter::kHasDetail) && result.action.starts_with("Fix the cause"))
     result.action.replace(0, 1, "See the whole error, f");
   if (reading.has(parameter::kEarlierHalt)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct RenderedHalt {
   std::string action;  ///< what to do, before the commands
   std::vector<HaltCommand> commands;
 };
+
+/// How to fix what makes messages fail for this ledger::dead_reason: "Fix the cause". Without a
+/// period.
+[[nodiscard]] std::string_view fix_of(std::string_view reason);
 
 /// Renders a stored halt with the reader's own program name and configuration. Pure.
 ///

@@ -96,6 +96,8 @@ AttemptHalt halt_of(const FailureOptions& options, const Attempt& attempt, Actio
     halt = ledger::make_halt(code_of(attempt, what));
     halt.cause = failure.text;
     set(halt, parameter::kSqlstate, failure.sqlstate);
+    if (of_message && failure.reason != ledger::dead_reason::kError)
+      set(halt, parameter::kReason, failure.reason);
   }
   halt.handler = handler_of(attempt);
   if (attempt.what == Undertaking::kEndOfLog) {

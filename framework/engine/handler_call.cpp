@@ -35,8 +35,7 @@ void require_fits(const handlers::Binding& binding, const Response& response) {
     return;
   throw Unfit(
       ledger::dead_reason::kPermanent,
-      fmt::format("{}: its response has {} bytes, idempotency.max_response allows {}; "
-                  "return less, or raise idempotency.max_response",
+      fmt::format("{}: its response has {} bytes; idempotency.max_response allows {}",
                   handlers::handler_text(binding.label), response->size(), binding.max_response));
 }
 

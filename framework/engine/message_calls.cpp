@@ -122,7 +122,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
                      message.offset()};
   request.lease = propose(keeper, scope, key);
   request.message =
-      fmt::format("{} [{}] offset {}", message.topic(), message.partition(), message.offset());
+      fmt::format("{}[{}]@{}", message.topic(), message.partition(), message.offset());
   request.time = keeper.time();
   request.any_payload = binding.conflict == Conflict::kIgnore;
   request.fence = hand.step->last.fence();
@@ -140,10 +140,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
     case How::kConflict:
       throw Unfit(
           ledger::dead_reason::kConflict,
-          fmt::format("an unfinished call for its idempotency key has ANOTHER payload, that of {}: "
-                      "often the key names an entity, not an event. Choose a key that is unique "
-                      "per event, or set idempotency.conflict = \"ignore\" if producers only "
-                      "re-serialise",
+          fmt::format("an unfinished call for its idempotency key has another payload, that of {}",
                       answer.holder));
     case How::kHeld:
       throw UnknownOutcome(lease_store_changed_halt(key));

@@ -101,9 +101,8 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   if (subject.binding == nullptr) {
     if (context_.options.failures.unmatched == Unmatched::kSkip && step.last.may_leave_out())
       return skip(session, hand, "no handler's condition matches", false);
-    throw Unfit(
-        ledger::dead_reason::kUnmatched,
-        "no handler's `when` matches this message; add one, or set failures.unmatched = \"skip\"");
+    throw Unfit(ledger::dead_reason::kUnmatched,
+                "the condition `when` of no handler matches this message");
   }
   if (const auto* key = hand.key_text()) {
     subject.key = *key;
@@ -139,8 +138,7 @@ Outcome MessageProcessor::process_without_key(postgres::Session& session, InHand
   }
   throw Unfit(
       ledger::dead_reason::kMissingKey,
-      fmt::format("{}: the message has no idempotency key ({}); correct the producer or "
-                  "idempotency.key, or choose idempotency.missing_key",
+      fmt::format("{}: the message has no idempotency key ({})",
                   handlers::handler_text(hand.binding().label), std::get<NoKey>(hand.key).why));
 }
 
@@ -275,7 +273,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   if (binding.leased != nullptr) {
     // It was finished or parked when the lease was asked for, and is not any more.
     throw postgres::Error(std::string(postgres::kKeyVanishedState),
-                          "the idempotency key vanished while it was looked at");
+                          "the idempotency key was removed while it was read");
   }
   const auto response = run_handler(session, frame, hand, subject);
   require_fits(hand.binding(), response);
@@ -322,17 +320,13 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
   const auto stored = ledger::IdempotencyKeys::read(found.get());
   if (!stored) {
     throw postgres::Error(std::string(postgres::kKeyVanishedState),
-                          "the idempotency key vanished while it was looked at");
+                          "the idempotency key was removed while it was read");
   }
   if (hand.binding().conflicts(message::payload_hash(hand.message), stored->payload_hash)) {
     throw Unfit(
         ledger::dead_reason::kConflict,
-        fmt::format(
-            "its idempotency key was processed before with ANOTHER payload, at {} [{}] offset {}: "
-            "often "
-            "the key names an entity, not an event. Choose a key that is unique per event, or set "
-            "idempotency.conflict = \"ignore\" if producers only re-serialise",
-            stored->topic, stored->partition, stored->offset));
+        fmt::format("its idempotency key was already processed with another payload, at {}[{}]@{}",
+                    stored->topic, stored->partition, stored->offset));
   }
   if (ledger::renews(hand.message.timestamp(), stored->created)) {
     postgres::ArrayElements keys;

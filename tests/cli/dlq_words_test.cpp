@@ -164,7 +164,7 @@ TEST_CASE("messages parked behind a dead letter that was discarded are said to w
   const auto list = site.run({"dlq", "list"}).out;
   INFO(list);
   CHECK_THAT(list, ContainsSubstring("waits for a replay") &&
-                       !ContainsSubstring("waits behind an earlier message"));
+                       !ContainsSubstring("waits for an earlier message"));
   CHECK_THAT(site.run({"dlq", "parked"}).out, ContainsSubstring("waits for a replay"));
   CHECK_THAT(site.run({"dlq", "show", ids.substr(ids.rfind(' ') + 1)}).out,
              ContainsSubstring("waits for a replay"));
@@ -198,7 +198,7 @@ TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {
   INFO(replay.out << replay.err);
   CHECK(replay.code == 1);
   CHECK_THAT(replay.out, ContainsSubstring("1 failed again, 2 wait behind"));
-  CHECK(site.count("status = 'parked' AND replays = 0 AND error LIKE 'waits behind%'") == "2");
+  CHECK(site.count("status = 'parked' AND replays = 0 AND error LIKE 'waits for%'") == "2");
   const auto ids = site.ids();
   const auto last = ids.substr(ids.rfind(' ') + 1);
   const auto early = site.run({"dlq", "replay", last});

@@ -634,7 +634,7 @@ sql = ["INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::big
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
-  process->wait_for_output("pawl retries automatically every 200ms", kDeadline);
+  process->wait_for_output("pawl retries automatically every 200ms", 60s);
   recreate_ledger(world);
   wait_until([&] { return world.number("SELECT count(*) FROM ledger") == 1; }, 60s, "the payment");
   stop_cleanly(*process);

@@ -289,6 +289,20 @@ TEST_CASE("a halt's text has the reader's program, configuration and pause, not 
         "the database or the handler. No other action needed");
 }
 
+TEST_CASE("a message that pawl rejected halts with the fix of its reason") {
+  for (const auto* reason : pawl::ledger::dead_reason::kAll) {
+    CAPTURE(reason);
+    const auto shown =
+        rendered(halt(code::kMessageFailed, {{"reason", reason}}, "why", 41), reader(), kPartition);
+    CHECK_THAT(shown.action, StartsWith(std::string(fix_of(reason))));
+    CHECK_THAT(shown.action, EndsWith("hen resume the partition, or skip the message"));
+  }
+  CHECK(fix_of("crash") == "Fix the cause");
+  CHECK_THAT(std::string(fix_of("conflict")), ContainsSubstring("idempotency.conflict"));
+  CHECK_THAT(std::string(fix_of("missing-key")), ContainsSubstring("idempotency.missing_key"));
+  CHECK_THAT(std::string(fix_of("unmatched")), ContainsSubstring("failures.unmatched"));
+}
+
 TEST_CASE("a code that this program does not know is shown with its cause") {
   Halt newer;
   newer.kind = "message";
@@ -349,6 +363,8 @@ TEST_CASE("an attempt halts with what is known of it, and without DETAIL or rela
   CHECK(flooded.halt == halt(code::kCircuitBreakerOpen, {{"sqlstate", "23514"}, {"messages", "50"}},
                              "violates a check", 41));
   CHECK(of(Action::What::kHaltProgram).halt.code == code::kProgramError);
+  attempt.failure.reason = pawl::ledger::dead_reason::kConflict;
+  CHECK(of(Action::What::kHaltAtMessage).halt.parameter("reason") == "conflict");
   attempt.what = Undertaking::kEndOfLog;
   const auto end = of(Action::What::kHaltProgram).halt;
   CHECK(end.code == code::kLogEndNotStored);

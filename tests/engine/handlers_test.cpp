@@ -429,7 +429,7 @@ TEST_CASE("a key that comes again with another payload follows idempotency.confl
   producer.flush();
   SECTION("fail") {
     drain(world, 4);
-    require_reason(world, 0, 1, fmt::format("ANOTHER payload, at {} [0] offset 0", world.topic()));
+    require_reason(world, 0, 1, fmt::format("another payload, at {}[0]@0", world.topic()));
     REQUIRE(world.stored(0) == 0);
     REQUIRE(entries(world) == 1);
   }

@@ -346,7 +346,7 @@ TEST_CASE("the claim of the next message travels behind COMMIT, and is that mess
     frame.apply_and_start_next(0, 1);
     // The payload is another one, which the frame of that message says, not the one before.
     frame.require_stored(1);
-    REQUIRE_THROWS_WITH(frame.apply(1, 2), ContainsSubstring("ANOTHER payload"));
+    REQUIRE_THROWS_WITH(frame.apply(1, 2), ContainsSubstring("another payload"));
     frame.require_stored(1);
     REQUIRE_FALSE(frame.in_transaction());
   }

@@ -200,7 +200,7 @@ TEST_CASE("a response that is too large is its message's failure, and is not tri
                     " FROM pawl.dead_letters") == "5 permanent 1");
   CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"),
              ContainsSubstring("response has 11") &&
-                 ContainsSubstring("bytes, idempotency.max_response allows 1024"));
+                 ContainsSubstring("bytes; idempotency.max_response allows 1024"));
 }
 
 TEST_CASE("an SQL batch stores a response for each of its messages") {

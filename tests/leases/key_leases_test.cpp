@@ -246,7 +246,7 @@ TEST_CASE(
   (void)keys.give_back(lease("b", 3), GivenBack::kUnknown);
   const auto other = keys.acquire(lease("c", 4), 3);
   CHECK(other.how == How::kConflict);
-  CHECK(other.holder == "payments [0] offset 17");
+  CHECK(other.holder == "payments[0]@17");
 }
 
 TEST_CASE("what a finishing transaction holds is neither waited for nor lost") {

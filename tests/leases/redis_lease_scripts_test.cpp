@@ -41,7 +41,7 @@ class Key {
     RedisLeaseRequest request;
     request.lease = lease;
     request.payload_hash = payload;
-    request.message = "payments [0] offset " + std::to_string(payload);
+    request.message = "payments[0]@" + std::to_string(payload);
     request.time = kTime;
     request.any_payload = any;
     request.force = force;
@@ -261,7 +261,7 @@ TEST_CASE("Redis: an unknown attempt for another payload is a conflict") {
     }
     const auto answer = key.acquire(lease("b", 2), 18);
     CHECK(answer.how == How::kConflict);
-    CHECK(answer.holder == "payments [0] offset 17");
+    CHECK(answer.holder == "payments[0]@17");
     CHECK_FALSE(key.is_held());
     CHECK(key.field("owner") == "a");
     CHECK(key.acquire(lease("b", 3), 17).how == How::kMine);

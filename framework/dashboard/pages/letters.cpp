@@ -4,6 +4,7 @@
 
 #include "console/decoded.hpp"
 #include "dashboard/pages/parts.hpp"
+#include "engine/halt_rendering.hpp"
 #include "ledger/rows.hpp"
 #include "message/hexadecimal.hpp"
 
@@ -140,6 +141,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
                 fmt::format(" offset {}", letter.offset));
   facts.add("Reason", escape(letter.reason));
   facts.add("Error", "<span class=\"why\">" + escape(letter.error) + "</span>");
+  if (letter.unresolved())
+    facts.add("What to do", escape(engine::fix_of(letter.reason)));
   facts.add("Handler", dash_if_empty(letter.handler));
   facts.add("SQLSTATE", dash_if_empty(letter.sqlstate));
   facts.add("Attempts", grouped(letter.attempts));

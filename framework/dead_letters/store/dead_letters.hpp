@@ -32,8 +32,8 @@ inline constexpr const char* kAll[] = {kError,    kPermanent, kUndecodable, kMis
                                        kConflict, kUnmatched, kCrash,       kParked};
 }  // namespace dead_reason
 
-/// The error of a message that is parked untried.
-inline constexpr const char* kParkedError = "waits behind an earlier message of its record key";
+/// The error of a message that is parked without an attempt.
+inline constexpr const char* kParkedError = "waits for an earlier message of its record key";
 
 /// What is known of a message's failure when it is set aside.
 struct Burial {

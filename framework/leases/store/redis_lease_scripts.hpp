@@ -15,7 +15,7 @@ namespace pawl::ledger {
 struct RedisLeaseRequest {
   KeyLease lease;
   std::int64_t payload_hash = 0;
-  std::string message;               ///< of which one it is, for people: "payments [0] offset 17"
+  std::string message;               ///< of which one it is, for people: "payments[0]@17"
   std::chrono::milliseconds time{};  ///< of the lease
   /// An unresolved attempt for another payload is no conflict.
   bool any_payload = false;
