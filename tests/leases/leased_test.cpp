@@ -143,8 +143,8 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
     world.wait_for_state(0, "halted");
     CHECK(world.in_register(0, "halt_kind") == "unknown-outcome");
     CHECK(world.in_register(0, "halt_parameters ->> 'idempotency_key'") == "event");
-    process->wait_for_output("pawl calls resolve --config /", kDeadline);
-    process->wait_for_output(" --not-done -- event", kDeadline);
+    process->wait_for_output("pawl calls resolve --config /", 60s);
+    process->wait_for_output(" --not-done -- event", 60s);
     CHECK(api.call_count() == 1);
     return;
   }
