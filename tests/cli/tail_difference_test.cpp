@@ -229,7 +229,7 @@ TEST_CASE(
   CHECK(json.at("event") == "halted");
   CHECK(json.at("topic") == "payments");
   CHECK(json.at("partition") == 3);
-  CHECK(json.at("reason") == "a\x1b[31m");
+  CHECK(json.at("halt_cause") == "a\x1b[31m");
 }
 
 TEST_CASE("tail keeps to the topic and the partition that are asked for") {

@@ -2,7 +2,7 @@
 --
 -- KEYS: holder, history
 -- ARGV: owner, token, history's ms (0: for ever), outcome, settled
---   outcome  "not begun" (the attempt is not counted), "not done" (this attempt did nothing) or "unknown"
+--   outcome  "not started" (the attempt is not counted), "not done" (this attempt did nothing) or "unknown"
 --   settled  "1": what earlier attempts did is known now as well, to be nothing
 --
 -- Returns 1; 0: the lease is not the caller's any more; 2: nothing is known of the key (any more). With 0 and 2 nothing
@@ -21,7 +21,7 @@ end
 
 -- First what Redis allows when its memory is full: then it allows what follows in this script as well.
 redis.call('DEL', KEYS[1])
-if ARGV[4] == 'not begun' and state == 'PROCESSING' then
+if ARGV[4] == 'not started' and state == 'PROCESSING' then
   redis.call('HSET', KEYS[2], 'attempts', history[4] - 1)
 end
 if ARGV[4] == 'unknown' then

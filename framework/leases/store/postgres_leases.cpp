@@ -61,7 +61,7 @@ LeaseAnswer::How parse_answer(const std::string& answer) {
 const char* text_of(GivenBack how) {
   switch (how) {
     case GivenBack::kNotBegun:
-      return "not begun";
+      return "not started";
     case GivenBack::kNotDone:
       return "not done";
     case GivenBack::kUnknown:

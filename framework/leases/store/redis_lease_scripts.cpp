@@ -26,7 +26,7 @@ std::string flag(bool value) {
 const char* outcome_of(GivenBack how) {
   switch (how) {
     case GivenBack::kNotBegun:
-      return "not begun";
+      return "not started";
     case GivenBack::kNotDone:
       return "not done";
     case GivenBack::kUnknown:

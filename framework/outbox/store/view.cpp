@@ -82,7 +82,7 @@ constexpr const char* kRetry = "SELECT pawl.retry_outbox_row($1::bigint, $2)";
 }  // namespace
 
 OutboxView::OutboxView(const std::string& schema)
-    : lanes_{"pawl_outbox_lanes", in_schema(kLanes, schema)},
+    : lanes_{"pawl_outbox_shards", in_schema(kLanes, schema)},
       relays_{"pawl_outbox_relays", in_schema(kRelays, schema)},
       any_{"pawl_outbox_any", in_schema(kAny, schema)},
       left_alone_{"pawl_outbox_left_alone", in_schema(kLeftAlone, schema)},
