@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <string_view>
 
 #include "config/invocation.hpp"
@@ -26,6 +28,13 @@ struct Reading {
 
   [[nodiscard]] std::string of(const char* name) const { return halt.parameter(name); }
   [[nodiscard]] bool has(const char* name) const { return halt.parameters.contains(name); }
+  /// 0 if it is not a number.
+  [[nodiscard]] std::int64_t number(const char* name) const {
+    const auto text = of(name);
+    std::int64_t result = 0;
+    std::from_chars(text.data(), text.data() + text.size(), result);
+    return result;
+  }
   [[nodiscard]] std::string offset() const {
     return halt.message_offset ? std::to_string(*halt.message_offset) : of(parameter::kOffset);
   }
@@ -90,8 +99,8 @@ std::string fetch_crashed(const Reading& reading) {
 }
 
 std::string log_start_moved(const Reading& reading) {
-  const auto next = std::stoll(reading.of(parameter::kNextOffset));
-  const auto start = std::stoll(reading.of(parameter::kLogStart));
+  const auto next = reading.number(parameter::kNextOffset);
+  const auto start = reading.number(parameter::kLogStart);
   return fmt::format(
       "the next offset is {}, but Kafka's log starts at {}: Kafka's retention removed {} {} before "
       "they were processed",
@@ -140,7 +149,7 @@ std::string lost_of_deleted(const Reading& reading) {
   if (reading.has(parameter::kUncertainFrom)) {
     return fmt::format(
         "It is not known whether offsets {} to {} of the deleted topic were processed",
-        reading.of(parameter::kUncertainFrom), std::stoll(end) - 1);
+        reading.of(parameter::kUncertainFrom), reading.number(parameter::kLogEnd) - 1);
   }
   if (!reading.has(parameter::kUnprocessed)) {
     return fmt::format("The deleted topic was processed up to {}, the end that Kafka last reported",
@@ -158,8 +167,8 @@ std::string applied_of_new(const Reading& reading) {
     return "It is not known whether messages of the new topic were already applied. They arrive "
            "again, as duplicates if their keys are stored";
   }
-  const auto from = std::stoll(reading.of(parameter::kAppliedFrom));
-  const auto next = std::stoll(reading.of(parameter::kNextOffset));
+  const auto from = reading.number(parameter::kAppliedFrom);
+  const auto next = reading.number(parameter::kNextOffset);
   if (from >= next)
     return "No message of the new topic was applied";
   return fmt::format(

@@ -312,6 +312,14 @@ TEST_CASE("a code that this program does not know is shown with its cause") {
   CHECK_THROWS(pawl::ledger::make_halt("of_a_newer_program"));
 }
 
+TEST_CASE("each code is rendered although its parameters are missing") {
+  for (const auto& row : rows()) {
+    auto without = row.halt;
+    without.parameters.clear();
+    CHECK_FALSE(rendered(without, reader(), kPartition).what.empty());
+  }
+}
+
 TEST_CASE("fields of a halt are its kind, its code, and what it knows of the message") {
   const auto fields = halt_fields(
       halt(code::kMessageFailed,
