@@ -161,9 +161,9 @@ void LeasedCall::call(const Message& message) {
       auto lease = lease_for(deadline);
       const auto found = binding_.leased->reconcile(lease, message);
       if (found.how() == Found::How::kUnknown) {
-        throw NotDone(
-            fmt::format("{}: the other side cannot say yet whether an earlier call did anything",
-                        handlers::handler_text(binding_.label)));
+        throw NotDone(fmt::format(
+            "{}: the remote service does not know yet whether an earlier call succeeded",
+            handlers::handler_text(binding_.label)));
       }
       if (found.how() == Found::How::kDone) {
         response_ = found.response();

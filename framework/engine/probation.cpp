@@ -230,7 +230,7 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
   failure.permanent = true;
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
-      fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
+      fmt::format("{} processes crashed while they processed only this message", *crashes);
   partition.tell(Step::kProbation, offset, failure.text);
   return {.stands = true, .failed = std::move(failure)};
 }

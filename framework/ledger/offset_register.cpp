@@ -125,7 +125,7 @@ constexpr const char* kInsertRows = R"sql(
     ON CONFLICT DO NOTHING
     RETURNING partition, last_processed_offset)
   INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
-   SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted
+   SELECT $1::integer, $2, partition, 'first assignment', last_processed_offset, $4 FROM inserted
 )sql";
 
 constexpr const char* kAddPartition = R"sql(
@@ -412,7 +412,7 @@ MetTopic OffsetRegister::first_contact(postgres::Session& session,
       session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
   const auto source = find_topic(session, contact.topic);
   if (!source)
-    throw std::logic_error("a topic is missing right after its first contact was stored");
+    throw std::logic_error("a topic is missing right after its first assignment was stored");
   return {source->id, postgres::affected_rows(results.front().get()) == 1};
 }
 

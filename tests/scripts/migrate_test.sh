@@ -114,6 +114,18 @@ case_up_applies_pawls_own_files_and_says_so() {
     says_not applied
 }
 
+case_each_table_and_column_has_a_comment() {
+    run "$migrate" up --database "$url" && exits 0
+    is "$(sql "SELECT string_agg(format('%s.%s', c.relname, a.attname), ' ')
+                 FROM pg_class c
+                CROSS JOIN LATERAL (SELECT 0 AS attnum, '' AS attname
+                                    UNION ALL
+                                    SELECT attnum, attname FROM pg_attribute
+                                     WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a
+                WHERE c.relnamespace = 'pawl'::regnamespace AND c.relkind = 'r' AND c.relname <> 'schema_migrations'
+                  AND col_description(c.oid, a.attnum) IS NULL")" ''
+}
+
 case_an_applications_files_live_beside_pawls_under_their_own_name() {
     write 0001_ledger.sql <<<'CREATE TABLE ledger (id bigint);'
     write 0002_more.sql <<<'CREATE TABLE more (id bigint);'

@@ -39,7 +39,7 @@ std::string who(const Frame& frame) {
 
 /// What a consumer does itself, for a cause in its message or in Kafka.
 bool is_own_action(const std::string& action) {
-  return action == "halt" || action == "first contact";
+  return action == "halt" || action == "first assignment";
 }
 
 }  // namespace
