@@ -283,9 +283,9 @@ $$;
 -- partition that is not among them, is after the end, or whose topic was created again counts as not at its end. A dead
 -- letter without a known key is a message that may still arrive.
 --
--- With p_store, the scope's row is locked before the stored offsets are read, and pruned_to is stored. So an operator who
--- sets an offset back (pawl.require_unpruned) either does so before this reads, which holds the cutoff back, or after it is
--- stored, and then needs --force.
+-- With p_store, the scope's row is locked before the stored offsets are read, and pruned_to is stored. An operator
+-- who sets an offset back (pawl.require_unpruned) may do so before this reads, which holds the cutoff back. After the cutoff
+-- is stored, the operator needs --force.
 --
 -- cutoff NULL: no key may be removed. held_by: what the cutoff depends on, NULL if each partition is at its log's end.
 -- unusable_time: a partition, not at its end, whose last record has an impossible timestamp; the time of its processing

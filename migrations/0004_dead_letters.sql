@@ -457,8 +457,8 @@ BEGIN
 END
 $$;
 
--- The last step of a replay's transaction, instead of advancing the offset. Raises unless the dead letter is unresolved, no
--- earlier dead letter of its parked record key is, and the transaction is the one that claimed the idempotency key.
+-- The last step of a replay's transaction, instead of advancing the offset. Raises if the dead letter is resolved, or an
+-- earlier one of its parked record key is not. Raises as well if another transaction claimed the idempotency key.
 --
 -- The record key's row is updated, not only locked. Otherwise a claim under REPEATABLE READ or SERIALIZABLE with an older
 -- snapshot would get the lock and decide by outdated dead letters. So that claim fails with 40001 and is retried.

@@ -54,8 +54,8 @@ COMMENT ON COLUMN pawl.outbox.created_at IS 'When pawl.publish was called.';
 -- pawl.next_outbox_rows and others look up rows by the whole key of an index, whatever PostgreSQL knows of the table's size.
 -- The outbox is nearly empty each time it is analyzed or vacuumed. With such statistics all plans cost the same, and some
 -- read all rows of a shard. While a transaction stays open nothing is vacuumed, so those are all rows published since then:
--- 500 ms per query after a minute of 8,000 rows per second. So each index has a first column that no other index has, and
--- what could run in another order is a loop over a subquery with OFFSET 0, which PostgreSQL does not rearrange.
+-- 500 ms per query after a minute of 8,000 rows per second. So each index has a first column that no other index has. What
+-- could run in another order is a loop over a subquery with OFFSET 0, which PostgreSQL does not rearrange.
 CREATE INDEX outbox_by_transaction ON pawl.outbox ((shard::bigint), xid);
 
 CREATE TABLE pawl.outbox_failed (
@@ -536,8 +536,9 @@ LANGUAGE sql STABLE AS $$
            AND f.outbox_id < p_outbox_id)
 $$;
 
--- The rows of a shard in the snapshot of one statement (`seen`, also without rows), in the order of outbox_id, up to p_most
--- rows and p_bytes of keys, values, and headers, but at least one row. `more` in the last row: there are more. Which rows:
+-- The rows of a shard in the snapshot of one statement, in the order of outbox_id. `seen` is that snapshot, also without
+-- rows. At most p_most rows and p_bytes of keys, values, and headers, but at least one row. `more` in the last row: there
+-- are more. Which rows:
 --   p_after NULL: all that became visible since the snapshot p_since, whatever their numbers;
 --   otherwise: what p_since shows, after p_after.
 -- So a first page with p_after, and the pages after it, show one moment of the table. Pages of a changing table would publish

@@ -225,10 +225,13 @@ BEGIN
 END
 $$;
 
--- For leases that are stored elsewhere, after the lease and before the call, in a statement of its own. It returns free,
--- finished (the key is processed), parked (the message must wait for an earlier one of its record key), held (an attempt
--- under a lease in this table is not completed), or busy (a transaction records a call for the key). p_fence and p_record_key
--- as in acquire_lease.
+-- For leases that are stored elsewhere, after the lease and before the call, in a statement of its own. It returns:
+--   free
+--   finished  the key is processed
+--   parked    the message must wait for an earlier one of its record key
+--   held      an attempt under a lease in this table is not completed
+--   busy      a transaction records a call for the key
+-- p_fence and p_record_key as in acquire_lease.
 CREATE FUNCTION pawl.check_before_call(
     p_scope_id integer, p_key text, p_fence integer, p_epoch bigint, p_stored bigint, p_consumer_id integer, p_topic text,
     p_record_key bytea)
