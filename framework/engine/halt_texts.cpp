@@ -111,7 +111,7 @@ AttemptHalt halt_of(const FailureOptions& options, const Attempt& attempt, Actio
     result.retry_after = options.program_error_retry;
     return result;
   }
-  set(halt, parameter::kIdempotencyKey, texts::bounded(attempt.subject.key, texts::kLongestCause));
+  set(halt, parameter::kIdempotencyKey, attempt.subject.key);
   set(halt, parameter::kAttempts, std::to_string(attempts));
   // The DETAIL itself is not stored, because it may quote values of rows.
   if (!failure.detail.empty())
