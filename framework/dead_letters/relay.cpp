@@ -76,7 +76,7 @@ void DeadLetterRelay::emit(Step step, const std::string& text) const {
 
 void DeadLetterRelay::warn(const std::string& text) const {
   const auto detail = fmt::format("dead_letters.topic {}: {}", topic_, text);
-  context_.observers.emit(engine::warning_event(Warning::kDeadLetterTopic, detail));
+  context_.observers.emit(engine::warning_event(Warning::kDeadLetterPublishFailed, detail));
 }
 
 /// A lost connection is the workers' to tell.
@@ -195,7 +195,7 @@ bool DeadLetterRelay::feed() {
     if (!taken)
       producer_.reset();
     if (!confirmed_.empty()) {
-      emit(Step::kRelayed,
+      emit(Step::kDeadLettersPublished,
            fmt::format("dead letters that are in topic {} now: {}", topic_, confirmed_.size()));
     }
     if (!session_)

@@ -45,7 +45,7 @@ void Acquisition::prepare(const Partitions& partitions) {
     ask_ranges(due);
   } catch (const kafka::KafkaError& error) {
     for (auto* partition : due)
-      postpone(*partition, fmt::format("cannot position the partition yet: {}", error.what()));
+      postpone(*partition, error.what());
   }
 }
 
@@ -68,11 +68,12 @@ void Acquisition::prove(const std::vector<Partition*>& due) {
     const auto unproven = proof.unproven.find(partition->name().topic);
     if (!proof.member) {
       // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-      postpone(*partition,
-               "Kafka does not take this process for the member that has the partition: waiting "
-               "for a revocation or a new assignment");
+      postpone(
+          *partition,
+          "Kafka does not recognize this process as the member that owns the partition. Waiting "
+          "for a revocation or a new assignment");
     } else if (unproven != proof.unproven.end()) {
-      postpone(*partition, fmt::format("cannot position the partition yet: {}", unproven->second));
+      postpone(*partition, unproven->second);
     } else {
       partition->proven();
     }
@@ -91,9 +92,10 @@ void Acquisition::ask_ranges(const std::vector<Partition*>& due) {
       partition->note_range(found->second);
       continue;
     }
-    postpone(*partition,
-             "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
-             "leader, or its topic is gone or not permitted; asking again");
+    postpone(
+        *partition,
+        "Kafka does not report the ends of the partition's log. The partition has no leader, or "
+        "its topic does not exist or is not permitted. Retrying");
   }
 }
 
@@ -113,7 +115,7 @@ void Acquisition::acquire(Partition& partition) {
                                 partition.inbox().refusal(),
                                 {status.looked_at(), status.end_looked_at()});
   } catch (const kafka::KafkaError& error) {
-    postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
+    postpone(partition, error.what());
     return;
   } catch (const std::exception&) {
     consequences_.follow(partition, {Undertaking::kAcquire, session_.why_failed()});
@@ -141,14 +143,19 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
                          !context_.tried_halts.contains(partition.name(), acquired.stored);
   if (paused || (halted && !of_program && !once_more)) {
     partition.stop(halted, paused, acquired.reason);
-    partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), acquired.reason,
-                   acquired.halt_offset);
+    if (paused)
+      partition.tell(Step::kPartitionPaused, acquired.stored.last(), acquired.reason);
+    else
+      partition.tell_halted({acquired.halt_kind, acquired.reason, acquired.halt_offset});
     return;
   }
   if (!crash_loop_.may_run(partition, acquired))
     return;
   partition.go(once_more, halted);
-  partition.tell(Step::kAcquired, acquired.stored.last());
+  if (halted)
+    partition.tell_retried(acquired);
+  else
+    partition.tell(Step::kPartitionAssigned, acquired.stored.last());
   position(partition);
 }
 
@@ -160,7 +167,7 @@ void Acquisition::refuse(Partition& partition, const Refused& refused) {
   }
   // There is no row to store the halt in; it is asked again, for an operator may have made one.
   if (!partition.status().halt(refused.reason))
-    partition.tell(Step::kHalted, -1, refused.reason);
+    partition.tell_halted({refused.kind, refused.reason, std::nullopt});
 }
 
 void Acquisition::position(Partition& partition) {
@@ -168,12 +175,12 @@ void Acquisition::position(Partition& partition) {
     return;
   try {
     partition.seek();
-    partition.tell(Step::kPositioned, partition.taken().next());
+    partition.tell(Step::kFetchPositioned, partition.taken().next());
   } catch (const kafka::KafkaError& error) {
     if (partition.seek_failed(kSeekRetry) % kMaxFailedSeeks != 0)
       return;
     partition.warn(Warning::kPositionFailed,
-                   fmt::format("Kafka does not take the position yet: {}", error.what()));
+                   fmt::format("Kafka does not accept the position yet: {}", error.what()));
     if (error.kind() == kafka::ErrorKind::kFetcherStarting)
       context_.requests.restart_fetch(partition.name());
   }

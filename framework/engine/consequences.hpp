@@ -52,7 +52,8 @@ class Consequences {
   void apply(Partition& partition, const Attempt& attempt, const Action& action);
   void act(Partition& partition, const Attempt& attempt, const Action& action);
   void say(const Partition& partition, const Attempt& attempt, const Action& action) const;
-  void tell_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
+  void tell_failed(const Partition& partition, const Attempt& attempt, Action::What what,
+                   std::uint32_t attempts = 0) const;
   void count_and_decide(Partition& partition, const Attempt& attempt);
   bool count_attempt(Partition& partition, const Attempt& attempt);
   void restore_session(Partition& partition, const Attempt& attempt);

@@ -134,7 +134,7 @@ void CrashLoop::leave(Partition& partition, bool cleanly) {
   try {
     context_.offsets.first_fetches().forget(*session_, partition.name(), *epoch);
   } catch (const std::exception&) {
-    session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
+    session_.notice_failure(Warning::kReleaseNotStored, "the hand-over cannot be marked clean");
   }
 }
 

@@ -32,8 +32,9 @@ Warning warning_of(const Attempt& attempt) {
     case Undertaking::kNote:
       return Warning::kFailureNotStored;
     case Undertaking::kEndOfLog:
-      return attempt.failure.kind == postgres::FailureClass::kResource ? Warning::kNoRoom
-                                                                       : Warning::kLogEndNotStored;
+      return attempt.failure.kind == postgres::FailureClass::kResource
+                 ? Warning::kInsufficientResources
+                 : Warning::kLogEndNotStored;
     case Undertaking::kAcquire:
       return Warning::kAcquireFailed;
     case Undertaking::kHalt:
@@ -44,7 +45,7 @@ Warning warning_of(const Attempt& attempt) {
     case Undertaking::kLostConnection:
       break;
   }
-  return Warning::kOutOfOrder;
+  return Warning::kOffsetOutOfOrder;
 }
 
 std::string warning_text(const Attempt& attempt) {

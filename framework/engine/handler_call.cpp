@@ -51,7 +51,7 @@ void tell_duplicate(const Observers& observers, const handlers::Binding& binding
         fmt::format("on_duplicate of {} threw: {}; the duplicate is passed all the same",
                     handlers::handler_text(binding.label), what_was_thrown());
     auto event = event_of(Step::kWarning, message);
-    event.warning = Warning::kCallbackThrew;
+    event.warning = Warning::kCallbackFailed;
     event.detail = text;
     observers.emit(event);
   }

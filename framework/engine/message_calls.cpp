@@ -73,7 +73,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
   subject = {};
   next_.reset();
   auto& hand = take_in_hand(session, step);
-  emit_step(Step::kFetched, hand);
+  emit_step(Step::kMessageFetched, hand);
   find_handler(hand, subject);
   if (subject.binding == nullptr || subject.binding->leased == nullptr ||
       hand.key_text() == nullptr)
@@ -157,7 +157,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
     case How::kDone:
       break;
   }
-  emit_step(Step::kLeased, hand);
+  emit_step(Step::kLeaseAcquired, hand);
   return std::make_unique<LeasedCall>(
       keeper, binding, message::remote_key(scope.name, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
@@ -182,7 +182,7 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
     if (!call)
       return apply_claimed(session, hand, subject);
     call->run(hand.message);
-    emit_step(Step::kCalled, hand);
+    emit_step(Step::kCallFinished, hand);
     call_ = std::move(call);
   }
   try {
@@ -282,14 +282,14 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
                           session.durable_commit());
   if (!begun && !leased.has_record() && !hand.step->last.names_transaction()) {
     // Nothing needs an answer before COMMIT.
-    emit_step(Step::kClaimed, hand);
-    emit_step(Step::kHandled, hand);
+    emit_step(Step::kKeyClaimed, hand);
+    emit_step(Step::kHandlerReturned, hand);
     frame.begin_later(std::exchange(request_, {}));
     finish(frame, hand, "", Outcome::kApplied);
     return note_recorded(call);
   }
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
-  emit_step(Step::kClaimed, hand);
+  emit_step(Step::kKeyClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (leased.has_record()) {
     subject.handler_begun = true;
@@ -304,7 +304,7 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
       return Response{};
     });
   }
-  emit_step(Step::kHandled, hand);
+  emit_step(Step::kHandlerReturned, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
   note_recorded(call);
 }

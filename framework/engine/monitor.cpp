@@ -163,7 +163,7 @@ void Monitor::tell_conditions() {
       detail = ended ? "no message waits for a lock any more" : text_of(condition);
     } else {
       event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
-      event.remote = condition.what;
+      event.endpoint = condition.what;
       detail =
           fmt::format("{} {}", condition.what,
                       ended ? "responds again, or no message waits for it" : text_of(condition));
@@ -214,7 +214,7 @@ void Monitor::tell_refusal(const std::string& topic) {
   const auto refusal = context_.directory.refusal(topic);
   if (refusal.has_value() == refused_.contains(topic))
     return;
-  Event event{refusal ? Step::kTopicRefused : Step::kTopicServed};
+  Event event{refusal ? Step::kTopicAccessDenied : Step::kTopicAccessRestored};
   event.topic = topic;
   const auto detail =
       refusal ? topic_refused_text(topic, *refusal) : std::string("Kafka serves the topic again");
@@ -234,7 +234,7 @@ void Monitor::tell_ambiguous() {
   for (const auto& [topic, patterns] : found) {
     if (!ambiguous_.insert(topic).second)
       continue;
-    Event event{Step::kTopicRefused};
+    Event event{Step::kTopicAccessDenied};
     event.topic = topic;
     const auto detail = message::ambiguous_topic_text(topic, patterns);
     event.detail = detail;
@@ -260,7 +260,7 @@ void Monitor::ask_log_ends() {
     ++status->log_end_answers;
     if (before == found->second.end)
       continue;
-    Event event{Step::kLogEnd};
+    Event event{Step::kLogEndChanged};
     event.topic = status->partition.topic;
     event.partition = status->partition.partition;
     event.offset = found->second.end;
@@ -291,7 +291,7 @@ void Monitor::look_at_coverage() {
   covered_ = coverage_.settled();
   if (missing.empty())
     return;
-  warn(Warning::kLeftOut,
+  warn(Warning::kUnassignedPartition,
        fmt::format("Kafka assigns {} to nobody: a static member (kafka.group_instance_id) that "
                    "comes back gets the assignment of before, whatever topics or partitions there "
                    "are to consume now; leaving the group and joining it again",

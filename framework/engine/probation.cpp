@@ -47,7 +47,7 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
   partition.suspects().passed(acquired.stored.last());
   partition.status().on_probation = true;
   partition.tell(
-      Step::kOnProbation, acquired.stored.last(),
+      Step::kProbationStarted, acquired.stored.last(),
       fmt::format(
           "{} {}. The messages that may have been running, up to {}{}, run alone, one after "
           "another. While they do, all other messages of this process wait, up to {} ms at "
@@ -87,7 +87,7 @@ std::optional<std::int64_t> Probation::marked_before(const Partition& partition)
 void Probation::tell_end(Partition& partition) {
   if (const auto ran = partition.suspects().take_end()) {
     partition.status().on_probation = false;
-    partition.tell(Step::kOffProbation, partition.held().stored.last(),
+    partition.tell(Step::kProbationEnded, partition.held().stored.last(),
                    fmt::format("messages that ran alone: {}; no other messages of this process "
                                "wait for this partition any more",
                                *ran));
@@ -219,7 +219,7 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
     partition.suspects().went_first(offset);
   }
   if (*crashes > 0 && *crashes < most) {
-    partition.tell(Step::kProbation, offset,
+    partition.tell(Step::kProbationAttemptCrashed, offset,
                    fmt::format("{} of at most {} processes ended while they ran this message "
                                "alone; it runs alone again",
                                *crashes, most));
@@ -231,7 +231,7 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
       fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
-  partition.tell(Step::kProbation, offset, failure.text);
+  partition.tell(Step::kProbationAttemptCrashed, offset, failure.text);
   return {.stands = true, .failed = std::move(failure)};
 }
 

@@ -26,7 +26,7 @@ void ShutdownWatch::run(std::chrono::milliseconds timeout, const Observers& obse
   if (changed_.wait_for(lock, timeout, [this] { return done_; }))
     return;
   observers.emit(warning_event(
-      Warning::kShutdownTimeout,
+      Warning::kShutdownTimedOut,
       finished_ ? "consumer.shutdown_timeout has passed; all that was in hand is stored, but "
                   "Kafka, or a task in the background, has not answered: leaving without it"
                 : "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again "

@@ -123,7 +123,7 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) co
       [this](int level, const std::string& facility, const std::string& text) {
         // librdkafka repeats connection failures in its events; its log adds what is only there.
         if (level <= 4)
-          warn(Warning::kKafkaClient, fmt::format("librdkafka {}: {}", facility, text));
+          warn(Warning::kKafkaClientWarning, fmt::format("librdkafka {}: {}", facility, text));
       },
       partitions);
 }
@@ -197,7 +197,7 @@ void Supervisor::pause_before_retry(milliseconds delay) {
 
 RunResult Supervisor::run() {
   for (const auto& warning : handlers::key_warnings(router_))
-    warn(Warning::kKeyDoubtful, warning);
+    warn(Warning::kKeyMayNotBeUnique, warning);
   if (!connect())
     return RunResult::kStopped;
   start_workers();
@@ -205,7 +205,7 @@ RunResult Supervisor::run() {
   const bool drained = options_.consumer.drain && !stop_ && !fatal_;
   const bool left_behind = drained && !draining_->left_behind().empty();
   if (drained)
-    emit(Step::kDrained, fmt::format("{}", fmt::join(draining_->left_behind(), "; ")));
+    emit(Step::kDrainFinished, fmt::format("{}", fmt::join(draining_->left_behind(), "; ")));
   const auto result = leave(left_behind ? RunResult::kHaltedPartitions : RunResult::kStopped);
   if (fatal_)
     throw FatalError(*fatal_);
@@ -258,7 +258,7 @@ bool Supervisor::connect() {
       return true;
     } catch (const kafka::KafkaError& error) {
       kafka_reachable_.failed(error.what());
-      report(Warning::kKafkaAwaited, fmt::format("waiting for Kafka: {}", error.what()));
+      report(Warning::kKafkaUnreachableAtStart, fmt::format("waiting for Kafka: {}", error.what()));
     } catch (const postgres::Error& error) {
       if (error.is_of_set_up()) {
         // Names of prepared statements that clash, or are unknown.
@@ -270,9 +270,11 @@ bool Supervisor::connect() {
                    : "see the grants in docs/deploy.md"));
       }
       database_reachable_.failed(error.what());
-      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseUnreachableAtStart,
+             fmt::format("waiting for PostgreSQL: {}", error.what()));
     } catch (const postgres::InDoubt& error) {
-      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseUnreachableAtStart,
+             fmt::format("waiting for PostgreSQL: {}", error.what()));
     }
     pause_before_retry(backoff.next());
   }
@@ -440,7 +442,7 @@ void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, 
     fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {}", text);
     return;
   }
-  warn(Warning::kKafkaError, fmt::format("Kafka: {}", text));
+  warn(Warning::kKafkaErrorReported, fmt::format("Kafka: {}", text));
   const bool about_topics =
       kind == kafka::ErrorKind::kTopicRefused || kind == kafka::ErrorKind::kTopicUnknown;
   if (about_topics && context_)
@@ -488,13 +490,13 @@ void Supervisor::say_what_is_awaited() {
     return;
   say_awaited_at_.reset();
   if (subscribed_.empty()) {
-    emit(Step::kGroupAwaited,
+    emit(Step::kAssignmentPending,
          fmt::format("there is no topic for {} yet; each is followed once it is there",
                      fmt::join(router_.topics(), ", ")));
     return;
   }
   const bool classic = options_.kafka.group_protocol == GroupProtocol::kClassic;
-  emit(Step::kGroupAwaited,
+  emit(Step::kAssignmentPending,
        fmt::format("waiting for group {}: Kafka has assigned nothing yet. A member that ended "
                    "without a word holds its place for {}; with kafka.group_instance_id a process "
                    "that comes back gets its own at once",

@@ -72,7 +72,7 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
     if (stopping_)
       return;
     auto partition = std::make_unique<Partition>(context_, stream);
-    partition->tell(Step::kAssigned, -1);
+    partition->tell(Step::kAssignmentReceived, -1);
     const auto name = partition->name();
     // It may come back before what was in hand has: Kafka does not wait for ever.
     drop(name, false);
@@ -339,7 +339,7 @@ void Worker::poll_register() {
       session_.lose(fmt::format("what this process holds cannot be compared with the register: {}",
                                 session_.why_failed().text));
     } else {
-      session_.notice_failure(Warning::kRegisterUnread,
+      session_.notice_failure(Warning::kOffsetsUnreadable,
                               "the register cannot be looked at, so operators' changes wait");
     }
   }
@@ -357,7 +357,7 @@ void Worker::compare(Partition& partition, const std::map<TopicPartition, ledger
   const auto lost = lost_by_register(partition, row->second);
   if (lost.empty())
     return;
-  partition.warn(Warning::kRegisterWentBack, lost);
+  partition.warn(Warning::kOffsetsWentBack, lost);
   processor_.forget();
   partition.acquire_again(false);
 }
@@ -380,7 +380,7 @@ void Worker::tell_presence() {
     }
   } catch (const std::exception&) {
     session_.notice_failure(
-        Warning::kPresenceNotStored,
+        Warning::kProcessNotRegistered,
         "processes of this group that handle a topic in other ways are not noticed");
   }
 }
@@ -392,7 +392,7 @@ void Worker::leave_presence() {
     context_.presence->leave(*session_);
   } catch (const std::exception&) {
     session_.notice_failure(
-        Warning::kPresenceNotStored,
+        Warning::kProcessNotRegistered,
         "the end of this process cannot be told; others find it out within 20 s");
   }
 }
@@ -417,11 +417,11 @@ void Worker::release(Partition& partition) {
     if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch,
                                  partition.suspects().is_going_on())) {
       checkpoint_.released(partition);
-      partition.tell(Step::kReleased, partition.held().stored.last());
+      partition.tell(Step::kPartitionReleased, partition.held().stored.last());
     }
   } catch (const std::exception&) {
     // The next acquire fences us all the same.
-    session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
+    session_.notice_failure(Warning::kReleaseNotStored, "the hand-over cannot be marked clean");
   }
 }
 

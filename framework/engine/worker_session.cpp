@@ -125,10 +125,13 @@ WorkerSession::State WorkerSession::ensure() {
     was_lost_ = false;
     database_refused_ = false;
     context_.database_reachable.answered();
-    tell(Step::kConnected,
-         session_->behind_pooler() && !session_->pooled()
-             ? "through a pooler; set postgres.pooled = true unless it pools sessions"
-             : "");
+    tell(Step::kDatabaseConnected, "");
+    if (session_->behind_pooler() && !session_->pooled() && whose_ == Whose::kWorker) {
+      context_.observers.emit(warning_event(
+          Warning::kPoolerNotConfigured,
+          "PostgreSQL is behind a pooler. Set postgres.pooled = true, unless the pooler pools "
+          "sessions"));
+    }
     return State::kNew;
   } catch (...) {  // code's may be anything
     connect_not_before_ = Clock::now() + backoff_.next();
@@ -136,7 +139,7 @@ WorkerSession::State WorkerSession::ensure() {
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
     told_away(text);
     if (!was_lost_)
-      tell(Step::kDisconnected, text);
+      tell(Step::kDatabaseDisconnected, text);
     was_lost_ = true;
     return State::kNone;
   }
@@ -156,7 +159,7 @@ void WorkerSession::refuse_database() {
       context_.options.kafka.group);
   if (whose_ == Whose::kWorker)
     context_.observers.emit(warning_event(Warning::kWrongDatabase, text));
-  tell(Step::kDisconnected, kOtherDatabase);
+  tell(Step::kDatabaseDisconnected, kOtherDatabase);
 }
 
 /// A server that lets workers in is not away: a hand without a session says so once.
@@ -167,7 +170,7 @@ void WorkerSession::told_away(const std::string& why) {
     return;
   const auto text = fmt::format(
       "a thread that runs messages side by side has no session, the others go on: {}", why);
-  context_.observers.emit(warning_event(Warning::kDatabaseAwaited, text));
+  context_.observers.emit(warning_event(Warning::kDatabaseUnreachableAtStart, text));
 }
 
 /// The worker's own sessions say enough of a server that is away.
@@ -240,7 +243,7 @@ void WorkerSession::lose(const std::string& why) {
   connect_not_before_ = Clock::now() + backoff_.next();
   if (whose_ == Whose::kWorker)
     context_.database_reachable.lost(why);
-  tell(Step::kDisconnected, why);
+  tell(Step::kDatabaseDisconnected, why);
 }
 
 void WorkerSession::lose_if_read_only() {

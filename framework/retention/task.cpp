@@ -91,20 +91,20 @@ void RetentionTask::pass() {
 
 void RetentionTask::tell(const RetentionReport& report) {
   if (report.keys + report.letters + report.skipped + report.discarded + report.losses > 0) {
-    emit(Step::kPruned, fmt::format("retention removed {}{}", removed_text(report),
-                                    report.interrupted ? ", and goes on later" : ""));
+    emit(Step::kRetentionPruned, fmt::format("retention removed {}{}", removed_text(report),
+                                             report.interrupted ? ", and goes on later" : ""));
   }
   if (report.kafka_problem.empty()) {
     warned_.erase("Kafka");
   } else {
-    warn_once(Warning::kRetentionUncertain, "Kafka",
+    warn_once(Warning::kRetentionLimited, "Kafka",
               fmt::format("retention: Kafka does not tell the logs' ends, so every "
                           "partition counts as one with messages left: {}",
                           report.kafka_problem));
   }
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     if (!cutoff.unusable_time.empty())
-      warn_once(Warning::kRetentionUncertain, "time of " + cutoff.unusable_time,
+      warn_once(Warning::kRetentionLimited, "time of " + cutoff.unusable_time,
                 unusable_time_text(cutoff.unusable_time));
     // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
     const bool late =
@@ -114,7 +114,7 @@ void RetentionTask::tell(const RetentionReport& report) {
       continue;
     }
     warn_once(
-        Warning::kKeysHeld, scope.name,
+        Warning::kRetentionBlocked, scope.name,
         fmt::format("retention: keys of scope {} stay {}because of {}; process it, or see "
                     "docs/retention.md",
                     scope.name,

@@ -80,9 +80,9 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   Alerts alerts(site.url);
   const auto child = site.start();
   site.wait_for_stored(0, 2);
-  const auto alert = alerts.wait_for("topic-refused");
+  const auto alert = alerts.wait_for("topic-access-denied");
   CHECK(alert.at("topic") == "other");
-  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("authorization"));
+  CHECK_THAT(alert.at("msg").get<std::string>(), ContainsSubstring("authorization"));
   child->wait_for_output("Kafka refuses topic other", kDeadline);
 
   const auto status = site.run({"status", "--json"});
@@ -98,7 +98,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
 
   two.broker.permit_topic(TwoTopics::kOther);
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
-  child->wait_for_output("Kafka serves the topic again", kDeadline);
+  child->wait_for_output(" topic_access_restored ", kDeadline);
 }
 
 TEST_CASE("a topic that is denied while it is consumed is named, and goes on once permitted") {
@@ -111,7 +111,7 @@ TEST_CASE("a topic that is denied while it is consumed is named, and goes on onc
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
 
   two.broker.deny_topic(TwoTopics::kOther);
-  CHECK(alerts.wait_for("topic-refused").at("topic") == "other");
+  CHECK(alerts.wait_for("topic-access-denied").at("topic") == "other");
   site.pay_many(0, "later", 3);
   site.wait_for_stored(0, 5);
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);

@@ -241,7 +241,7 @@ TEST_CASE(
   site.kafka_lines = "start = \"halt\"\n";
   site.pay_many(0, "e", 10);
   const auto child = site.start({"--set", "failures.program_error_retry=500ms"});
-  child->wait_for_output("HALTED", kDeadline);
+  child->wait_for_output("partition_halted", kDeadline);
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets") == "0");
   const auto one =
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "5"});
@@ -375,7 +375,7 @@ TEST_CASE("a waiting consumer never processes what offsets set then states anew"
   site.sql("CREATE TABLE seen (kafka_offset bigint NOT NULL)");
   site.pay_many(1, "e", 10);
   const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
-  child->wait_for_output("HALTED", kDeadline);
+  child->wait_for_output("partition_halted", kDeadline);
 
   // The command is held up behind first contact, before whatever it does to single partitions.
   site.sql(R"sql(

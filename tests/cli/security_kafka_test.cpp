@@ -291,8 +291,8 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   site.pay_many(0, "again", 3);
   site.wait_for_stored(0, 8);
   INFO(child->output());
-  CHECK(occurrences(child->output(), "assigned, ") == 1);
-  CHECK(occurrences(child->output(), "revoked") == 0);
+  CHECK(occurrences(child->output(), " partition_assigned ") == 1);
+  CHECK(occurrences(child->output(), "partition_revoked") == 0);
   site.end(*child);
 
   // Producers, and the questions of commands.
