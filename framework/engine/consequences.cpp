@@ -92,7 +92,7 @@ void Consequences::say(const Partition& partition, const Attempt& attempt,
     case Action::Say::kWarning:
       return partition.warn(
           warning_of(attempt),
-          warning_text(attempt) + (asks_again ? "; asking the register and Kafka again" : ""));
+          warning_text(attempt) + (asks_again ? ". Acquiring the partition again" : ""));
   }
 }
 

@@ -31,7 +31,7 @@ class Consequences {
   bool count_broken_connection(Partition& partition);
 
   /// The register refused us: the partition is ours again only once Kafka confirms it.
-  void give_way(Partition& partition, std::string_view why = "another owner has the partition");
+  void give_way(Partition& partition, std::string_view why = "another process owns it");
 
   /// What follows from an attempt: tells of the breaker, and stores the halt.
   void halt_after_attempt(Partition& partition, const AttemptHalt& of);

@@ -23,7 +23,7 @@ std::string place_text(const std::string& group, const TopicPartition& partition
 }
 
 std::string rights_hint(const InvocationOptions& invocation, const postgres::Error& error) {
-  return error.is_of_set_up() ? "; this names missing rights: " + command_text(invocation, "check")
+  return error.is_of_set_up() ? ". Show missing privileges:\n  " + command_text(invocation, "check")
                               : "";
 }
 
@@ -52,16 +52,14 @@ std::string warning_text(const Attempt& attempt) {
   const auto& failure = attempt.failure;
   switch (attempt.what) {
     case Undertaking::kNote:
-      return fmt::format("cannot record that a message failed: {}", failure.text);
+      return fmt::format("cannot store that a message failed: {}", failure.text);
     case Undertaking::kEndOfLog:
-      return fmt::format("the end of the log, {}, cannot be stored: {}{}", attempt.offset,
-                         failure.text, sqlstate_text(failure));
+      return fmt::format("cannot store that the log ends at {}: {}", attempt.offset, failure.text);
     case Undertaking::kAcquire:
-      return fmt::format("cannot acquire the partition yet: {}", failure.text);
+      return fmt::format("{}. Retrying", failure.text);
     case Undertaking::kHalt:
-      return fmt::format(
-          "the partition must halt, and that cannot be stored yet: {}; the reason: {}",
-          failure.text, attempt.about);
+      return fmt::format("cannot store the halt of the partition: {}. Cause of the halt: {}",
+                         failure.text, attempt.about);
     case Undertaking::kMessage:
     case Undertaking::kPipeline:
     case Undertaking::kBatch:

@@ -279,9 +279,11 @@ Landing Hand::end_call(const Errand& errand, LeasedCall& call, RunGate::Pass pas
         (void)session_.restore();
       else if (is_stale_statement(attempt.failure) || session_.is_of_old_schema(attempt))
         session_.renew();
-      const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
-                                    attempt.failure.text, sqlstate_text(attempt.failure));
-      emit(errand, warning_event(Warning::kFailureNotStored, text));
+      const auto text = fmt::format("cannot store the outcome of a call: {}", attempt.failure.text);
+      auto event = warning_event(Warning::kFailureNotStored, text);
+      event.message_offset = errand.entry->offset();
+      event.sqlstate = attempt.failure.sqlstate;
+      emit(errand, event);
     }
     auto landing = unstored(backoff_.next());
     landing.waited_for_lock = attempt.failure.waited_for_lock();
@@ -387,7 +389,7 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
     const auto attempts = context_.offsets.ahead().count_attempt(
         *session_, errand.partition->fence(), record_of(errand));
     if (!attempts)
-      return away(How::kGiveWay, "another owner has the partition");
+      return away(How::kGiveWay, "another process owns it");
     head.attempts = *attempts;
   } catch (...) {
     return follow(errand, note_failed(attempt, session_.why_failed()));

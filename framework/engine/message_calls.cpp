@@ -367,8 +367,9 @@ void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
     call->end();
     if (!ours && call->may_be_done()) {
       Event event{Step::kWarning};
+      event.topic = call->partition().topic;
       event.partition = call->subject().partition;
-      event.offset = call->subject().offset;
+      event.message_offset = call->subject().offset;
       tell_loss(session, *call, event);
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its keeper gives it back
@@ -392,7 +393,9 @@ void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand
     throw postgres::Error(std::string(postgres::kOutOfOrderState),
                           "the message was finished when the connection broke");
   }
-  tell_loss(session, call, event_of(Step::kWarning, hand.message));
+  auto event = event_of(Step::kWarning, hand.message);
+  event.message_offset = hand.message.offset();
+  tell_loss(session, call, event);
   call.end();
   throw postgres::Error(std::string(postgres::kLeaseLostState),
                         "the lease was lost while the call ran");
@@ -403,11 +406,12 @@ void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& c
   const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
   context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
   const auto text = fmt::format(
-      "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
-      "may have been made beside it; it is listed by: {} --lost. Compare with the other side, "
-      "which knows the call as {}",
-      returned ? "the call had returned" : "what the call did is unknown",
-      command_text(context_.options.invocation, "leases list"), call.remote_key());
+      "the lease of a call was lost before its outcome was recorded: {}. The call may have been "
+      "made twice. Check with the remote service, which knows the call as {}. List lost leases:\n"
+      "  {} --lost",
+      returned ? "the call had returned" : "the outcome of the call is unknown", call.remote_key(),
+      command_text(context_.options.invocation, "calls list"));
+  event.handler = call.binding().label;
   event.warning = Warning::kLeaseLost;
   event.key = call.lease().key;
   event.detail = text;

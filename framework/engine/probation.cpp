@@ -49,14 +49,13 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
   partition.tell(
       Step::kProbationStarted, acquired.stored.last(),
       fmt::format(
-          "{} {}. The messages that may have been running, up to {}{}, run alone, one after "
-          "another. While they do, all other messages of this process wait, up to {} ms at "
-          "a time or as long as one of them takes, and then run for at least as long. No "
-          "action needed",
+          "{} {}. The messages that it may have been processing, up to {}{}, are processed alone, "
+          "one after another. Meanwhile all other messages of this process wait, up to {} ms at a "
+          "time or as long as one of them takes. No action needed",
           acquired.previous_owner,
           acquired.suspects_left ? "gave this partition back while it was on probation"
-                                 : "ended without giving this partition back",
-          plan.most_in_hand, calls_with_code ? " and the calls that were begun" : "",
+                                 : "stopped without giving this partition back",
+          plan.most_in_hand, calls_with_code ? " and the calls that were started" : "",
           SuspectTurns::kTurn.count()));
 }
 
@@ -88,9 +87,7 @@ void Probation::tell_end(Partition& partition) {
   if (const auto ran = partition.suspects().take_end()) {
     partition.status().on_probation = false;
     partition.tell(Step::kProbationEnded, partition.held().stored.last(),
-                   fmt::format("messages that ran alone: {}; no other messages of this process "
-                               "wait for this partition any more",
-                               *ran));
+                   fmt::format("{} messages were processed alone", *ran));
   }
 }
 
@@ -220,8 +217,8 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
   }
   if (*crashes > 0 && *crashes < most) {
     partition.tell(Step::kProbationAttemptCrashed, offset,
-                   fmt::format("{} of at most {} processes ended while they ran this message "
-                               "alone; it runs alone again",
+                   fmt::format("{} of at most {} processes crashed while they processed only this "
+                               "message. Retrying it alone",
                                *crashes, most));
   }
   if (*crashes < most)
@@ -230,7 +227,7 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
   failure.permanent = true;
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
-      fmt::format("{} processes ended while they ran this message and nothing else", *crashes);
+      fmt::format("{} processes crashed while they processed only this message", *crashes);
   partition.tell(Step::kProbationAttemptCrashed, offset, failure.text);
   return {.stands = true, .failed = std::move(failure)};
 }

@@ -135,12 +135,10 @@ void Runner::tell_stream_error(Partition& partition, const kafka::Record& error)
   // A topic may be described without being read: then only fetching says so.
   if (error.error_kind() == kafka::ErrorKind::kTopicRefused) {
     partition.tell(Step::kTopicAccessDenied, partition.inbox().taken().last(),
-                   fmt::format("Kafka refuses to let the partition be read: {}; it is tried again "
-                               "by itself. Grant this user READ on the topic",
+                   fmt::format("{}. Retrying. Grant the user of this process READ on the topic",
                                error.error_text()));
   } else {
-    partition.warn(Warning::kKafkaErrorReported,
-                   fmt::format("Kafka reports: {}", error.error_text()));
+    partition.warn(Warning::kKafkaErrorReported, error.error_text());
   }
   context_.requests.doubt_topics();
 }

@@ -150,7 +150,8 @@ constexpr auto kOfWarnings = std::to_array<EventRow>({
     {"session_settings_restored", warn,
      "A handler changed settings of its session, or removed prepared statements. pawl restored "
      "them."},
-    {"pooler_not_configured", warn, "PostgreSQL is behind a pooler, and postgres.pooled is not set."},
+    {"pooler_not_configured", warn,
+     "PostgreSQL is behind a pooler, and postgres.pooled is not set."},
     {"wrong_database", warn, "postgres.url leads to another database. Nothing is processed."},
     {"offsets_went_back", warn, "The database lost commits. pawl processes their messages again."},
     {"cause_undetermined", warn,
@@ -225,6 +226,7 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"trace_id", "Trace ID of the message's W3C traceparent."},
     {"span_id", "Parent span ID of the message's W3C traceparent."},
     {"first_assignment", "The group has processed nothing of the partition yet."},
+    {"since", "When the condition started (RFC 3339, UTC)."},
     {"shard", "Shard of the outbox."},
     {"batch", "Number of the shard's batch."},
     {"messages", "Messages that the event is about."},

@@ -15,9 +15,8 @@ namespace {
 
 std::string failed_pass(const Options& options, const postgres::Error& error,
                         milliseconds interval) {
-  return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); tried again in {}{}",
-                     error.what(), error.sqlstate(), config::format_duration(interval),
-                     rights_hint(options.invocation, error));
+  return fmt::format("{} (SQLSTATE {}). Retrying in {}{}", error.what(), error.sqlstate(),
+                     config::format_duration(interval), rights_hint(options.invocation, error));
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ void RetentionTask::run() {
         warn_once(Warning::kRetentionFailed, "", failed_pass(context_.options, error, interval));
       session_.reset();
     } catch (const std::exception& error) {
-      warn_once(Warning::kRetentionFailed, "", fmt::format("retention: {}", error.what()));
+      warn_once(Warning::kRetentionFailed, "", error.what());
       session_.reset();
     }
   }
@@ -91,16 +90,18 @@ void RetentionTask::pass() {
 
 void RetentionTask::tell(const RetentionReport& report) {
   if (report.keys + report.letters + report.skipped + report.discarded + report.losses > 0) {
-    emit(Step::kRetentionPruned, fmt::format("retention removed {}{}", removed_text(report),
-                                             report.interrupted ? ", and goes on later" : ""));
+    emit(Step::kRetentionPruned,
+         fmt::format("removed {}{}", removed_text(report),
+                     report.interrupted ? ". Retention continues later" : ""));
   }
   if (report.kafka_problem.empty()) {
     warned_.erase("Kafka");
   } else {
-    warn_once(Warning::kRetentionLimited, "Kafka",
-              fmt::format("retention: Kafka does not tell the logs' ends, so every "
-                          "partition counts as one with messages left: {}",
-                          report.kafka_problem));
+    warn_once(
+        Warning::kRetentionLimited, "Kafka",
+        fmt::format("Kafka does not report the ends of the logs, so every partition counts as "
+                    "one with unprocessed messages: {}",
+                    report.kafka_problem));
   }
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     if (!cutoff.unusable_time.empty())
@@ -115,7 +116,7 @@ void RetentionTask::tell(const RetentionReport& report) {
     }
     warn_once(
         Warning::kRetentionBlocked, scope.name,
-        fmt::format("retention: keys of scope {} stay {}because of {}; process it, or see "
+        fmt::format("keys of scope {} are kept {}because of {}. Process its messages, or see "
                     "docs/retention.md",
                     scope.name,
                     cutoff.keys ? fmt::format("beyond {} ", config::format_duration(kept)) : "",

@@ -72,7 +72,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   const auto check = site.run({"check"});
   INFO(check.out);
   CHECK(check.code == 1);
-  CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka refuses topic other: ") &&
+  CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka denies access to topic other: ") &&
                             ContainsSubstring("authorization") &&
                             ContainsSubstring("topic " + site.topic + ", 1 partition") &&
                             ContainsSubstring("1 thing is wrong"));
@@ -83,7 +83,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   const auto alert = alerts.wait_for("topic-access-denied");
   CHECK(alert.at("topic") == "other");
   CHECK_THAT(alert.at("msg").get<std::string>(), ContainsSubstring("authorization"));
-  child->wait_for_output("Kafka refuses topic other", kDeadline);
+  child->wait_for_output("Kafka denies access to topic other", kDeadline);
 
   const auto status = site.run({"status", "--json"});
   INFO(status.out << status.err);
@@ -94,7 +94,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   CHECK(json.at("refused_topics")[0].at("topic") == "other");
   CHECK(json.at("partitions")[0].at("lag") == 0);
   CHECK(json.at("missing_topics").empty());
-  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka refuses topic other"));
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka denies access to topic other"));
 
   two.broker.permit_topic(TwoTopics::kOther);
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
@@ -136,7 +136,7 @@ TEST_CASE("a session that is lost beside a topic that may not be read comes back
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
 
   two.broker.allow_only_describing(TwoTopics::kOther);
-  child->wait_for_output("Grant this user READ", kDeadline);
+  child->wait_for_output("Grant the user of this process READ", kDeadline);
   site.sql(
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
       " WHERE datname = current_database() AND pid <> pg_backend_pid()");

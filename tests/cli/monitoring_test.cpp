@@ -296,7 +296,7 @@ TEST_CASE("it lives and is not ready while PostgreSQL is away, also before it wa
   watched.wait_for("/ready", 503);
   wait_until(
       [&] {
-        return watched.ask("/ready").body.find("waiting for PostgreSQL") != std::string::npos;
+        return watched.ask("/ready").body.find("Waiting for PostgreSQL") != std::string::npos;
       },
       kDeadline, "the reason");
   CHECK(watched.ask("/live").status == 200);

@@ -40,7 +40,7 @@ TEST_CASE("the wait for the group after a process was killed is told, and progre
   }
   site.pay_many(0, "later", 1);
   const auto child = site.start({"--set", "log.progress_interval=500ms"});
-  child->wait_for_output("waiting for group " + site.group, kDeadline);
+  child->wait_for_output("waiting for partitions of group " + site.group, kDeadline);
   CHECK_THAT(child->output(), ContainsSubstring("kafka.session_timeout (12 s)") &&
                                   ContainsSubstring("kafka.group_instance_id"));
   CHECK(occurrences(child->output(), " partitions=0 ") > 1);

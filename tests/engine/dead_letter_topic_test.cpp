@@ -345,7 +345,7 @@ TEST_CASE("a letter that Kafka refuses does not hold up the others") {
   const auto process = world.start(feeding(topic));
   const ShowOnFailure show("consumer", *process);
   wait_until_marked(world, 2);
-  wait_until([&] { return occurrences(*process, "Kafka refuses dead letter") > 0; }, 60s,
+  wait_until([&] { return occurrences(*process, "Kafka rejected dead letter") > 0; }, 60s,
              "the warning");
   produce_poison(world, 2);
   wait_until_marked(world, 4);

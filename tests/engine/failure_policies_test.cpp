@@ -202,7 +202,7 @@ TEST_CASE("a store of dead letters that fails loses nothing, and goes on when it
   options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\n");
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("cannot record that a message failed", 60s);
+  process->wait_for_output("cannot store that a message failed", 60s);
   CHECK(world.stored(0) == -1);
   world.execute("ALTER TABLE pawl.away RENAME TO dead_letters");
   world.wait_for_stored(0, 1);

@@ -154,7 +154,7 @@ TEST_CASE("a server process that is frozen while its session is idle is given up
   world.wait_until_all_processed();
   const FrozenBackends frozen(world);
   REQUIRE(frozen.count() >= 1);
-  process->wait_for_output("has not answered", kDeadline);
+  process->wait_for_output("has not responded", kDeadline);
   world.produce(50);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
@@ -204,7 +204,7 @@ TEST_CASE(
   stalled.wait(kDeadline);
   world.wait_until_all_processed(180s);
   CHECK(world.imbalance() == "");
-  CHECK(occurrences(*process, "ended PostgreSQL session") == 1);
+  CHECK(occurrences(*process, "terminated PostgreSQL session") == 1);
   stop_cleanly(*process);
 }
 

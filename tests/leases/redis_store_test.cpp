@@ -260,8 +260,8 @@ TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the th
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   wait_for_calls(api, 8);
   // Each hand has waited in vain for one of them.
-  wait_until([&] { return occurrences(*process, "what a call brought cannot be stored yet") >= 2; },
-             60s, "calls that wait for the lock in vain");
+  wait_until([&] { return occurrences(*process, "cannot store the outcome of a call") >= 2; }, 60s,
+             "calls that wait for the lock in vain");
   for (int i = 0; i < 20; ++i)
     produce_to_second_account(world, fmt::format("other-{}", i), 1);
   world.wait_for_stored(1, 19);
@@ -292,7 +292,7 @@ TEST_CASE("leases in Redis: a lock that is released ends the wait of calls to be
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  process->wait_for_output("cannot store the outcome of a call", 60s);
   lock.reset();
   world.wait_until_all_processed();
   CHECK(api.call_count() == 3);
@@ -315,7 +315,7 @@ TEST_CASE("leases in Redis: a call of before the partition was acquired anew del
   world.produce_one("blocked", 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  process->wait_for_output("cannot store the outcome of a call", 60s);
   world.execute(
       "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', 'resume', "
       "'test')"

@@ -76,7 +76,7 @@ TEST_CASE("each end of a message is counted once, of its topic and partition") {
   CHECK(read(metrics, Tally::kUnchecked) == 1);
 }
 
-TEST_CASE("a partition is taken anew where it was neither assigned just now nor stood still") {
+TEST_CASE("a partition is reacquired if it was neither assigned just now nor halted or paused") {
   MetricsObserver metrics;
   const auto tell = [&](Step step) { metrics.on_event(event(step)); };
   tell(Step::kAssignmentReceived);
@@ -99,9 +99,17 @@ TEST_CASE("a partition is taken anew where it was neither assigned just now nor 
   tell(Step::kPartitionPaused);
   tell(Step::kPartitionAssigned);
   CHECK(read(metrics, Tally::kReacquired) == 1);
+  tell(Step::kPartitionHalted);
+  tell(Step::kHaltedPartitionRetried);
+  tell(Step::kPartitionHalted);
+  CHECK(read(metrics, Tally::kHalts) == 5);
+  tell(Step::kPartitionResumed);
+  tell(Step::kPartitionHalted);
+  CHECK(read(metrics, Tally::kHalts) == 6);
+  CHECK(read(metrics, Tally::kReacquired) == 1);
 }
 
-TEST_CASE("failed tries are counted by whose fault they were") {
+TEST_CASE("failed attempts are counted by their reason") {
   MetricsObserver metrics;
   auto failed = event(Step::kAttemptFailed, 2);
   for (const auto* of : {"contention", "conflict", "contention"}) {
