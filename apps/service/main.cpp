@@ -23,14 +23,14 @@ class Reporter final : public pawl::Observer {
  public:
   void on_event(const pawl::Event& event) noexcept override {
     switch (event.step) {
-      case pawl::Step::kHalted:
-      case pawl::Step::kDeadLettered:
-      case pawl::Step::kBreakerOpen:
-      case pawl::Step::kDatabaseLost:
-      case pawl::Step::kDatabaseBack:
-      case pawl::Step::kKafkaLost:
-      case pawl::Step::kKafkaBack:
-      case pawl::Step::kTopicRefused:
+      case pawl::Step::kPartitionHalted:
+      case pawl::Step::kMessageDeadLettered:
+      case pawl::Step::kCircuitBreakerOpened:
+      case pawl::Step::kDatabaseUnreachable:
+      case pawl::Step::kDatabaseReachable:
+      case pawl::Step::kKafkaUnreachable:
+      case pawl::Step::kKafkaReachable:
+      case pawl::Step::kTopicAccessDenied:
       case pawl::Step::kWarning:
         print(event);
         return;

@@ -1,6 +1,4 @@
 // `relay`: publishes what stands in the outbox, and does nothing else.
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <csignal>
 #include <memory>
@@ -85,11 +83,11 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
         stop(true);
         return true;
       });
-  engine::Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
+  engine::Reachability database(observers, Step::kDatabaseUnreachable, Step::kDatabaseReachable);
   const auto monitoring = serve_metrics(
       options, program.registry, metrics,
       [&](ops::ProcessLook& look) { look.unready = engine::unready_without(database); });
-  log->relaying(fmt::format("{} (pawl {})", program.name, pawl_version()), options);
+  log->relaying({program.name, pawl_version()}, options);
   const auto session = drain ? connect_database(options) : nullptr;
   if (!drain)
     refuse_other_schema(options);

@@ -69,7 +69,7 @@ Ended run(const Program& program, Reload& reload) {
     observers.push_back(metrics);
   const auto consumer = make_consumer(options, program.registry, std::move(observers));
   std::atomic<bool> anew{false};
-  Service service(reload.manager(), {[&] { return consumer->silent_for(); },
+  Service service(reload.manager(), {[&] { return consumer->heartbeat_age(); },
                                      [&] { return line_of(consumer->partitions()); }});
   std::optional<StopSignals> signals(
       std::in_place,
@@ -88,14 +88,13 @@ Ended run(const Program& program, Reload& reload) {
         return true;
       });
   std::unique_ptr<Monitoring> monitoring;
-  log->starting(fmt::format("{} (pawl {})", program.name, pawl_version()), options,
-                program.registry, *consumer);
+  log->starting({program.name, pawl_version()}, options, program.registry, *consumer);
   try {
     monitoring = serve_metrics(options, program.registry, metrics, [&](ops::ProcessLook& look) {
-      look.silent_for = consumer->silent_for();
-      look.unready = consumer->unready();
+      look.silent_for = consumer->heartbeat_age();
+      look.unready = consumer->not_ready_reason();
       look.partitions = consumer->partitions();
-      look.leases_held = consumer->leases_held();
+      look.leases_held = consumer->calls_in_flight();
       look.conditions = consumer->conditions();
     });
     const auto result = consumer->run();

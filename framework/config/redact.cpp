@@ -4,6 +4,8 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <sstream>
+#include <vector>
 
 #include "postgres/connection_string.hpp"
 #include "text/secret.hpp"
@@ -34,6 +36,17 @@ std::string quoted(std::string_view value) {
   return out + "'";
 }
 
+/// "a,b" without blanks; one empty text of an empty list.
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream from(list);
+  for (std::string part; std::getline(from, part, ',');)
+    parts.push_back(part);
+  if (parts.empty())
+    parts.emplace_back();
+  return parts;
+}
+
 }  // namespace
 
 std::string redact_url(const std::string& url) {
@@ -51,6 +64,31 @@ std::string redact_url(const std::string& url) {
                        shown ? quoted(option->val) : kHidden);
   }
   return out;
+}
+
+std::string short_url(const std::string& url) {
+  if (postgres::problem_of(url))
+    return std::string(kUnreadable);
+  const postgres::ConnectionOptions options(PQconninfoParse(url.c_str(), nullptr));
+  if (!options)
+    return std::string(kUnreadable);
+  const auto value_of = [&](std::string_view keyword) -> std::string {
+    for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
+      if (option->keyword == keyword && option->val != nullptr && is_line(option->val))
+        return postgres::may_show_value(keyword) ? option->val : std::string(kHidden);
+    }
+    return {};
+  };
+  const auto user = value_of("user");
+  const auto database = value_of("dbname");
+  const auto hosts = parts_of(value_of("host").empty() ? value_of("hostaddr") : value_of("host"));
+  const auto ports = parts_of(value_of("port"));
+  std::string out = user.empty() ? "" : user + "@";
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const auto& port = ports.size() == 1 ? ports[0] : i < ports.size() ? ports[i] : std::string();
+    out += fmt::format("{}{}{}{}", i == 0 ? "" : ",", hosts[i], port.empty() ? "" : ":", port);
+  }
+  return database.empty() ? out : out + "/" + database;
 }
 
 }  // namespace pawl::config

@@ -10,4 +10,8 @@ namespace pawl::config {
 /// PostgreSQL, libpq, "Connection Strings" and "Parameter Key Words".
 [[nodiscard]] std::string redact_url(const std::string& url);
 
+/// The same in short, without what it does not set: "USER@HOST:PORT/DATABASE", with "HOST:PORT" of
+/// each server.
+[[nodiscard]] std::string short_url(const std::string& url);
+
 }  // namespace pawl::config

@@ -70,11 +70,11 @@ std::vector<PartitionSnapshot> Consumer::partitions() const {
   return impl_->supervisor.partitions();
 }
 
-std::string Consumer::unready() const {
+std::string Consumer::not_ready_reason() const {
   return impl_->supervisor.unready();
 }
 
-std::optional<std::size_t> Consumer::leases_held() const {
+std::optional<std::size_t> Consumer::calls_in_flight() const {
   return impl_->supervisor.leases_held();
 }
 
@@ -82,7 +82,7 @@ std::vector<Condition> Consumer::conditions() const {
   return impl_->supervisor.conditions();
 }
 
-std::chrono::milliseconds Consumer::silent_for() const {
+std::chrono::milliseconds Consumer::heartbeat_age() const {
   return impl_->supervisor.silent_for();
 }
 

@@ -75,15 +75,16 @@ void DeadLetterRelay::emit(Step step, const std::string& text) const {
 }
 
 void DeadLetterRelay::warn(const std::string& text) const {
-  const auto detail = fmt::format("dead_letters.topic {}: {}", topic_, text);
-  context_.observers.emit(engine::warning_event(Warning::kDeadLetterTopic, detail));
+  auto event = engine::warning_event(Warning::kDeadLetterPublishFailed, text);
+  event.topic = topic_;
+  context_.observers.emit(event);
 }
 
 /// A lost connection is the workers' to tell.
 void DeadLetterRelay::tell(const postgres::Error& error) const {
   if (error.failure() == postgres::FailureClass::kConnection)
     return;
-  warn(fmt::format("{} (SQLSTATE {}); tried again{}", error.what(), error.sqlstate(),
+  warn(fmt::format("{} (SQLSTATE {}). Retrying{}", error.what(), error.sqlstate(),
                    rights_hint(context_.options.invocation, error)));
 }
 
@@ -160,7 +161,7 @@ bool DeadLetterRelay::ready() {
     return true;
   try {
     if (!context_.kafka.describe({topic_}, kafka::kAnswerTimeout).contains(topic_)) {
-      warn("does not exist in Kafka; create it, the letters wait in pawl.dead_letters");
+      warn("the topic does not exist. Create it. The dead letters stay in pawl.dead_letters");
       return false;
     }
     const auto largest = context_.options.dead_letters.max_payload + kRoomBesideValue;
@@ -172,7 +173,7 @@ bool DeadLetterRelay::ready() {
         });
     return true;
   } catch (const kafka::KafkaError& error) {
-    warn(fmt::format("{}; the letters wait in pawl.dead_letters", error.what()));
+    warn(fmt::format("{}. The dead letters stay in pawl.dead_letters", error.what()));
     return false;
   }
 }
@@ -195,8 +196,8 @@ bool DeadLetterRelay::feed() {
     if (!taken)
       producer_.reset();
     if (!confirmed_.empty()) {
-      emit(Step::kRelayed,
-           fmt::format("dead letters that are in topic {} now: {}", topic_, confirmed_.size()));
+      emit(Step::kDeadLettersPublished,
+           fmt::format("{} dead letters in topic {}", confirmed_.size(), topic_));
     }
     if (!session_)
       return false;
@@ -224,7 +225,7 @@ bool DeadLetterRelay::send(const std::vector<ledger::DeadLetter>& letters) {
     if (bell_.overdue() || Clock::now() > until || !still_ours())
       return false;
     if (Clock::now() - heard > kPatience) {
-      warn(fmt::format("Kafka has confirmed nothing for {} s{}{}; tried again",
+      warn(fmt::format("Kafka has confirmed nothing for {} s{}{}. Retrying",
                        kPatience.count() / 1000, producer_->problem().empty() ? "" : ": ",
                        producer_->problem()));
       return false;
@@ -249,7 +250,9 @@ bool DeadLetterRelay::settle(Batch& batch, const kafka::Delivery& delivery) {
   }
   if (delivery.outcome == Outcome::kTooLarge && sending.size != LetterSize::kHeadersOfOurs) {
     if (sending.size == LetterSize::kWhole)
-      warn("a letter is too large for it and goes without its value; raise max.message.bytes");
+      warn(
+          "a dead letter is too large for the topic and is published without its value. Raise "
+          "max.message.bytes");
     sending.size = smaller(sending.size);
     send(sending);
     return true;
@@ -257,11 +260,11 @@ bool DeadLetterRelay::settle(Batch& batch, const kafka::Delivery& delivery) {
   batch.erase(delivery.tag);
   if (delivery.outcome != Outcome::kFailed) {
     refused_[delivery.tag] = Clock::now() + kRefusedRetry;
-    warn(fmt::format("Kafka refuses dead letter {}: {}; the others go on", delivery.tag,
+    warn(fmt::format("Kafka rejected dead letter {}: {}. All others are published", delivery.tag,
                      delivery.why));
     return true;
   }
-  warn(fmt::format("{}{}{}; tried again, the letters wait in pawl.dead_letters", delivery.why,
+  warn(fmt::format("{}{}{}. Retrying; the dead letters stay in pawl.dead_letters", delivery.why,
                    producer_->problem().empty() ? "" : ": ", producer_->problem()));
   return false;
 }

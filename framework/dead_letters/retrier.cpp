@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "config/letter_advice.hpp"
 #include "config/units.hpp"
 #include "dead_letters/after_retry.hpp"
 #include "dead_letters/store/dead_letters.hpp"
@@ -34,13 +33,12 @@ std::int32_t retries_allowed(const FailureOptions& options) {
              : 0;
 }
 
-/// Of a dead letter with more tries than are allowed.
+/// Of a dead letter with more attempts than are allowed.
 std::string why_no_more(const FailureOptions& options, const ledger::DueLetter& due) {
   if (options.on_failure != FailurePolicy::kRetryLater)
-    return "on_failure of its handler is not \"retry-later\" any more";
-  return fmt::format(
-      "the process that tried it for the {}. time ended, or retry_later has become shorter",
-      due.retries);
+    return "on_failure of its handler is no longer \"retry-later\"";
+  return fmt::format("the process that made retry {} stopped, or retry_later has become shorter",
+                     due.retries);
 }
 
 /// The delay behind the try after which `retries` tries were made; behind the last one it only says
@@ -63,7 +61,7 @@ bool RetryPolicies::any() const {
 }
 
 void warn_of_retries(const Observers& observers, const std::string& text) {
-  observers.emit(warning_event(Warning::kRetryLater, fmt::format("retry_later: {}", text)));
+  observers.emit(warning_event(Warning::kDelayedRetryUnavailable, text));
 }
 
 // A lost connection is the workers' to tell.
@@ -172,13 +170,12 @@ void Retrier::warn(const std::string& text) const {
   warn_of_retries(context_.observers, text);
 }
 
-void Retrier::emit(Step step, const ledger::DueLetter& due, const std::string& text) const {
-  Event event{step};
+void Retrier::emit(Event event, const ledger::DueLetter& due) const {
   event.topic = due.partition.topic;
   event.partition = due.partition.partition;
   event.offset = due.offset;
   event.handler = due.handler;
-  event.detail = text;
+  event.dead_letter_id = due.id;
   event.traceparent = traceparent_;
   context_.observers.emit(event);
 }
@@ -211,7 +208,8 @@ void Retrier::try_again(ledger::DueLetter due) {
   if (due.retries >= retries_allowed(options)) {
     if (!policies_.by_handler.contains(due.handler))
       return leave_to_others(due);
-    return give_up(due, fmt::format("{}; before: {}", why_no_more(options, due), letter->error));
+    return give_up(due,
+                   fmt::format("{}. Earlier cause: {}", why_no_more(options, due), letter->error));
   }
   // Not earlier: to read the message from Kafka may take long.
   const bool runs_code = handler != nullptr && handler->runs_code();
@@ -248,10 +246,10 @@ void Retrier::leave_to_others(const ledger::DueLetter& due) {
     return;
   to_give_back_ = due;
   give_back();
-  warn(
-      fmt::format("dead letter {} is of {}, which this process does not have: left to one that has "
-                  "it, or to `dlq replay`",
-                  due.id, handlers::handler_text(due.handler)));
+  warn(fmt::format(
+      "dead letter {} belongs to {}, which this process does not have. A process that has "
+      "the handler, or `dlq replay`, retries it",
+      due.id, handlers::handler_text(due.handler)));
 }
 
 Replay& Retrier::replay() {
@@ -269,13 +267,13 @@ void Retrier::end(const ledger::DueLetter& due, const ReplayResult& result,
   const auto tries = due.retries + 1;
   const auto after = after_retry(result, tries >= most);
   if (after == AfterRetry::kResolved) {
-    return emit(Step::kRetried, due,
-                fmt::format("dead letter {} is {}", due.id,
-                            result.kind == ReplayResult::Kind::kApplied ? "applied" : "resolved"));
+    Event event{Step::kRetrySucceeded};
+    event.detail = result.kind == ReplayResult::Kind::kApplied ? "applied" : "already resolved";
+    return emit(event, due);
   }
   if (after == AfterRetry::kGivenBack) {
     give_back();
-    return warn(fmt::format("dead letter {}: {}; tried again", due.id, result.why));
+    return warn(fmt::format("dead letter {}: {}. Retrying", due.id, result.why));
   }
   const bool failed = result.kind == ReplayResult::Kind::kFailed;
   ledger::RetryFailure failure;
@@ -286,11 +284,20 @@ void Retrier::end(const ledger::DueLetter& due, const ReplayResult& result,
   failure.last = after == AfterRetry::kWaits;
   letters_.failed(*session_, due, failure);
   const auto why = failed ? told(result.failure, context_.options.log.error_details) : result.why;
+  const auto due_at = ledger::to_string(std::chrono::floor<milliseconds>(
+      std::chrono::system_clock::now() + delay_behind(options, tries)));
+  std::vector<EventField> fields{{"retry", std::int64_t{failure.last ? tries : tries + 1}},
+                                 {"max_retries", std::int64_t{most}}};
+  if (!failure.last)
+    fields.push_back({"due_at", std::string_view(due_at)});
+  Event event{Step::kRetryScheduled};
+  event.detail = why;
+  event.reason = failure.reason;
+  event.sqlstate = failure.sqlstate;
+  event.fields = fields;
   if (failure.last)
-    return tell_dead(due, fmt::format("{} (retry {} of {})", why, tries, most));
-  emit(Step::kRetryLater, due,
-       fmt::format("{} (retry {} of {}, the next in {})", why, tries, most,
-                   config::format_duration(delay_behind(options, tries))));
+    return tell_dead(due, event);
+  emit(event, due);
 }
 
 void Retrier::give_back() {
@@ -303,11 +310,15 @@ void Retrier::give_back() {
 
 void Retrier::give_up(const ledger::DueLetter& due, const std::string& why) {
   letters_.give_up(*session_, due, ledger::dead_reason::kError, why);
-  tell_dead(due, why);
+  Event event;
+  event.detail = why;
+  event.reason = ledger::dead_reason::kError;
+  tell_dead(due, event);
 }
 
-void Retrier::tell_dead(const ledger::DueLetter& due, const std::string& why) const {
-  emit(Step::kDeadLettered, due, why + letter_advice(context_.options.invocation, due.id));
+void Retrier::tell_dead(const ledger::DueLetter& due, Event event) const {
+  event.step = Step::kMessageDeadLettered;
+  emit(event, due);
   context_.frame.letter_stored->ring();
 }
 

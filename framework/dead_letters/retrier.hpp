@@ -61,9 +61,9 @@ class Retrier {
   void end(const ledger::DueLetter& due, const ReplayResult& result, const FailureOptions& options);
   void give_back();
   Replay& replay();
-  void tell_dead(const ledger::DueLetter& due, const std::string& why) const;
+  void tell_dead(const ledger::DueLetter& due, Event event) const;
   void give_up(const ledger::DueLetter& due, const std::string& why);
-  void emit(Step step, const ledger::DueLetter& due, const std::string& text) const;
+  void emit(Event event, const ledger::DueLetter& due) const;
   void warn(const std::string& text) const;
 
   Context& context_;

@@ -124,9 +124,8 @@ bool RetryTask::tell_waiting() {
   for (const auto& count : view_.counts(*session_, {}))
     letters += count.retried;
   if (letters > 0) {
-    warn_of_retries(
-        context_.observers,
-        fmt::format("dead letters that are to be tried again by a later `run`: {}", letters));
+    warn_of_retries(context_.observers,
+                    fmt::format("{} scheduled retries are left for the next `run`", letters));
   }
   return true;
 }

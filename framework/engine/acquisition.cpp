@@ -47,7 +47,7 @@ void Acquisition::prepare(const Partitions& partitions) {
     ask_ranges(due);
   } catch (const kafka::KafkaError& error) {
     for (auto* partition : due)
-      postpone(*partition, fmt::format("cannot position the partition yet: {}", error.what()));
+      postpone(*partition, error.what());
   }
 }
 
@@ -70,11 +70,12 @@ void Acquisition::prove(const std::vector<Partition*>& due) {
     const auto unproven = proof.unproven.find(partition->name().topic);
     if (!proof.member) {
       // Kafka will say whether it is still ours: by a revocation, or a new assignment.
-      postpone(*partition,
-               "Kafka does not take this process for the member that has the partition: waiting "
-               "for a revocation or a new assignment");
+      postpone(
+          *partition,
+          "Kafka does not recognize this process as the member that owns the partition. Waiting "
+          "for a revocation or a new assignment");
     } else if (unproven != proof.unproven.end()) {
-      postpone(*partition, fmt::format("cannot position the partition yet: {}", unproven->second));
+      postpone(*partition, unproven->second);
     } else {
       partition->proven();
     }
@@ -93,9 +94,10 @@ void Acquisition::ask_ranges(const std::vector<Partition*>& due) {
       partition->note_range(found->second);
       continue;
     }
-    postpone(*partition,
-             "cannot position the partition yet: Kafka tells no ends of its log now; it has no "
-             "leader, or its topic is gone or not permitted; asking again");
+    postpone(
+        *partition,
+        "Kafka does not report the ends of the partition's log. The partition has no leader, or "
+        "its topic does not exist or is not permitted. Retrying");
   }
 }
 
@@ -115,7 +117,7 @@ void Acquisition::acquire(Partition& partition) {
                                 partition.inbox().refusal(),
                                 {status.looked_at(), status.end_looked_at()});
   } catch (const kafka::KafkaError& error) {
-    postpone(partition, fmt::format("cannot position the partition yet: {}", error.what()));
+    postpone(partition, error.what());
     return;
   } catch (const std::exception&) {
     consequences_.follow(partition, {Undertaking::kAcquire, session_.why_failed()});
@@ -147,14 +149,19 @@ void Acquisition::accept(Partition& partition, const Positioned& positioned) {
     const auto text = paused ? acquired.operator_reason
                              : halt_text(acquired.halt, context_.options, partition.name());
     partition.stop(halted, paused, text);
-    partition.tell(paused ? Step::kPaused : Step::kHalted, acquired.stored.last(), text,
-                   acquired.halt.message_offset, {}, acquired.halt.handler);
+    if (paused)
+      partition.tell(Step::kPartitionPaused, acquired.stored.last(), text);
+    else
+      partition.tell_halted(acquired.halt);
     return;
   }
   if (!crash_loop_.may_run(partition, acquired))
     return;
   partition.go(once_more, halted);
-  partition.tell(Step::kAcquired, acquired.stored.last());
+  if (halted)
+    partition.tell_retried(acquired);
+  else
+    partition.tell(Step::kPartitionAssigned, acquired.stored.last());
   position(partition);
 }
 
@@ -167,7 +174,7 @@ void Acquisition::refuse(Partition& partition, const Refused& refused) {
   // There is no row to store the halt in; it is asked again, for an operator may have made one.
   const auto text = halt_text(refused.halt, context_.options, partition.name());
   if (!partition.status().halt(text))
-    partition.tell(Step::kHalted, -1, text);
+    partition.tell_halted(refused.halt);
 }
 
 void Acquisition::position(Partition& partition) {
@@ -175,12 +182,12 @@ void Acquisition::position(Partition& partition) {
     return;
   try {
     partition.seek();
-    partition.tell(Step::kPositioned, partition.taken().next());
+    partition.tell(Step::kFetchPositioned, partition.taken().next());
   } catch (const kafka::KafkaError& error) {
     if (partition.seek_failed(kSeekRetry) % kMaxFailedSeeks != 0)
       return;
     partition.warn(Warning::kPositionFailed,
-                   fmt::format("Kafka does not take the position yet: {}", error.what()));
+                   fmt::format("Kafka does not accept the position yet: {}", error.what()));
     if (error.kind() == kafka::ErrorKind::kFetcherStarting)
       context_.requests.restart_fetch(partition.name());
   }

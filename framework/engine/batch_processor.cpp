@@ -74,7 +74,7 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
   subject = {};
   subject.binding = binding_;
   timing_ = {};
-  emit_step(Step::kFetched);
+  emit_step(Step::kMessageFetched);
   if (auto conflicts = sort_keys(); !conflicts.empty())
     return conflicts;
   if (!by_key_.empty())
@@ -82,11 +82,11 @@ std::vector<std::int64_t> BatchProcessor::process(postgres::Session& session, Ba
 
   postgres::Frame frame(session, binding_->frame);
   step.advance.transaction = claim(frame, step);
-  emit_step(Step::kClaimed);
+  emit_step(Step::kKeyClaimed);
   if (auto conflicts = look_up_duplicates(frame); !conflicts.empty())
     return conflicts;
   apply(session, frame, subject);
-  emit_step(Step::kHandled);
+  emit_step(Step::kHandlerReturned);
   finish(frame, step);
   return {};
 }
@@ -266,8 +266,8 @@ void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
   step.offsets.advance_batch(request_, step.partition, step.advance, count());
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
-    hooks.before_commit = [&] { emit_step(Step::kAdvancing); };
-    hooks.commit_sent = [&] { emit_step(Step::kCommitting); };
+    hooks.before_commit = [&] { emit_step(Step::kOffsetAdvancing); };
+    hooks.commit_sent = [&] { emit_step(Step::kCommitSent); };
   }
   Stopwatch watch(context_.observers.times());
   frame.finish(request_, hooks);
@@ -280,10 +280,11 @@ void BatchProcessor::finish(postgres::Frame& frame, const BatchStep& step) {
 void BatchProcessor::tell(const Stopwatch& watch) {
   const auto last = entries_.size() - 1;
   Timing timing;
-  timing.company = Company::kBatch;
+  timing.grouping = Grouping::kBatch;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const bool duplicate = entries_[i].fate == Fate::kDuplicate;
-    auto event = event_of_entry(duplicate ? Step::kDuplicate : Step::kCommitted, i);
+    auto event =
+        event_of_entry(duplicate ? Step::kMessageDeduplicated : Step::kMessageCommitted, i);
     event.unchecked = entries_[i].fate == Fate::kUnchecked;
     event.traceparent = message::traceparent_of(messages_[i]);
     if (context_.observers.times()) {

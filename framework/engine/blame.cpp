@@ -65,7 +65,7 @@ bool are_sound(Context& context, WorkerSession& session, const Attempt& attempt)
     });
   } catch (...) {  // code's, which sets up a session, may be anything
     const auto why = explain(std::current_exception(), true);
-    context.observers.emit(warning_event(Warning::kNotExamined, why.text));
+    context.observers.emit(warning_event(Warning::kCauseUndetermined, why.text));
     return false;
   }
 }

@@ -42,8 +42,9 @@ Partition* Checkpoint::make(const Acquisition::Partitions& partitions) {
     for (const auto& [name, position] : on_disk(std::move(reached)))
       partitions.at(name)->status().durable = position;
   } catch (const std::exception&) {
-    session_.notice_failure(Warning::kNotDurable,
-                            "commits cannot be put on disk, so Kafka is not told of them");
+    session_.notice_failure(
+        Warning::kCommitsNotDurable,
+        "cannot flush commits to disk, so their offsets are not committed to Kafka");
   }
   return nullptr;
 }

@@ -28,8 +28,8 @@ void Consequences::apply(Partition& partition, const Attempt& attempt, const Act
   if (leaves_doubt(attempt)) {
     // Behind the end of the log there is no message (yet).
     const bool at_end = attempt.what == Undertaking::kEndOfLog;
-    partition.tell(Step::kInDoubt, at_end ? partition.held().stored.last() : attempt.offset,
-                   attempt.failure.text);
+    partition.tell(Step::kCommitOutcomeUnknown,
+                   at_end ? partition.held().stored.last() : attempt.offset, attempt.failure.text);
   }
   if (shows_room(attempt))
     partition.has_room();
@@ -64,8 +64,7 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kCount:
       return count_and_decide(partition, attempt);
     case What::kRetry:
-      return partition.rest(std::max(
-          failure.retry_after, wait_before_retry(options_of(attempt), partition.head().attempts)));
+      return partition.rest(failure.retry_after);
     case What::kSetAside:
       return set_aside(partition, attempt);
     case What::kHaltAtMessage:
@@ -89,18 +88,18 @@ void Consequences::say(const Partition& partition, const Attempt& attempt,
     case Action::Say::kNothing:
       return;
     case Action::Say::kFailed:
-      return tell_failed(partition, attempt.offset, attempt.failure);
+      return tell_failed(partition, attempt, action.what);
     case Action::Say::kWarning:
       return partition.warn(
           warning_of(attempt),
-          warning_text(attempt) + (asks_again ? "; asking the register and Kafka again" : ""));
+          warning_text(attempt) + (asks_again ? ". Acquiring the partition again" : ""));
   }
 }
 
-void Consequences::tell_failed(const Partition& partition, std::int64_t offset,
-                               const Failure& failure) const {
-  partition.tell_failed(offset, told(failure, context_.options.log.error_details),
-                        class_of(failure));
+void Consequences::tell_failed(const Partition& partition, const Attempt& attempt,
+                               Action::What what, std::uint32_t attempts) const {
+  emit_failed(attempt, what, attempts, options_of(attempt), context_.options.log.error_details,
+              [&](const Event& event) { partition.emit(event, attempt.offset); });
 }
 
 void Consequences::prepare_anew(Partition& partition, const Attempt& attempt) {
@@ -124,15 +123,18 @@ void Consequences::decide_halt_again(Partition& partition, const Attempt& attemp
 
 void Consequences::count_and_decide(Partition& partition, const Attempt& attempt) {
   if (!count_attempt(partition, attempt)) {
-    tell_failed(partition, attempt.offset, attempt.failure);
+    tell_failed(partition, attempt, Action::What::kCount);
     return;
   }
+  const auto attempts = partition.head().attempts;
   auto counted = attempt;
   counted.counted = true;
   const auto action = verdict_on(partition, counted);
-  auto said = attempt.failure;
-  said.text += attempt_text(action.what, partition.head().attempts, options_of(attempt));
-  tell_failed(partition, attempt.offset, said);
+  if (action.what == Action::What::kRetry) {
+    counted.failure.retry_after =
+        std::max(attempt.failure.retry_after, wait_before_retry(options_of(attempt), attempts));
+  }
+  tell_failed(partition, counted, action.what, attempts);
   apply(partition, counted, action);
 }
 
@@ -177,7 +179,7 @@ bool Consequences::count_broken_connection(Partition& partition) {
 }
 
 void Consequences::give_way(Partition& partition, std::string_view why) {
-  partition.tell(Step::kFenced, partition.held().stored.last(), why);
+  partition.tell(Step::kPartitionFenced, partition.held().stored.last(), why);
   partition.acquire_again(true);
 }
 
@@ -203,7 +205,7 @@ void Consequences::set_aside(Partition& partition, const Attempt& attempt) {
 void Consequences::halt_after_attempt(Partition& partition, const AttemptHalt& of) {
   // Reported once for each partition that halts.
   if (of.halt.kind == ledger::halt_kind::kCircuitBreaker && !partition.status().halted) {
-    Event event{Step::kBreakerOpen};
+    Event event{Step::kCircuitBreakerOpened};
     event.topic = partition.name().topic;
     event.partition = partition.name().partition;
     event.offset = partition.held().stored.last();
@@ -234,11 +236,8 @@ void Consequences::halt(Partition& partition, const ledger::Halt& halt,
     context_.tried_halts.add(partition.name(), partition.held().stored);
   // What was fetched goes with the halt.
   const auto traceparent = partition.traceparent_of(halt.message_offset);
-  const auto text = halt_text(halt, context_.options, partition.name());
-  if (partition.halted(text, retry_after)) {
-    partition.tell(Step::kHalted, partition.held().stored.last(), text, halt.message_offset,
-                   traceparent, halt.handler);
-  }
+  if (partition.halted(halt_text(halt, context_.options, partition.name()), retry_after))
+    partition.tell_halted(halt, traceparent);
 }
 
 }  // namespace pawl::engine

@@ -31,7 +31,7 @@ class Consequences {
   bool count_broken_connection(Partition& partition);
 
   /// The register refused us: the partition is ours again only once Kafka confirms it.
-  void give_way(Partition& partition, std::string_view why = "another owner has the partition");
+  void give_way(Partition& partition, std::string_view why = "another process owns it");
 
   /// What follows from an attempt: tells of the breaker, and stores the halt.
   void halt_after_attempt(Partition& partition, const AttemptHalt& of);
@@ -50,7 +50,8 @@ class Consequences {
   void apply(Partition& partition, const Attempt& attempt, const Action& action);
   void act(Partition& partition, const Attempt& attempt, const Action& action);
   void say(const Partition& partition, const Attempt& attempt, const Action& action) const;
-  void tell_failed(const Partition& partition, std::int64_t offset, const Failure& failure) const;
+  void tell_failed(const Partition& partition, const Attempt& attempt, Action::What what,
+                   std::uint32_t attempts = 0) const;
   void count_and_decide(Partition& partition, const Attempt& attempt);
   bool count_attempt(Partition& partition, const Attempt& attempt);
   void restore_session(Partition& partition, const Attempt& attempt);

@@ -52,8 +52,9 @@ bool CrashLoop::may_run(Partition& partition, const ledger::Acquired& acquired) 
   const auto most = most_fetch_crashes(context_.options.failures);
   if (crashes < most) {
     partition.warn(Warning::kCrashLoop,
-                   fmt::format("{} of at most {} processes in a row ended while they fetched what "
-                               "comes next, offset {}; the partition is fetched alone",
+                   fmt::format("{} of at most {} consecutive processes crashed while they fetched "
+                               "offset {}. This process fetches only this partition until it has "
+                               "the message",
                                crashes, most, next));
     return true;
   }
@@ -132,7 +133,8 @@ void CrashLoop::leave(Partition& partition, bool cleanly) {
   try {
     context_.offsets.first_fetches().forget(*session_, partition.name(), *epoch);
   } catch (const std::exception&) {
-    session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
+    session_.notice_failure(Warning::kReleaseNotStored,
+                            "cannot store that this process gave the partition back");
   }
 }
 

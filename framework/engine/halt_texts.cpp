@@ -37,7 +37,7 @@ const char* code_of(const Attempt& attempt, Action::What what) {
 }  // namespace
 
 std::string rights_hint(const InvocationOptions& invocation, const postgres::Error& error) {
-  return error.is_of_set_up() ? "; this names missing rights: " + command_text(invocation, "check")
+  return error.is_of_set_up() ? ". Show missing privileges:\n  " + command_text(invocation, "check")
                               : "";
 }
 
@@ -46,8 +46,9 @@ Warning warning_of(const Attempt& attempt) {
     case Undertaking::kNote:
       return Warning::kFailureNotStored;
     case Undertaking::kEndOfLog:
-      return attempt.failure.kind == postgres::FailureClass::kResource ? Warning::kNoRoom
-                                                                       : Warning::kLogEndNotStored;
+      return attempt.failure.kind == postgres::FailureClass::kResource
+                 ? Warning::kInsufficientResources
+                 : Warning::kLogEndNotStored;
     case Undertaking::kAcquire:
       return Warning::kAcquireFailed;
     case Undertaking::kHalt:
@@ -58,23 +59,21 @@ Warning warning_of(const Attempt& attempt) {
     case Undertaking::kLostConnection:
       break;
   }
-  return Warning::kOutOfOrder;
+  return Warning::kOffsetOutOfOrder;
 }
 
 std::string warning_text(const Attempt& attempt) {
   const auto& failure = attempt.failure;
   switch (attempt.what) {
     case Undertaking::kNote:
-      return fmt::format("cannot record that a message failed: {}", failure.text);
+      return fmt::format("cannot store that a message failed: {}", failure.text);
     case Undertaking::kEndOfLog:
-      return fmt::format("the end of the log, {}, cannot be stored: {}{}", attempt.offset,
-                         failure.text, sqlstate_text(failure));
+      return fmt::format("cannot store that the log ends at {}: {}", attempt.offset, failure.text);
     case Undertaking::kAcquire:
-      return fmt::format("cannot acquire the partition yet: {}", failure.text);
+      return fmt::format("{}. Retrying", failure.text);
     case Undertaking::kHalt:
-      return fmt::format(
-          "the partition must halt, and that cannot be stored yet: {}; the cause: {}", failure.text,
-          attempt.about);
+      return fmt::format("cannot store the halt of the partition: {}. Cause of the halt: {}",
+                         failure.text, attempt.about);
     case Undertaking::kMessage:
     case Undertaking::kPipeline:
     case Undertaking::kBatch:

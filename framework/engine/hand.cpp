@@ -229,7 +229,7 @@ void Hand::make_call(const Context& context, const Errand& errand, LeasedCall& c
   call.run(message);
   if (!context.observers.every_step())
     return;
-  auto event = event_of(Step::kCalled, message);
+  auto event = event_of(Step::kCallFinished, message);
   event.key = call.lease().key;
   event.handler = call.binding().label;
   context.observers.emit(event);
@@ -279,9 +279,11 @@ Landing Hand::end_call(const Errand& errand, LeasedCall& call, RunGate::Pass pas
         (void)session_.restore();
       else if (is_stale_statement(attempt.failure) || session_.is_of_old_schema(attempt))
         session_.renew();
-      const auto text = fmt::format("what a call brought cannot be stored yet: {}{}",
-                                    attempt.failure.text, sqlstate_text(attempt.failure));
-      emit(errand, warning_event(Warning::kFailureNotStored, text));
+      const auto text = fmt::format("cannot store the outcome of a call: {}", attempt.failure.text);
+      auto event = warning_event(Warning::kFailureNotStored, text);
+      event.message_offset = errand.entry->offset();
+      event.sqlstate = attempt.failure.sqlstate;
+      emit(errand, event);
     }
     auto landing = unstored(backoff_.next());
     landing.waited_for_lock = attempt.failure.waited_for_lock();
@@ -302,7 +304,7 @@ Landing Hand::follow(const Errand& errand, const Attempt& failed) {
   const auto action = decide(attempt, head, policy_of(options, attempt, context_.breaker));
   context_.lock_waits.failed(errand.partition->name, errand.entry->offset(), attempt.failure);
   if (leaves_doubt(attempt))
-    tell(errand, Step::kInDoubt, attempt.failure.text);
+    tell(errand, Step::kCommitOutcomeUnknown, attempt.failure.text);
   if (!is_stale_statement(attempt.failure))
     head.prepared_anew_for.reset();
   say(errand, attempt, action);
@@ -362,9 +364,7 @@ Landing Hand::act(const Errand& errand, const Attempt& attempt, const Action& ac
     case What::kCount:
       return count_and_decide(errand, attempt);
     case What::kRetry:
-      return later(std::max(failure.retry_after,
-                            wait_before_retry(failure_options(context_.options, attempt),
-                                              errand.entry->head.attempts)));
+      return later(failure.retry_after);
     case What::kSetAside:
       return set_aside(errand, attempt);
     case What::kHaltAtMessage:
@@ -388,7 +388,7 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
     const auto attempts = context_.offsets.ahead().count_attempt(
         *session_, errand.partition->fence(), record_of(errand));
     if (!attempts)
-      return away(How::kGiveWay, "another owner has the partition");
+      return away(How::kGiveWay, "another process owns it");
     head.attempts = *attempts;
   } catch (...) {
     return follow(errand, note_failed(attempt, session_.why_failed()));
@@ -397,9 +397,11 @@ Landing Hand::count_and_decide(const Errand& errand, const Attempt& attempt) {
   counted.counted = true;
   const auto& options = failure_options(context_.options, attempt);
   const auto action = decide(counted, head, policy_of(options, counted, context_.breaker));
-  auto said = attempt.failure;
-  said.text += attempt_text(action.what, head.attempts, options);
-  tell_failed(errand, said);
+  if (action.what == Action::What::kRetry) {
+    counted.failure.retry_after =
+        std::max(attempt.failure.retry_after, wait_before_retry(options, head.attempts));
+  }
+  tell_failed(errand, counted, action.what, head.attempts);
   return act(errand, counted, action);
 }
 
@@ -432,12 +434,10 @@ void Hand::tell(const Errand& errand, Step step, std::string_view detail) const 
   emit(errand, event);
 }
 
-void Hand::tell_failed(const Errand& errand, const Failure& failure) const {
-  const auto text = told(failure, context_.options.log.error_details);
-  Event event{Step::kFailed};
-  event.detail = text;
-  event.failure_class = class_of(failure);
-  emit(errand, event);
+void Hand::tell_failed(const Errand& errand, const Attempt& attempt, Action::What what,
+                       std::uint32_t attempts) const {
+  emit_failed(attempt, what, attempts, failure_options(context_.options, attempt),
+              context_.options.log.error_details, [&](const Event& event) { emit(errand, event); });
 }
 
 void Hand::emit(const Errand& errand, Event event) const {
@@ -454,7 +454,7 @@ void Hand::say(const Errand& errand, const Attempt& attempt, const Action& actio
     case Action::Say::kNothing:
       return;
     case Action::Say::kFailed:
-      return tell_failed(errand, attempt.failure);
+      return tell_failed(errand, attempt, action.what);
     case Action::Say::kWarning: {
       const auto text = warning_text(attempt);
       return emit(errand, warning_event(warning_of(attempt), text));

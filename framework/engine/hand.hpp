@@ -55,7 +55,8 @@ class Hand {
   Landing count_and_decide(const Errand& errand, const Attempt& attempt);
   Landing set_aside(const Errand& errand, const Attempt& attempt);
   void tell(const Errand& errand, Step step, std::string_view detail) const;
-  void tell_failed(const Errand& errand, const Failure& failure) const;
+  void tell_failed(const Errand& errand, const Attempt& attempt, Action::What what,
+                   std::uint32_t attempts = 0) const;
   void emit(const Errand& errand, Event event) const;
   void say(const Errand& errand, const Attempt& attempt, const Action& action) const;
 

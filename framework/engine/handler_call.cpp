@@ -47,10 +47,12 @@ void tell_duplicate(const Observers& observers, const handlers::Binding& binding
     (*binding.on_duplicate)(message, response);
   } catch (...) {
     const auto text =
-        fmt::format("on_duplicate of {} threw: {}; the duplicate is passed all the same",
+        fmt::format("on_duplicate of {} threw: {}. The duplicate is processed nevertheless",
                     handlers::handler_text(binding.label), what_was_thrown());
     auto event = event_of(Step::kWarning, message);
-    event.warning = Warning::kCallbackThrew;
+    event.warning = Warning::kCallbackFailed;
+    event.message_offset = message.offset();
+    event.handler = binding.label;
     event.detail = text;
     observers.emit(event);
   }

@@ -216,10 +216,10 @@ void LeaseKeeper::check_deadlines(const Held& held) {
   for (const auto& one : over)
     one->stop_.request_stop();
   for (const auto& one : stuck) {
-    auto event = warning_event(
-        Warning::kWorkerStuck,
-        "a call goes on although its time is over and its stop token is set: its key waits for it, "
-        "and so does the end of the process");
+    auto event = warning_event(Warning::kWorkerStuck,
+                               "a call continues although its timeout has passed and its stop "
+                               "token is set. Its key and the "
+                               "shutdown of the process wait for it");
     event.key = one->lease_.key;
     observers_.emit(event);
   }
@@ -256,8 +256,8 @@ void LeaseKeeper::extend(const Held& held) {
     const auto failure = explain(std::current_exception(), false);
     next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
     warn(
-        fmt::format("the leases of {} calls cannot be extended: {}; it is tried again, and calls "
-                    "whose lease ends meanwhile are told to stop",
+        fmt::format("cannot extend the leases of {} calls: {}. Retrying. Calls whose lease expires "
+                    "are canceled",
                     due.size(), failure.text));
   }
 }

@@ -115,7 +115,7 @@ class LeaseKeeper {
 
   const Options& options_;
   const Observers& observers_;
-  Reachability reachable_{observers_, Step::kRedisLost, Step::kRedisBack};
+  Reachability reachable_{observers_, Step::kRedisUnreachable, Step::kRedisReachable};
   const std::string owner_;
   const std::shared_ptr<const ledger::KeyLeases> leases_;
   std::atomic<bool> unwanted_{false};                ///< whoever connects is to stop

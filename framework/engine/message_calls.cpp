@@ -73,7 +73,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::prepare_call(postgres::Session& se
   subject = {};
   next_.reset();
   auto& hand = take_in_hand(session, step);
-  emit_step(Step::kFetched, hand);
+  emit_step(Step::kMessageFetched, hand);
   find_handler(hand, subject);
   if (subject.binding == nullptr || subject.binding->leased == nullptr ||
       hand.key_text() == nullptr)
@@ -150,7 +150,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
     case How::kDone:
       break;
   }
-  emit_step(Step::kLeased, hand);
+  emit_step(Step::kLeaseAcquired, hand);
   return std::make_unique<LeasedCall>(
       keeper, binding, message::remote_key(scope.name, key),
       TopicPartition{std::string(message.topic()), message.partition()}, request.subject, answer,
@@ -175,7 +175,7 @@ Outcome MessageProcessor::process_leased(postgres::Session& session, InHand& han
     if (!call)
       return apply_claimed(session, hand, subject);
     call->run(hand.message);
-    emit_step(Step::kCalled, hand);
+    emit_step(Step::kCallFinished, hand);
     call_ = std::move(call);
   }
   try {
@@ -275,14 +275,14 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
                           session.durable_commit());
   if (!begun && !leased.has_record() && !hand.step->last.names_transaction()) {
     // Nothing needs an answer before COMMIT.
-    emit_step(Step::kClaimed, hand);
-    emit_step(Step::kHandled, hand);
+    emit_step(Step::kKeyClaimed, hand);
+    emit_step(Step::kHandlerReturned, hand);
     frame.begin_later(std::exchange(request_, {}));
     finish(frame, hand, "", Outcome::kApplied);
     return note_recorded(call);
   }
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
-  emit_step(Step::kClaimed, hand);
+  emit_step(Step::kKeyClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (leased.has_record()) {
     subject.handler_begun = true;
@@ -297,7 +297,7 @@ void MessageProcessor::record_call(postgres::Session& session, InHand& hand, con
       return Response{};
     });
   }
-  emit_step(Step::kHandled, hand);
+  emit_step(Step::kHandlerReturned, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kApplied);
   note_recorded(call);
 }
@@ -360,8 +360,9 @@ void MessageProcessor::let_go_of_call(postgres::Session& session) noexcept {
     call->end();
     if (!ours && call->may_be_done()) {
       Event event{Step::kWarning};
+      event.topic = call->partition().topic;
       event.partition = call->subject().partition;
-      event.offset = call->subject().offset;
+      event.message_offset = call->subject().offset;
       tell_loss(session, *call, event);
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its keeper gives it back
@@ -385,7 +386,9 @@ void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand
     throw postgres::Error(std::string(postgres::kOutOfOrderState),
                           "the message was finished when the connection broke");
   }
-  tell_loss(session, call, event_of(Step::kWarning, hand.message));
+  auto event = event_of(Step::kWarning, hand.message);
+  event.message_offset = hand.message.offset();
+  tell_loss(session, call, event);
   call.end();
   throw postgres::Error(std::string(postgres::kLeaseLostState),
                         "the lease was lost while the call ran");
@@ -396,11 +399,12 @@ void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& c
   const bool returned = call.outcome() == LeasedCall::Outcome::kDone;
   context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
   const auto text = fmt::format(
-      "the lease of a call was another's before its outcome could be recorded: {}. Another attempt "
-      "may have been made beside it; it is listed by: {} --lost. Compare with the other side, "
-      "which knows the call as {}",
-      returned ? "the call had returned" : "what the call did is unknown",
-      command_text(context_.options.invocation, "leases list"), call.remote_key());
+      "the lease of a call was lost before its outcome was recorded: {}. The call may have been "
+      "made twice. Check with the remote service, which knows the call as {}. List lost leases:\n"
+      "  {} --lost",
+      returned ? "the call had returned" : "the outcome of the call is unknown", call.remote_key(),
+      command_text(context_.options.invocation, "calls list"));
+  event.handler = call.binding().label;
   event.warning = Warning::kLeaseLost;
   event.key = call.lease().key;
   event.detail = text;

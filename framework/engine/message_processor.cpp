@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "config/letter_advice.hpp"
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/stopwatch.hpp"
@@ -46,15 +45,42 @@ void MessageProcessor::emit(Step what, const InHand& hand, std::string_view deta
   context_.observers.emit(event_of_hand(what, hand, detail));
 }
 
-/// Of a message that has ended.
-void MessageProcessor::emit_end(Step what, const InHand& hand, std::string_view detail,
-                                bool unchecked) const {
-  auto event = event_of_hand(what, hand, detail);
-  event.unchecked = unchecked;
+/// Of a message that is finished.
+void MessageProcessor::emit_end(Event event, const InHand& hand) const {
   event.traceparent = message::traceparent_of(hand.message);
   if (context_.observers.times())
     event.timing = &timing_;
   context_.observers.emit(event);
+}
+
+void MessageProcessor::emit_buried(const InHand& hand, const Buried& buried) const {
+  const auto& burial = buried.burial;
+  const bool scheduled = burial.retry_after && !burial.parked;
+  auto event = event_of_hand(burial.parked ? Step::kMessageParked
+                             : scheduled   ? Step::kRetryScheduled
+                                           : Step::kMessageDeadLettered,
+                             hand, burial.error);
+  std::string due_at;
+  std::vector<EventField> fields;
+  if (burial.attempts > 0)
+    fields.push_back({"attempts", std::int64_t{burial.attempts}});
+  if (scheduled) {
+    using std::chrono::system_clock;
+    due_at = ledger::to_string(
+        std::chrono::floor<std::chrono::milliseconds>(system_clock::now() + *burial.retry_after));
+    fields.push_back({"retry", 1});
+    if (hand.route != nullptr) {
+      fields.push_back(
+          {"max_retries", static_cast<std::int64_t>(hand.route->failures.retry_later.size())});
+    }
+    fields.push_back({"due_at", std::string_view(due_at)});
+  }
+  event.handler = burial.handler;
+  event.reason = burial.reason;
+  event.sqlstate = burial.sqlstate;
+  event.dead_letter_id = buried.dead_letter;
+  event.fields = fields;
+  emit_end(event, hand);
 }
 
 void MessageProcessor::emit_step(Step what, const InHand& hand) const {
@@ -96,7 +122,7 @@ Outcome MessageProcessor::process(postgres::Session& session, const MessageStep&
   next_ = next;
   auto& hand = take_in_hand(session, step);
   if (step.call == nullptr && !step.nothing_to_call)
-    emit_step(Step::kFetched, hand);
+    emit_step(Step::kMessageFetched, hand);
   find_handler(hand, subject);
   if (subject.binding == nullptr) {
     if (context_.options.failures.unmatched == Unmatched::kSkip && step.last.may_leave_out())
@@ -227,8 +253,8 @@ bool MessageProcessor::apply_in_one_flight(postgres::Session& session, InHand& h
         frame.defer(*step.request.statement, std::move(step.request.parameters), std::nullopt, "");
       }
     }
-    emit_step(Step::kClaimed, hand);
-    emit_step(Step::kHandled, hand);
+    emit_step(Step::kKeyClaimed, hand);
+    emit_step(Step::kHandlerReturned, hand);
     // Where the server dies of it.
     subject.handler_begun = true;
     finish(frame, hand, "", Outcome::kApplied);
@@ -261,7 +287,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
     return begun ? frame.exec(request_) : frame.begin(request_);
   };
   const auto answer = claim();
-  emit_step(Step::kClaimed, hand);
+  emit_step(Step::kKeyClaimed, hand);
 
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (!transaction) {
@@ -279,7 +305,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   require_fits(hand.binding(), response);
   if (response)
     frame.defer_own(context_.keys.store_response(scope.id, subject.key, *response));
-  emit_step(Step::kHandled, hand);
+  emit_step(Step::kHandlerReturned, hand);
   finish(frame, hand, *transaction, Outcome::kApplied);
   return Outcome::kApplied;
 }
@@ -302,13 +328,13 @@ Outcome MessageProcessor::apply_unchecked(postgres::Session& session, InHand& ha
   const bool begun = begin_with_lock(frame, hand);
   context_.keys.name_transaction(request_, message::trace_setting(hand.message));
   const auto answer = begun ? frame.exec(request_) : frame.begin(request_);
-  emit_step(Step::kClaimed, hand);
+  emit_step(Step::kKeyClaimed, hand);
   const auto transaction = ledger::IdempotencyKeys::claimed_by(answer.get());
   if (hand.step->last.respects_parking() && hand.binding().may_park(hand.message) &&
       park_behind(frame, hand, ""))
     return Outcome::kParked;
   run_handler(session, frame, hand, subject);
-  emit_step(Step::kHandled, hand);
+  emit_step(Step::kHandlerReturned, hand);
   finish(frame, hand, transaction.value_or(""), Outcome::kUnchecked);
   return Outcome::kUnchecked;
 }
@@ -361,8 +387,8 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
-  auto why = fmt::format("{}: {}", burial.reason, burial.error);
-  // What somebody has to look at is told by its number; the rest travels with the COMMIT.
+  Buried stored{burial};
+  // The ID of a dead letter is reported; without that the statement is sent with the COMMIT.
   const bool is_told = !burial.parked && !burial.retry_after;
   // As everybody who changes what waits: the record key's row before the letter's.
   if (burial.parks_its_key || burial.parked) {
@@ -375,14 +401,13 @@ void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
   auto letter = context_.dead_letters.bury(hand.message, burial);
   if (is_told) {
     const auto buried = frame.exec(letter);
-    why += letter_advice(context_.options.invocation, ledger::integer(buried.get(), 0, 0));
+    stored.dead_letter = ledger::integer(buried.get(), 0, 0);
   } else {
     frame.defer_own(std::move(letter));
   }
   if (burial.retry_after)
     frame.defer_own(context_.dead_letters.schedule(hand.message, burial));
-  finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead, why,
-         burial.retry_after ? Step::kRetryLater : Step::kDeadLettered);
+  finish(frame, hand, transaction, burial.parked ? Outcome::kParked : Outcome::kDead, &stored);
 }
 
 void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& step,
@@ -416,15 +441,15 @@ Outcome MessageProcessor::skip(postgres::Session& session, const InHand& hand,
 }
 
 void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
-                              const std::string& transaction, Outcome outcome, std::string_view why,
-                              Step dead) {
+                              const std::string& transaction, Outcome outcome,
+                              const Buried* buried) {
   hand.step->last.defer_before(frame,
                                frame.settings().isolation != postgres::Isolation::kReadCommitted);
   hand.step->last.request(request_, transaction, outcome);
   postgres::FinishHooks hooks;
   if (context_.observers.every_step()) {
-    hooks.before_commit = [&] { emit(Step::kAdvancing, hand); };
-    hooks.commit_sent = [&] { emit(Step::kCommitting, hand); };
+    hooks.before_commit = [&] { emit(Step::kOffsetAdvancing, hand); };
+    hooks.commit_sent = [&] { emit(Step::kCommitSent, hand); };
   }
   auto next = prepare_next();
   Stopwatch watch(context_.observers.times());
@@ -436,21 +461,21 @@ void MessageProcessor::finish(postgres::Frame& frame, const InHand& hand,
 
   switch (outcome) {
     case Outcome::kDuplicate:
-      emit_end(Step::kDuplicate, hand);
+      emit_end(event_of_hand(Step::kMessageDeduplicated, hand, {}), hand);
       break;
     case Outcome::kSkipped:
-      emit_end(Step::kSkipped, hand);
+      emit_end(event_of_hand(Step::kMessageSkipped, hand, {}), hand);
       break;
     case Outcome::kDead:
-      emit_end(dead, hand, why);
-      context_.letter_stored->ring();
-      break;
     case Outcome::kParked:
-      emit_end(Step::kParked, hand, why);
+      emit_buried(hand, *buried);
       context_.letter_stored->ring();
       break;
-    default:
-      emit_end(Step::kCommitted, hand, {}, outcome == Outcome::kUnchecked);
+    default: {
+      auto event = event_of_hand(Step::kMessageCommitted, hand, {});
+      event.unchecked = outcome == Outcome::kUnchecked;
+      emit_end(event, hand);
+    }
   }
 }
 

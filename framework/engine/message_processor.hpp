@@ -140,14 +140,19 @@ class MessageProcessor {
   bool park_behind(postgres::Frame& frame, const InHand& hand, const std::string& key);
   ledger::Outcome skip(postgres::Session& session, const InHand& hand, const std::string& reason,
                        bool with_payload);
+  struct Buried {
+    const ledger::Burial& burial;
+    std::int64_t dead_letter = -1;  ///< its ID; -1: it is not known before COMMIT
+  };
   void bury(postgres::Frame& frame, const InHand& hand, const ledger::Burial& burial,
             const std::string& transaction);
   void finish(postgres::Frame& frame, const InHand& hand, const std::string& transaction,
-              ledger::Outcome outcome, std::string_view why = {}, Step dead = Step::kDeadLettered);
+              ledger::Outcome outcome, const Buried* buried = nullptr);
+  /// The message is stored as a dead letter or for a retry, or it is parked.
+  void emit_buried(const InHand& hand, const Buried& buried) const;
   void emit(Step what, const InHand& hand, std::string_view detail = {}) const;
   [[nodiscard]] static Event event_of_hand(Step what, const InHand& hand, std::string_view detail);
-  void emit_end(Step what, const InHand& hand, std::string_view detail = {},
-                bool unchecked = false) const;
+  void emit_end(Event event, const InHand& hand) const;
   void emit_step(Step what, const InHand& hand) const;
 
   const FrameContext& context_;

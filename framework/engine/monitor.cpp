@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "ledger/blocking_sessions.hpp"
+#include "ledger/instant.hpp"
 #include "ledger/stalled_sessions.hpp"
 #include "pawl/consumer.hpp"
 #include "text/bounded.hpp"
@@ -157,18 +159,22 @@ void Monitor::tell_conditions() {
     Event event;
     event.topic = condition.topic;
     event.partition = condition.partition;
-    std::string detail;
     if (blocked) {
       event.step = ended ? Step::kPartitionUnblocked : Step::kPartitionBlocked;
-      detail = ended ? "no message waits for a lock any more" : text_of(condition);
     } else {
       event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
-      event.remote = condition.what;
-      detail =
-          fmt::format("{} {}", condition.what,
-                      ended ? "responds again, or no message waits for it" : text_of(condition));
+      event.endpoint = condition.what;
+    }
+    const auto detail =
+        ended ? std::string() : fmt::format("{}. Retrying; no attempt is counted", condition.cause);
+    const auto since = ledger::to_string(condition.since);
+    std::vector<EventField> fields;
+    if (!ended) {
+      fields.push_back({"since", std::string_view(since)});
+      fields.push_back({"messages", condition.messages});
     }
     event.detail = detail;
+    event.fields = fields;
     context_.observers.emit(event);
   }
   context_.board.note_conditions(std::move(now));
@@ -214,10 +220,9 @@ void Monitor::tell_refusal(const std::string& topic) {
   const auto refusal = context_.directory.refusal(topic);
   if (refusal.has_value() == refused_.contains(topic))
     return;
-  Event event{refusal ? Step::kTopicRefused : Step::kTopicServed};
+  Event event{refusal ? Step::kTopicAccessDenied : Step::kTopicAccessRestored};
   event.topic = topic;
-  const auto detail =
-      refusal ? topic_refused_text(topic, *refusal) : std::string("Kafka serves the topic again");
+  const auto detail = refusal ? topic_refused_text(topic, *refusal) : std::string();
   event.detail = detail;
   context_.observers.emit(event);
   if (refusal) {
@@ -234,7 +239,7 @@ void Monitor::tell_ambiguous() {
   for (const auto& [topic, patterns] : found) {
     if (!ambiguous_.insert(topic).second)
       continue;
-    Event event{Step::kTopicRefused};
+    Event event{Step::kTopicAccessDenied};
     event.topic = topic;
     const auto detail = message::ambiguous_topic_text(topic, patterns);
     event.detail = detail;
@@ -260,7 +265,7 @@ void Monitor::ask_log_ends() {
     ++status->log_end_answers;
     if (before == found->second.end)
       continue;
-    Event event{Step::kLogEnd};
+    Event event{Step::kLogEndChanged};
     event.topic = status->partition.topic;
     event.partition = status->partition.partition;
     event.offset = found->second.end;
@@ -291,10 +296,9 @@ void Monitor::look_at_coverage() {
   covered_ = coverage_.settled();
   if (missing.empty())
     return;
-  warn(Warning::kLeftOut,
-       fmt::format("Kafka assigns {} to nobody: a static member (kafka.group_instance_id) that "
-                   "comes back gets the assignment of before, whatever topics or partitions there "
-                   "are to consume now; leaving the group and joining it again",
+  warn(Warning::kUnassignedPartition,
+       fmt::format("Kafka assigned {} to no process, because a restarted static member "
+                   "(kafka.group_instance_id) gets its earlier assignment. Rejoining the group",
                    names_of(missing)),
        missing.front());
   context_.requests.rejoin();
@@ -335,8 +339,8 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
       return;
     case CallWatch::Verdict::kGiveUp:
       warn(Warning::kWorkerStuck,
-           fmt::format("PostgreSQL has not answered for {} s, or code has not returned; the "
-                       "connection is given up and another one made",
+           fmt::format("PostgreSQL has not responded for {} s, or a handler has not returned. "
+                       "Replacing the connection",
                        waited.count() / 1000),
            call.partition);
       return interrupt();
@@ -345,8 +349,8 @@ void Monitor::check_call(const void* whose, const WorkerCall& call,
     case CallWatch::Verdict::kEndProcess:
       warn(Warning::kWorkerStuck,
            fmt::format(
-               "a handler has not returned for {} s and cannot be interrupted; ending the process, "
-               "the message runs again elsewhere",
+               "a handler has not returned for {} s and cannot be interrupted. The process exits, "
+               "and another one processes the message again",
                waited.count() / 1000),
            call.partition);
       std::_Exit(static_cast<int>(RunResult::kHung));
@@ -408,25 +412,25 @@ void Monitor::end_stalled_owner(const WorkerCall& call) {
       sessions.push_back(*owner->session);
     for (const auto& session : sessions) {
       if (ledger::end_stalled_session(*session_, session, call.own->pid, bound)) {
-        warn(Warning::kStalledSession,
-             fmt::format("ended PostgreSQL session {} of an earlier owner of the partition, or of "
-                         "this process itself: it was left idle in a transaction whose locks we "
-                         "wait for",
-                         session.pid),
-             call.partition);
+        warn(
+            Warning::kStalledSession,
+            fmt::format("terminated PostgreSQL session {} of an earlier owner of the partition, or "
+                        "of this process. It was idle in a transaction and held locks",
+                        session.pid),
+            call.partition);
       }
     }
     if (owner && ledger::end_stalled_hand(*session_, owner->name, call.own->pid, bound)) {
       warn(Warning::kStalledSession,
-           "ended a PostgreSQL session of an earlier owner of the partition: it was left idle in a "
-           "transaction whose locks we wait for",
+           "terminated a PostgreSQL session of an earlier owner of the partition. It was idle in a "
+           "transaction and held locks",
            call.partition);
     }
   } catch (const postgres::Error& error) {
     // idle_in_transaction_session_timeout ends it later.
     if (error.failure() != postgres::FailureClass::kConnection) {
       warn(Warning::kStalledSession,
-           fmt::format("the session that may hold the partition's locks cannot be ended: {}",
+           fmt::format("cannot terminate the session that may hold the partition's locks: {}",
                        error.what()),
            call.partition);
     }

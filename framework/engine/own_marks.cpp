@@ -19,11 +19,11 @@ void OwnMarks::remove(const Partition& partition, bool passed) {
     // A lost session is noticed at its next use.
     const auto failure = session_.why_failed();
     if (failure.kind != postgres::FailureClass::kConnection) {
-      partition.warn(Warning::kFailureNotStored,
-                     fmt::format("the mark of what ran or was fetched alone cannot be removed: {}; "
-                                 "it counts as a crash only if this process ends before it can be "
-                                 "removed",
-                                 failure.text));
+      partition.warn(
+          Warning::kFailureNotStored,
+          fmt::format("cannot remove the mark of a message on probation: {}. It counts as "
+                      "a crash if this process stops before it can be removed",
+                      failure.text));
     }
   }
 }
@@ -39,7 +39,7 @@ void OwnMarks::remove_left() {
     remove_left(*session_);
   } catch (const std::exception&) {
     session_.notice_failure(Warning::kFailureNotStored,
-                            "the mark of what ran or was fetched alone cannot be removed yet");
+                            "cannot remove the mark of a message on probation");
   }
 }
 

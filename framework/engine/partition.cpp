@@ -1,9 +1,14 @@
 #include "engine/partition.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <random>
 #include <utility>
+#include <vector>
 
+#include "engine/halt_rendering.hpp"
 #include "message/traceparent.hpp"
 
 namespace pawl::engine {
@@ -233,13 +238,14 @@ bool Partition::watch_stream(Clock::time_point now) {
   if (stream_->waits_for_room()) {
     warn(Warning::kBufferFull,
          "kafka.buffer is full of messages of other partitions, so this partition is not fetched. "
-         "pawl fetches it once there is room. If this lasts, look for retries in the log, or raise "
-         "kafka.buffer");
+         "pawl fetches it when kafka.buffer has space. If this lasts, search the log for retries, "
+         "or "
+         "raise kafka.buffer");
     return true;
   }
-  warn(Warning::kStreamStuck,
-       "Kafka has records but delivers none; seeking again. When this comes again and again the "
-       "batch there may be in a format that Kafka's client does not know");
+  warn(Warning::kFetchStalled,
+       "Kafka has records but delivers none. Seeking again. If this recurs, the batch may use a "
+       "format that librdkafka cannot read");
   return false;
 }
 
@@ -342,7 +348,7 @@ void Partition::head_is_behind() {
   has_room();
   context_.lock_waits.passed(name(), held_.stored.last());
   if (status_->halted.exchange(false))
-    tell(Step::kAcquired, held_.stored.last(), "the cause of its halt is gone");
+    tell(Step::kPartitionResumed, held_.stored.last());
   head_.pass();
   retry_backoff_.reset();
   acquire_backoff_.reset();
@@ -371,7 +377,7 @@ void Partition::reached_end(std::int64_t end) {
   while (known < end && !status_->log_end.compare_exchange_weak(known, end)) {
   }
   status_->log_end_told();
-  tell(Step::kCaughtUp, end);
+  tell(Step::kPartitionCaughtUp, end);
 }
 
 void Partition::acquire_again(bool must_prove) {
@@ -407,7 +413,7 @@ void Partition::let_go() {
   clear();
   context_.lock_waits.forget(name());
   has_room();
-  tell(Step::kRevoked, held_.stored.last());
+  tell(Step::kPartitionRevoked, held_.stored.last());
 }
 
 bool Partition::happens(Happening what) {
@@ -459,30 +465,53 @@ std::string Partition::traceparent_of(std::optional<std::int64_t> offset) const 
   return {};
 }
 
-void Partition::tell(Step step, std::int64_t offset, std::string_view detail,
-                     std::optional<std::int64_t> message_offset, std::string_view traceparent,
-                     std::string_view handler) const {
+void Partition::tell(Step step, std::int64_t offset, std::string_view detail) const {
   Event event{step};
-  event.handler = handler;
   event.detail = detail;
-  event.message_offset = message_offset;
-  event.traceparent = traceparent;
   emit(event, offset);
 }
 
-void Partition::tell_fenced(bool by_operator) const {
-  Event event{Step::kFenced};
-  event.detail = "the register has another epoch";
-  event.by_operator = by_operator;
+void Partition::tell_halted(const ledger::Halt& halt, std::string_view traceparent) const {
+  const auto sqlstate = halt.parameter(ledger::halt_parameter::kSqlstate);
+  const auto key = halt.parameter(ledger::halt_parameter::kIdempotencyKey);
+  auto text = halt_text(halt, context_.options, name());
+  // It is a field of the line.
+  if (const auto at = text.find(fmt::format(" (SQLSTATE {})", sqlstate)); at != std::string::npos)
+    text.erase(at, std::string_view(" (SQLSTATE )").size() + sqlstate.size());
+  std::vector<EventField> fields;
+  const auto named = halt_fields(halt);
+  for (const auto& [field, value] : named) {
+    const bool of_event = field == ledger::halt_parameter::kSqlstate ||
+                          field == ledger::halt_parameter::kIdempotencyKey;
+    if (!of_event)
+      fields.push_back({field, std::string_view(value)});
+  }
+  Event event{Step::kPartitionHalted};
+  event.detail = text;
+  event.key = key;
+  event.sqlstate = sqlstate;
+  event.message_offset = halt.message_offset;
+  event.handler = halt.handler;
+  event.traceparent = traceparent;
+  event.fields = fields;
   emit(event, held_.stored.last());
 }
 
-void Partition::tell_failed(std::int64_t offset, std::string_view detail,
-                            std::string_view failure_class) const {
-  Event event{Step::kFailed};
-  event.detail = detail;
-  event.failure_class = failure_class;
-  emit(event, offset);
+void Partition::tell_retried(const ledger::Acquired& acquired) const {
+  const std::array fields{EventField{"halt_kind", std::string_view(acquired.halt.kind)},
+                          EventField{"halt_code", std::string_view(acquired.halt.code)}};
+  Event event{Step::kHaltedPartitionRetried};
+  event.message_offset = acquired.halt.message_offset;
+  event.handler = acquired.halt.handler;
+  event.fields = fields;
+  emit(event, held_.stored.last());
+}
+
+void Partition::tell_fenced(bool by_operator) const {
+  Event event{Step::kPartitionFenced};
+  event.detail = "the stored owner epoch changed";
+  event.by_operator = by_operator;
+  emit(event, held_.stored.last());
 }
 
 void Partition::warn(Warning warning, std::string_view detail) const {

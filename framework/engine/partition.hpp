@@ -178,17 +178,18 @@ class Partition {
   /// It is revoked: what was fetched goes.
   void let_go();
 
-  void tell(Step step, std::int64_t offset, std::string_view detail = {},
-            std::optional<std::int64_t> message_offset = std::nullopt,
-            std::string_view traceparent = {}, std::string_view handler = {}) const;
+  void tell(Step step, std::int64_t offset, std::string_view detail = {}) const;
+  /// Adds the partition, the offset, and what is known of the message at it.
+  void emit(Event event, std::int64_t offset) const;
+  /// The partition halted. `traceparent`: of the message that halts it.
+  void tell_halted(const ledger::Halt& halt, std::string_view traceparent = {}) const;
+  /// A halted partition is acquired, and tries again what halted it.
+  void tell_retried(const ledger::Acquired& acquired) const;
   /// Of the message at this offset, if it is the first that is not behind; empty: it has none, or
   /// is another.
   [[nodiscard]] std::string traceparent_of(std::optional<std::int64_t> offset) const;
   /// Reports that the register has another epoch; `by_operator`: a command raised it.
   void tell_fenced(bool by_operator) const;
-  /// One try of the message at `offset`.
-  void tell_failed(std::int64_t offset, std::string_view detail,
-                   std::string_view failure_class) const;
   /// Something is the matter with it, where it stands.
   void warn(Warning warning, std::string_view detail) const;
 
@@ -200,7 +201,6 @@ class Partition {
   void head_is_behind();
   void reached_end(std::int64_t end);
   void note_next();
-  void emit(Event event, std::int64_t offset) const;
   bool watch_stream(Clock::time_point now);
 
   Context& context_;

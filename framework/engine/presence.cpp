@@ -54,9 +54,8 @@ void Presence::look(postgres::Session& session) {
       Event event{Step::kHandlersDiffer};
       event.topic = other.topic;
       const auto text = fmt::format(
-          "process {} of this group does something else with {} than this one ({}: other {}): what "
-          "happens to a message depends on which of them has its partition. During a deployment "
-          "that is normal and passes; else give both the same configuration and program",
+          "process {} of this group handles {} in another way than this process {} ({}). During a "
+          "deployment this is normal. Otherwise give both the same configuration and program",
           other.owner, other.topic, owner_, ledger::difference(mine->second, other.fingerprint));
       event.detail = text;
       observers_.emit(event);

@@ -47,16 +47,15 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
   partition.suspects().passed(acquired.stored.last());
   partition.status().on_probation = true;
   partition.tell(
-      Step::kOnProbation, acquired.stored.last(),
+      Step::kProbationStarted, acquired.stored.last(),
       fmt::format(
-          "{} {}. The messages that may have been running, up to {}{}, run alone, one after "
-          "another. While they do, all other messages of this process wait, up to {} ms at "
-          "a time or as long as one of them takes, and then run for at least as long. No "
-          "action needed",
+          "{} {}. The messages that it may have been processing, up to {}{}, are processed alone, "
+          "one after another. Meanwhile all other messages of this process wait, up to {} ms at a "
+          "time or as long as one of them takes. No action needed",
           acquired.previous_owner,
           acquired.suspects_left ? "gave this partition back while it was on probation"
-                                 : "ended without giving this partition back",
-          plan.most_in_hand, calls_with_code ? " and the calls that were begun" : "",
+                                 : "stopped without giving this partition back",
+          plan.most_in_hand, calls_with_code ? " and the calls that were started" : "",
           SuspectTurns::kTurn.count()));
 }
 
@@ -87,10 +86,8 @@ std::optional<std::int64_t> Probation::marked_before(const Partition& partition)
 void Probation::tell_end(Partition& partition) {
   if (const auto ran = partition.suspects().take_end()) {
     partition.status().on_probation = false;
-    partition.tell(Step::kOffProbation, partition.held().stored.last(),
-                   fmt::format("messages that ran alone: {}; no other messages of this process "
-                               "wait for this partition any more",
-                               *ran));
+    partition.tell(Step::kProbationEnded, partition.held().stored.last(),
+                   fmt::format("{} messages were processed alone", *ran));
   }
 }
 
@@ -219,9 +216,9 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
     partition.suspects().went_first(offset);
   }
   if (*crashes > 0 && *crashes < most) {
-    partition.tell(Step::kProbation, offset,
-                   fmt::format("{} of at most {} processes ended while they ran this message "
-                               "alone; it runs alone again",
+    partition.tell(Step::kProbationAttemptCrashed, offset,
+                   fmt::format("{} of at most {} processes crashed while they processed only this "
+                               "message. Retrying it alone",
                                *crashes, most));
   }
   if (*crashes < most)
@@ -231,7 +228,7 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
   failure.reason = ledger::dead_reason::kCrash;
   failure.text =
       fmt::format("{} processes crashed while they processed only this message", *crashes);
-  partition.tell(Step::kProbation, offset, failure.text);
+  partition.tell(Step::kProbationAttemptCrashed, offset, failure.text);
   return {.stands = true, .failed = std::move(failure)};
 }
 

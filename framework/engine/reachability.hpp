@@ -12,7 +12,7 @@ namespace pawl::engine {
 /// Whether a server that the consumer needs answers anybody in this process. Those who use it say
 /// how that went; the observers get each change, and each new reason of an outage. With several
 /// users, one success outweighs the others' failures: who has no connection while others
-/// work is told as Step::kDisconnected. Any thread.
+/// work is told as Step::kDatabaseDisconnected. Any thread.
 class Reachability {
  public:
   /// The steps that tell the two changes.

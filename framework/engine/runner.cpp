@@ -134,12 +134,11 @@ void Runner::tell_stream_error(Partition& partition, const kafka::Record& error)
   }
   // A topic may be described without being read: then only fetching says so.
   if (error.error_kind() == kafka::ErrorKind::kTopicRefused) {
-    partition.tell(Step::kTopicRefused, partition.inbox().taken().last(),
-                   fmt::format("Kafka refuses to let the partition be read: {}; it is tried again "
-                               "by itself. Grant this user READ on the topic",
+    partition.tell(Step::kTopicAccessDenied, partition.inbox().taken().last(),
+                   fmt::format("{}. Retrying. Grant the user of this process READ on the topic",
                                error.error_text()));
   } else {
-    partition.warn(Warning::kKafkaError, fmt::format("Kafka reports: {}", error.error_text()));
+    partition.warn(Warning::kKafkaErrorReported, error.error_text());
   }
   context_.requests.doubt_topics();
 }
@@ -304,7 +303,7 @@ void Runner::collect_pipeline(const Partition& partition, Clock::time_point unti
                        partition.step_over(item)))
       return;
     if (context_.observers.every_step())
-      partition.tell(Step::kFetched, message.offset());
+      partition.tell(Step::kMessageFetched, message.offset());
   }
 }
 
@@ -372,7 +371,7 @@ std::optional<Attempt> Runner::run_pipeline(Partition& partition, const Work& wo
     if (context_.observers.every_step())
       sent = [&] {
         for (std::size_t i = 0; i < pipeline_.size(); ++i)
-          partition.tell(Step::kCommitting, pipeline_.message(i).offset());
+          partition.tell(Step::kCommitSent, pipeline_.message(i).offset());
       };
     MessagePipeline::Landed landed;
     Stopwatch watch(context_.observers.times());
@@ -384,7 +383,7 @@ std::optional<Attempt> Runner::run_pipeline(Partition& partition, const Work& wo
     watch.stop();
     const auto took = Clock::now() - work.begun;
     Timing timing;
-    timing.company = Company::kPipeline;
+    timing.grouping = Grouping::kPipeline;
     const auto flight = watch.read();
     for (std::size_t i = 0; i < landed.stored; ++i) {
       if (flight) {
@@ -420,7 +419,8 @@ void Runner::tell_landed(std::size_t index, const Timing* timing) const {
   const bool applied = pipeline_.outcome(index) == ledger::Outcome::kApplied;
   if (applied)
     context_.applied(pipeline_.handler(index));
-  auto event = event_of(applied ? Step::kCommitted : Step::kDuplicate, pipeline_.message(index));
+  auto event = event_of(applied ? Step::kMessageCommitted : Step::kMessageDeduplicated,
+                        pipeline_.message(index));
   event.key = pipeline_.key(index);
   event.handler = pipeline_.handler(index);
   event.traceparent = message::traceparent_of(pipeline_.message(index));

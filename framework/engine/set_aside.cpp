@@ -1,8 +1,9 @@
 #include "engine/set_aside.hpp"
 
-#include <fmt/format.h>
-
+#include <cstdint>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "engine/retries.hpp"
 
@@ -18,12 +19,32 @@ const FailureOptions& failure_options(const Options& options, const Attempt& att
   return binding == nullptr ? options.failures : binding->failures;
 }
 
-std::string attempt_text(Action::What what, std::uint32_t attempts, const FailureOptions& options) {
-  if (what == Action::What::kRetry)
-    return fmt::format(" (attempt {} of {})", attempts, attempts_allowed(options));
-  if (what == Action::What::kSetAside || what == Action::What::kHaltAtMessage)
-    return fmt::format(" (attempt {}, the last one)", attempts);
-  return {};
+void emit_failed(const Attempt& attempt, Action::What what, std::uint32_t attempts,
+                 const FailureOptions& options, bool with_detail,
+                 const std::function<void(const Event&)>& emit) {
+  using What = Action::What;
+  const auto& failure = attempt.failure;
+  const auto handler = handler_of(attempt);
+  const auto text = told(failure, with_detail);
+  std::vector<EventField> fields;
+  const auto most = attempts_allowed(options);
+  if (attempts > 0 && most < std::numeric_limits<std::uint32_t>::max())
+    fields.push_back({"max_attempts", std::int64_t{most}});
+  if (what == What::kRetry)
+    fields.push_back({"retry_in_ms", std::int64_t{failure.retry_after.count()}});
+  Event event{Step::kAttemptFailed};
+  event.handler = handler;
+  event.key = attempt.subject.key;
+  event.detail = text;
+  event.reason = class_of(failure);
+  event.sqlstate = failure.sqlstate;
+  event.attempt = attempts;
+  const bool ends = what == What::kSetAside || what == What::kHaltAtMessage ||
+                    what == What::kHaltProgram || what == What::kHaltFlood;
+  // No other event has the DETAIL, because what is stored must not quote values of rows.
+  event.is_final = ends && text == failure.text;
+  event.fields = fields;
+  emit(event);
 }
 
 Policy policy_of(const FailureOptions& options, const Attempt& attempt, Breaker& breaker) {

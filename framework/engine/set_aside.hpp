@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "engine/breaker.hpp"
 #include "engine/verdict.hpp"
 #include "pawl/message.hpp"
+#include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 
 namespace pawl::engine {
@@ -22,9 +24,12 @@ namespace pawl::engine {
 [[nodiscard]] Policy policy_of(const FailureOptions& options, const Attempt& attempt,
                                Breaker& breaker);
 
-/// " (attempt 3 of 7)", " (attempt 7, the last one)"; empty: it does not end, or repeat, a message.
-[[nodiscard]] std::string attempt_text(Action::What what, std::uint32_t attempts,
-                                       const FailureOptions& options);
+/// Emits kAttemptFailed with what is known of the attempt; `emit` adds its place. `what` follows
+/// from it. `attempts`: of the message so far, if this one is counted; otherwise 0. `with_detail`:
+/// with PostgreSQL's DETAIL.
+void emit_failed(const Attempt& attempt, Action::What what, std::uint32_t attempts,
+                 const FailureOptions& options, bool with_detail,
+                 const std::function<void(const Event&)>& emit);
 
 /// What follows from an attempt could not be recorded.
 [[nodiscard]] Attempt note_failed(const Attempt& attempt, Failure failure);

@@ -26,11 +26,12 @@ void ShutdownWatch::run(std::chrono::milliseconds timeout, const Observers& obse
   if (changed_.wait_for(lock, timeout, [this] { return done_; }))
     return;
   observers.emit(warning_event(
-      Warning::kShutdownTimeout,
-      finished_ ? "consumer.shutdown_timeout has passed; all that was in hand is stored, but "
-                  "Kafka, or a task in the background, has not answered: leaving without it"
-                : "consumer.shutdown_timeout has passed; leaving now, what was in hand runs again "
-                  "elsewhere"));
+      Warning::kShutdownTimedOut,
+      finished_
+          ? "consumer.shutdown_timeout has passed. All in-flight messages are stored, but "
+            "Kafka or a background task has not responded. The process exits without it"
+          : "consumer.shutdown_timeout has passed. The process exits, and in-flight messages are "
+            "processed again"));
   std::_Exit(static_cast<int>(finished_.value_or(RunResult::kShutdownTimeout)));
 }
 

@@ -84,13 +84,13 @@ std::chrono::milliseconds Supervisor::silent_for() const {
 
 std::string Supervisor::unready() const {
   if (stop_)
-    return "it was asked to stop";
+    return "the consumer is stopping";
   if (group_pulse_.rests()) {
     const std::scoped_lock lock(stop_mutex_);
-    return awaited_.empty() ? "it begins, or ends" : awaited_;
+    return awaited_.empty() ? "the consumer is starting or stopping" : awaited_;
   }
   if (!assigned_once_)
-    return "Kafka has not said yet which partitions are this process's";
+    return "Kafka has not assigned partitions yet";
   return unready_without(database_reachable_);
 }
 
@@ -123,7 +123,7 @@ std::unique_ptr<kafka::Client> Supervisor::new_client(std::size_t partitions) co
       [this](int level, const std::string& facility, const std::string& text) {
         // librdkafka repeats connection failures in its events; its log adds what is only there.
         if (level <= 4)
-          warn(Warning::kKafkaClient, fmt::format("librdkafka {}: {}", facility, text));
+          warn(Warning::kKafkaClientWarning, fmt::format("librdkafka {}: {}", facility, text));
       },
       partitions);
 }
@@ -197,7 +197,7 @@ void Supervisor::pause_before_retry(milliseconds delay) {
 
 RunResult Supervisor::run() {
   for (const auto& warning : handlers::key_warnings(router_))
-    warn(Warning::kKeyDoubtful, warning);
+    warn(Warning::kKeyMayNotBeUnique, warning);
   if (!connect())
     return RunResult::kStopped;
   start_workers();
@@ -205,7 +205,7 @@ RunResult Supervisor::run() {
   const bool drained = options_.consumer.drain && !stop_ && !fatal_;
   const bool left_behind = drained && !draining_->left_behind().empty();
   if (drained)
-    emit(Step::kDrained, fmt::format("{}", fmt::join(draining_->left_behind(), "; ")));
+    emit(Step::kDrainFinished, fmt::format("{}", fmt::join(draining_->left_behind(), "; ")));
   const auto result = leave(left_behind ? RunResult::kHaltedPartitions : RunResult::kStopped);
   if (fatal_)
     throw FatalError(*fatal_);
@@ -258,21 +258,24 @@ bool Supervisor::connect() {
       return true;
     } catch (const kafka::KafkaError& error) {
       kafka_reachable_.failed(error.what());
-      report(Warning::kKafkaAwaited, fmt::format("waiting for Kafka: {}", error.what()));
+      report(Warning::kKafkaUnreachableAtStart, fmt::format("{}. Waiting for Kafka", error.what()));
     } catch (const postgres::Error& error) {
       if (error.is_of_set_up()) {
         // Names of prepared statements that clash, or are unknown.
         const bool shared = error.sqlstate() == "42P05" || error.sqlstate() == "26000";
         throw FatalError(fmt::format(
-            "PostgreSQL refuses to serve: {} (SQLSTATE {}); {}", error.what(), error.sqlstate(),
-            shared ? "a pooler gives each transaction another session: set postgres.pooled = true "
-                     "(docs/deploy.md, Poolers)"
-                   : "see the grants in docs/deploy.md"));
+            "PostgreSQL rejects a statement of pawl: {} (SQLSTATE {}). {}", error.what(),
+            error.sqlstate(),
+            shared ? "A pooler gives each transaction another session. Set postgres.pooled = true "
+                     "(docs/poolers.md)"
+                   : "Compare the privileges with docs/deploy.md"));
       }
       database_reachable_.failed(error.what());
-      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseUnreachableAtStart,
+             fmt::format("{}. Waiting for PostgreSQL", error.what()));
     } catch (const postgres::InDoubt& error) {
-      report(Warning::kDatabaseAwaited, fmt::format("waiting for PostgreSQL: {}", error.what()));
+      report(Warning::kDatabaseUnreachableAtStart,
+             fmt::format("{}. Waiting for PostgreSQL", error.what()));
     }
     pause_before_retry(backoff.next());
   }
@@ -437,10 +440,11 @@ void Supervisor::on_stray_record(const TopicPartition& partition) {
 
 void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, bool fatal) {
   if (fatal) {
-    fatal_ = fmt::format("Kafka has ended this consumer's membership for good: {}", text);
+    fatal_ =
+        fmt::format("Kafka has permanently ended the group membership of this process: {}", text);
     return;
   }
-  warn(Warning::kKafkaError, fmt::format("Kafka: {}", text));
+  warn(Warning::kKafkaErrorReported, text);
   const bool about_topics =
       kind == kafka::ErrorKind::kTopicRefused || kind == kafka::ErrorKind::kTopicUnknown;
   if (about_topics && context_)
@@ -488,20 +492,21 @@ void Supervisor::say_what_is_awaited() {
     return;
   say_awaited_at_.reset();
   if (subscribed_.empty()) {
-    emit(Step::kGroupAwaited,
-         fmt::format("there is no topic for {} yet; each is followed once it is there",
+    emit(Step::kAssignmentPending,
+         fmt::format("no topic exists yet for {}. A topic is consumed when it is created",
                      fmt::join(router_.topics(), ", ")));
     return;
   }
   const bool classic = options_.kafka.group_protocol == GroupProtocol::kClassic;
-  emit(Step::kGroupAwaited,
-       fmt::format("waiting for group {}: Kafka has assigned nothing yet. A member that ended "
-                   "without a word holds its place for {}; with kafka.group_instance_id a process "
-                   "that comes back gets its own at once",
-                   options_.kafka.group, place_kept_text(options_.kafka)) +
+  emit(Step::kAssignmentPending,
+       fmt::format(
+           "waiting for partitions of group {}. Kafka keeps the partitions of a member that "
+           "crashed for {}. With kafka.group_instance_id a restarted process gets its own at "
+           "once",
+           options_.kafka.group, place_kept_text(options_.kafka)) +
            (classic ? ""
-                    : ". Brokers before Kafka 4.0 assign nothing under kafka.group_protocol = "
-                      "\"consumer\": there write \"classic\""));
+                    : ". Brokers before Kafka 4.0 assign nothing with kafka.group_protocol = "
+                      "\"consumer\". Set it to \"classic\" there"));
 }
 
 void Supervisor::stop_tasks(Clock::time_point deadline, bool finish) {

@@ -91,8 +91,9 @@ class Supervisor final : private kafka::MembershipListener {
   const Registry& registry_;
   handlers::Router router_;
   Observers observers_;
-  Reachability database_reachable_{observers_, Step::kDatabaseLost, Step::kDatabaseBack};
-  Reachability kafka_reachable_{observers_, Step::kKafkaLost, Step::kKafkaBack};
+  Reachability database_reachable_{observers_, Step::kDatabaseUnreachable,
+                                   Step::kDatabaseReachable};
+  Reachability kafka_reachable_{observers_, Step::kKafkaUnreachable, Step::kKafkaReachable};
   std::unique_ptr<kafka::Client> client_;
   StatusBoard board_;
   Pulse group_pulse_;  ///< rests before the first round and after the last

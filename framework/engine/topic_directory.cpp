@@ -10,8 +10,9 @@ namespace pawl::engine {
 
 std::string topic_refused_text(const std::string& topic, const std::string& why) {
   return fmt::format(
-      "Kafka refuses topic {}: {}. Grant this user READ and DESCRIBE on it; until then nothing of "
-      "it is processed, and other topics go on",
+      "Kafka denies access to topic {}: {}. Grant the user of this process READ and DESCRIBE on "
+      "it. "
+      "Until then pawl processes no message of the topic. Other topics continue",
       topic, why);
 }
 

@@ -72,7 +72,7 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
     if (stopping_)
       return;
     auto partition = std::make_unique<Partition>(context_, stream);
-    partition->tell(Step::kAssigned, -1);
+    partition->tell(Step::kAssignmentReceived, -1);
     const auto name = partition->name();
     // It may come back before what was in hand has: Kafka does not wait for ever.
     drop(name, false);
@@ -233,8 +233,8 @@ void Worker::remove_marks() {
     if (Clock::now() >= until) {
       context_.observers.emit(warning_event(
           Warning::kFailureNotStored,
-          "the mark of what ran or was fetched alone cannot be removed, because PostgreSQL does "
-          "not respond: the next process counts it as one crash"));
+          "cannot remove the mark of a message on probation, because PostgreSQL does not respond. "
+          "The next process counts it as one crash"));
       return;
     }
     mailbox_.wait(Clock::now() + context_.options.postgres.retry_initial);
@@ -336,11 +336,10 @@ void Worker::poll_register() {
     must_compare_ = false;
   } catch (const std::exception&) {
     if (must_compare_) {
-      session_.lose(fmt::format("what this process holds cannot be compared with the register: {}",
+      session_.lose(fmt::format("cannot compare the partitions of this process with PostgreSQL: {}",
                                 session_.why_failed().text));
     } else {
-      session_.notice_failure(Warning::kRegisterUnread,
-                              "the register cannot be looked at, so operators' changes wait");
+      session_.notice_failure(Warning::kOffsetsUnreadable, "cannot read changes by operators");
     }
   }
 }
@@ -357,7 +356,7 @@ void Worker::compare(Partition& partition, const std::map<TopicPartition, ledger
   const auto lost = lost_by_register(partition, row->second);
   if (lost.empty())
     return;
-  partition.warn(Warning::kRegisterWentBack, lost);
+  partition.warn(Warning::kOffsetsWentBack, lost);
   processor_.forget();
   partition.acquire_again(false);
 }
@@ -379,9 +378,8 @@ void Worker::tell_presence() {
       crash_loop_.note_begun();
     }
   } catch (const std::exception&) {
-    session_.notice_failure(
-        Warning::kPresenceNotStored,
-        "processes of this group that handle a topic in other ways are not noticed");
+    session_.notice_failure(Warning::kProcessNotRegistered,
+                            "cannot compare this process with others of the group");
   }
 }
 
@@ -391,9 +389,8 @@ void Worker::leave_presence() {
   try {
     context_.presence->leave(*session_);
   } catch (const std::exception&) {
-    session_.notice_failure(
-        Warning::kPresenceNotStored,
-        "the end of this process cannot be told; others find it out within 20 s");
+    session_.notice_failure(Warning::kProcessNotRegistered,
+                            "cannot store that this process stops. Others detect it within 20 s");
   }
 }
 
@@ -417,11 +414,12 @@ void Worker::release(Partition& partition) {
     if (context_.offsets.release(*session_, partition.name(), *partition.held().epoch,
                                  partition.suspects().is_going_on())) {
       checkpoint_.released(partition);
-      partition.tell(Step::kReleased, partition.held().stored.last());
+      partition.tell(Step::kPartitionReleased, partition.held().stored.last());
     }
   } catch (const std::exception&) {
     // The next acquire fences us all the same.
-    session_.notice_failure(Warning::kHandOverNotStored, "the hand-over cannot be marked clean");
+    session_.notice_failure(Warning::kReleaseNotStored,
+                            "cannot store that this process gave the partition back");
   }
 }
 

@@ -108,7 +108,7 @@ WorkerSession::State WorkerSession::ensure() {
     return State::kSame;
   }
   if (session_)
-    lose("the connection was found broken");
+    lose("the connection is broken");
   if (Clock::now() < connect_not_before_)
     return State::kNone;
   try {
@@ -125,10 +125,13 @@ WorkerSession::State WorkerSession::ensure() {
     was_lost_ = false;
     database_refused_ = false;
     context_.database_reachable.answered();
-    tell(Step::kConnected,
-         session_->behind_pooler() && !session_->pooled()
-             ? "through a pooler; set postgres.pooled = true unless it pools sessions"
-             : "");
+    tell(Step::kDatabaseConnected, "");
+    if (session_->behind_pooler() && !session_->pooled() && whose_ == Whose::kWorker) {
+      context_.observers.emit(warning_event(
+          Warning::kPoolerNotConfigured,
+          "PostgreSQL is behind a pooler. Set postgres.pooled = true, unless the pooler pools "
+          "sessions"));
+    }
     return State::kNew;
   } catch (...) {  // code's may be anything
     connect_not_before_ = Clock::now() + backoff_.next();
@@ -136,7 +139,7 @@ WorkerSession::State WorkerSession::ensure() {
         fmt::format("cannot use PostgreSQL: {}", explain(std::current_exception(), true).text);
     told_away(text);
     if (!was_lost_)
-      tell(Step::kDisconnected, text);
+      tell(Step::kDatabaseDisconnected, text);
     was_lost_ = true;
     return State::kNone;
   }
@@ -149,14 +152,14 @@ void WorkerSession::refuse_database() {
     return;
   was_lost_ = true;
   const auto text = fmt::format(
-      "this is not database {} in which this process began, or it has given consumer {}/{} another "
-      "number: nothing is read or written in it. Bring the right database back, or restart this "
-      "program to work with this one",
+      "postgres.url leads to another database than {}, in which this process started, or consumer "
+      "{}/{} has another ID there. Nothing is processed in it. Restore the right database, or "
+      "restart the process to use this one",
       context_.registration.database_id, context_.options.kafka.cluster,
       context_.options.kafka.group);
   if (whose_ == Whose::kWorker)
     context_.observers.emit(warning_event(Warning::kWrongDatabase, text));
-  tell(Step::kDisconnected, kOtherDatabase);
+  tell(Step::kDatabaseDisconnected, kOtherDatabase);
 }
 
 /// A server that lets workers in is not away: a hand without a session says so once.
@@ -165,9 +168,8 @@ void WorkerSession::told_away(const std::string& why) {
     return context_.database_reachable.failed(why);
   if (was_lost_ || context_.database_reachable.is_away())
     return;
-  const auto text = fmt::format(
-      "a thread that runs messages side by side has no session, the others go on: {}", why);
-  context_.observers.emit(warning_event(Warning::kDatabaseAwaited, text));
+  const auto text = fmt::format("a worker thread cannot connect, all others continue: {}", why);
+  context_.observers.emit(warning_event(Warning::kDatabaseUnreachableAtStart, text));
 }
 
 /// The worker's own sessions say enough of a server that is away.
@@ -194,8 +196,8 @@ void WorkerSession::tell_deallocated() {
   context_.observers.emit(warning_event(
       Warning::kSessionRestored,
       "a handler, or a function that it called, removed the prepared statements of its session. "
-      "pawl processes messages that failed by it again, and no longer prepares statements in this "
-      "thread, which costs time. Remove DEALLOCATE from that handler"));
+      "pawl processes the failed messages again, and no longer prepares statements in this thread, "
+      "which costs time. Remove DEALLOCATE from that handler"));
 }
 
 void WorkerSession::close() {
@@ -218,7 +220,7 @@ bool WorkerSession::may_begin() {
       return true;
     renew();
   } catch (const postgres::Error& error) {
-    lose(alive() ? fmt::format("whether the database's schema has changed cannot be found out: {}",
+    lose(alive() ? fmt::format("cannot check whether the schema of the database has changed: {}",
                                error.what())
                  : error.what());
   }
@@ -240,7 +242,7 @@ void WorkerSession::lose(const std::string& why) {
   connect_not_before_ = Clock::now() + backoff_.next();
   if (whose_ == Whose::kWorker)
     context_.database_reachable.lost(why);
-  tell(Step::kDisconnected, why);
+  tell(Step::kDatabaseDisconnected, why);
 }
 
 void WorkerSession::lose_if_read_only() {
@@ -253,7 +255,7 @@ bool WorkerSession::restore() {
   const auto text =
       restored
           ? fmt::format(
-                "the handler of an earlier message changed settings of its session ({}); pawl "
+                "the handler of an earlier message changed settings of its session ({}). pawl "
                 "restored them and processes the affected message again. In that handler, use SET "
                 "LOCAL or set_config(..., true)",
                 fmt::join(*restored, ", "))
@@ -291,9 +293,10 @@ void WorkerSession::notice_failure(Warning warning, std::string_view what) {
     lose(failure.text);
     return;
   }
-  const auto text =
-      fmt::format("{}: {}{}; tried again", what, failure.text, sqlstate_text(failure));
-  context_.observers.emit(warning_event(warning, text));
+  const auto text = fmt::format("{}: {}. Retrying", what, failure.text);
+  auto event = warning_event(warning, text);
+  event.sqlstate = failure.sqlstate;
+  context_.observers.emit(event);
 }
 
 WorkerSession::Watch WorkerSession::watch(const TopicPartition& partition,

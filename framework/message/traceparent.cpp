@@ -46,6 +46,10 @@ std::string_view trace_id(std::string_view traceparent) {
   return traceparent.substr(kTraceIdAt, kTraceIdLength);
 }
 
+std::string_view span_id(std::string_view traceparent) {
+  return traceparent.substr(kParentIdAt, kParentIdLength);
+}
+
 std::string_view traceparent_of(const Message& message) {
   const auto text = message.header("traceparent");
   return text && is_traceparent(*text) ? *text : std::string_view{};

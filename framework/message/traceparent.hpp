@@ -15,6 +15,8 @@ namespace pawl::message {
 
 /// The trace id of a valid traceparent.
 [[nodiscard]] std::string_view trace_id(std::string_view traceparent);
+/// The parent id of a valid traceparent: the span that produced the message.
+[[nodiscard]] std::string_view span_id(std::string_view traceparent);
 
 /// What a record says of the trace that it belongs to. Views the message.
 struct Trace {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "ops/step_lines.hpp"
+
 namespace pawl::ops {
 namespace {
 
@@ -20,14 +22,17 @@ std::int64_t wall_clock_ms() {
       .count();
 }
 
-Alert alert_of(std::string_view kind, const Event& event) {
+Alert alert_of(std::string_view kind, const Event& event, const InvocationOptions& invocation) {
   Alert alert;
   alert.kind = kind;
   alert.topic = event.topic;
   alert.partition = event.partition;
   alert.message_offset = message_offset(event);
   alert.handler = event.handler;
-  alert.detail = event.detail;
+  alert.reason = event.reason;
+  alert.sqlstate = event.sqlstate;
+  alert.dead_letter_id = event.dead_letter_id;
+  alert.msg = event_text(event, invocation);
   alert.happened_ms = wall_clock_ms();
   return alert;
 }
@@ -37,22 +42,24 @@ bool concerns_alerts(const Event& event) {
   switch (event.step) {
     case Step::kWarning:
       return event.warning == Warning::kLeaseLost;
-    case Step::kHalted:
-    case Step::kAcquired:
-    case Step::kDeadLettered:
-    case Step::kBreakerOpen:
-    case Step::kProbation:
+    case Step::kPartitionHalted:
+    case Step::kPartitionAssigned:
+    case Step::kHaltedPartitionRetried:
+    case Step::kPartitionResumed:
+    case Step::kMessageDeadLettered:
+    case Step::kCircuitBreakerOpened:
+    case Step::kProbationAttemptCrashed:
     case Step::kHandlersDiffer:
-    case Step::kTopicRefused:
-    case Step::kOutboxRefused:
+    case Step::kTopicAccessDenied:
+    case Step::kOutboxMessageRejected:
     case Step::kOutboxLate:
     case Step::kOutboxCaughtUp:
-    case Step::kDatabaseLost:
-    case Step::kDatabaseBack:
-    case Step::kKafkaLost:
-    case Step::kKafkaBack:
-    case Step::kRedisLost:
-    case Step::kRedisBack:
+    case Step::kDatabaseUnreachable:
+    case Step::kDatabaseReachable:
+    case Step::kKafkaUnreachable:
+    case Step::kKafkaReachable:
+    case Step::kRedisUnreachable:
+    case Step::kRedisReachable:
     case Step::kRemoteServiceUnreachable:
     case Step::kRemoteServiceReachable:
     case Step::kPartitionBlocked:
@@ -66,7 +73,8 @@ bool concerns_alerts(const Event& event) {
 }  // namespace
 
 AlertObserver::AlertObserver(const Options& options, std::function<void(const std::string&)> report)
-    : sender_(alert_sender(options)),
+    : invocation_(options.invocation),
+      sender_(alert_sender(options)),
       report_(std::move(report)),
       limit_(options.alerts.min_interval, options.alerts.unreachable_after) {
   if (!options.alerts.command.empty())
@@ -102,69 +110,72 @@ void AlertObserver::note(const Event& event) {
   using Server = AlertLimit::Server;
   const auto now = Clock::now();
   switch (event.step) {
-    case Step::kHalted:
-      limit_.add_halt(alert_of(alert_kind::kHalt, event), now);
+    case Step::kPartitionHalted:
+      limit_.add_halt(alert_of(alert_kind::kHalt, event, invocation_), now);
       break;
-    case Step::kAcquired:
+    case Step::kPartitionAssigned:
+    case Step::kHaltedPartitionRetried:
+    case Step::kPartitionResumed:
       limit_.runs({std::string(event.topic), event.partition});
       break;
-    case Step::kDeadLettered:
-      limit_.add(alert_of(alert_kind::kDeadLetter, event), now);
+    case Step::kMessageDeadLettered:
+      limit_.add(alert_of(alert_kind::kDeadLetter, event, invocation_), now);
       break;
-    case Step::kBreakerOpen:
-      limit_.add(alert_of(alert_kind::kBreaker, event), now);
+    case Step::kCircuitBreakerOpened:
+      limit_.add(alert_of(alert_kind::kCircuitBreaker, event, invocation_), now);
       break;
-    case Step::kProbation:
-      limit_.add(alert_of(alert_kind::kProbation, event), now);
+    case Step::kProbationAttemptCrashed:
+      limit_.add(alert_of(alert_kind::kProbation, event, invocation_), now);
       break;
     case Step::kWarning:
-      limit_.add(alert_of(alert_kind::kLeaseLost, event), now);
+      limit_.add(alert_of(alert_kind::kLeaseLost, event, invocation_), now);
       break;
     case Step::kHandlersDiffer:
-      limit_.add(alert_of(alert_kind::kHandlersDiffer, event), now);
+      limit_.add(alert_of(alert_kind::kHandlersDiffer, event, invocation_), now);
       break;
-    case Step::kTopicRefused:
-      limit_.add(alert_of(alert_kind::kTopicRefused, event), now);
+    case Step::kTopicAccessDenied:
+      limit_.add(alert_of(alert_kind::kTopicAccessDenied, event, invocation_), now);
       break;
-    case Step::kOutboxRefused:
-      limit_.add(alert_of(alert_kind::kOutboxRefused, event), now);
+    case Step::kOutboxMessageRejected:
+      limit_.add(alert_of(alert_kind::kOutboxRejected, event, invocation_), now);
       break;
     case Step::kOutboxLate:
-      limit_.add(alert_of(alert_kind::kOutboxLate, event), now);
+      limit_.add(alert_of(alert_kind::kOutboxLate, event, invocation_), now);
       break;
     case Step::kOutboxCaughtUp:
-      limit_.add_end(alert_of(alert_kind::kOutboxCaughtUp, event), alert_kind::kOutboxLate, now);
+      limit_.add_end(alert_of(alert_kind::kOutboxCaughtUp, event, invocation_),
+                     alert_kind::kOutboxLate, now);
       break;
-    case Step::kDatabaseLost:
+    case Step::kDatabaseUnreachable:
       limit_.lost(Server::kDatabase, std::string(event.detail), now);
       break;
-    case Step::kDatabaseBack:
+    case Step::kDatabaseReachable:
       limit_.back(Server::kDatabase, wall_clock_ms(), now);
       break;
-    case Step::kKafkaLost:
+    case Step::kKafkaUnreachable:
       limit_.lost(Server::kKafka, std::string(event.detail), now);
       break;
-    case Step::kKafkaBack:
+    case Step::kKafkaReachable:
       limit_.back(Server::kKafka, wall_clock_ms(), now);
       break;
-    case Step::kRedisLost:
+    case Step::kRedisUnreachable:
       limit_.lost(Server::kRedis, std::string(event.detail), now);
       break;
-    case Step::kRedisBack:
+    case Step::kRedisReachable:
       limit_.back(Server::kRedis, wall_clock_ms(), now);
       break;
     case Step::kRemoteServiceUnreachable:
       limit_.lost(Server::kRemoteService, std::string(event.detail), now,
-                  std::string(event.remote));
+                  std::string(event.endpoint));
       break;
     case Step::kRemoteServiceReachable:
-      limit_.back(Server::kRemoteService, wall_clock_ms(), now, std::string(event.remote));
+      limit_.back(Server::kRemoteService, wall_clock_ms(), now, std::string(event.endpoint));
       break;
     case Step::kPartitionBlocked:
-      limit_.add_blocked(alert_of(alert_kind::kPartitionBlocked, event), now);
+      limit_.add_blocked(alert_of(alert_kind::kPartitionBlocked, event, invocation_), now);
       break;
     case Step::kPartitionUnblocked:
-      limit_.add_unblocked(alert_of(alert_kind::kPartitionUnblocked, event), now);
+      limit_.add_unblocked(alert_of(alert_kind::kPartitionUnblocked, event, invocation_), now);
       break;
     default:
       break;
@@ -185,7 +196,7 @@ void AlertObserver::run() {
     if (finishing_) {
       if (const auto left = limit_.waiting(); left > 0) {
         lock.unlock();
-        report_(fmt::format("{} alerts are not sent any more, since the process ends", left));
+        report_(fmt::format("{} alerts were not sent before the process exited", left));
         lock.lock();
       }
       break;
@@ -209,16 +220,17 @@ void AlertObserver::send(const Alert& alert) {
                                       alert_environment(sender_, alert)})
                                .problem;
       if (!problem.empty())
-        report_(fmt::format("alerts.command failed for \"{}\": {}", alert.kind, problem));
+        report_(fmt::format("alerts.command failed for the alert {}: {}", alert.kind, problem));
     }
     // The database cannot carry the news that it is away; the command does.
     if (notify_ && alert.kind != alert_kind::kDatabaseUnreachable) {
       const auto problem = notify_->send(alert_json(sender_, alert, kMostNotify));
       if (!problem.empty())
-        report_(fmt::format("alerts.notify_channel: \"{}\" is not sent: {}", alert.kind, problem));
+        report_(fmt::format("alerts.notify_channel: the alert {} is not sent: {}", alert.kind,
+                            problem));
     }
   } catch (const std::exception& error) {
-    report_(fmt::format("an alert \"{}\" is not sent: {}", alert.kind, error.what()));
+    report_(fmt::format("the alert {} is not sent: {}", alert.kind, error.what()));
   }
 }
 

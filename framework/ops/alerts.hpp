@@ -46,6 +46,7 @@ class AlertObserver final : public Observer {
   void run();
   void send(const Alert& alert);
 
+  const InvocationOptions invocation_;
   const AlertSender sender_;
   const std::function<void(const std::string&)> report_;
   std::unique_ptr<process::Program> command_;  ///< null: none is asked for

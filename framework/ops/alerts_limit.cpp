@@ -16,23 +16,24 @@ constexpr std::size_t kMostAtOnce = 10;
 struct Words {
   std::string_view away;  ///< the kind of its alert
   std::string_view back;  ///< the kind of the alert of its end
-  std::string_view end;   ///< the detail of that
+  std::string_view end;   ///< the text of that
 };
 
 Words words_of(AlertLimit::Server server) {
   switch (server) {
     case AlertLimit::Server::kDatabase:
-      return {alert_kind::kDatabaseUnreachable, alert_kind::kDatabaseBack,
+      return {alert_kind::kDatabaseUnreachable, alert_kind::kDatabaseReachable,
               "PostgreSQL can be used again"};
     case AlertLimit::Server::kKafka:
-      return {alert_kind::kKafkaUnreachable, alert_kind::kKafkaBack, "Kafka answers again"};
+      return {alert_kind::kKafkaUnreachable, alert_kind::kKafkaReachable, "Kafka responds again"};
     case AlertLimit::Server::kRedis:
-      return {alert_kind::kRedisUnreachable, alert_kind::kRedisBack, "Redis gives leases again"};
+      return {alert_kind::kRedisUnreachable, alert_kind::kRedisReachable,
+              "leases can be acquired from Redis again"};
     case AlertLimit::Server::kRemoteService:
       break;
   }
   return {alert_kind::kRemoteServiceUnreachable, alert_kind::kRemoteServiceReachable,
-          "responds again, or no message waits for it"};
+          "the endpoint responds, or no message waits for it"};
 }
 
 std::int64_t seconds(AlertLimit::Clock::duration duration) {
@@ -46,8 +47,8 @@ AlertLimit::Place AlertLimit::place_of(const Alert& alert) {
   // that halts is resumed by itself.
   if (!alert.handler.empty() && alert.kind != alert_kind::kHalt)
     return {alert.kind, alert.handler, -1};
-  if (!alert.remote.empty())
-    return {alert.kind, alert.remote, -1};
+  if (!alert.endpoint.empty())
+    return {alert.kind, alert.endpoint, -1};
   return {alert.kind, alert.topic, alert.partition};
 }
 
@@ -74,9 +75,9 @@ void AlertLimit::add(Alert alert, Clock::time_point now) {
 
 void AlertLimit::add_halt(Alert alert, Clock::time_point now) {
   auto& standing = halts_[{alert.topic, alert.partition}];
-  if (standing == alert.detail)
+  if (standing == alert.msg)
     return;
-  standing = alert.detail;
+  standing = alert.msg;
   add(std::move(alert), now);
 }
 
@@ -130,12 +131,12 @@ void AlertLimit::back(Server server, std::int64_t now_ms, Clock::time_point now,
   if (!outage.since || !outage.told)
     return;
   Alert alert;
-  alert.remote = std::move(remote);
+  alert.endpoint = std::move(remote);
   const auto words = words_of(server);
   alert.kind = words.back;
   alert.happened_ms = now_ms;
   alert.seconds = seconds(now - *outage.since);
-  alert.detail = words.end;
+  alert.msg = words.end;
   add_end(std::move(alert), words.away, now);
 }
 
@@ -145,11 +146,11 @@ void AlertLimit::notice_outages(std::int64_t now_ms, Clock::time_point now) {
       continue;
     outage.told = true;
     Alert alert;
-    alert.remote = place.second;
+    alert.endpoint = place.second;
     alert.kind = words_of(place.first).away;
     alert.happened_ms = now_ms;
     alert.seconds = seconds(now - *outage.since);
-    alert.detail = outage.why;
+    alert.msg = outage.why;
     add(std::move(alert), now);
   }
 }

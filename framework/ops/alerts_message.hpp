@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,35 +17,47 @@ namespace pawl::ops {
 namespace alert_kind {
 inline constexpr std::string_view kHalt = "halt";
 inline constexpr std::string_view kDeadLetter = "dead-letter";
-inline constexpr std::string_view kBreaker = "breaker";
+inline constexpr std::string_view kCircuitBreaker = "circuit-breaker";
 inline constexpr std::string_view kProbation = "probation";
 inline constexpr std::string_view kHandlersDiffer = "handlers-differ";
 inline constexpr std::string_view kLeaseLost = "lease-lost";
-inline constexpr std::string_view kTopicRefused = "topic-refused";
-inline constexpr std::string_view kOutboxRefused = "outbox-refused";
+inline constexpr std::string_view kTopicAccessDenied = "topic-access-denied";
+inline constexpr std::string_view kOutboxRejected = "outbox-rejected";
 inline constexpr std::string_view kOutboxLate = "outbox-late";
 inline constexpr std::string_view kOutboxCaughtUp = "outbox-caught-up";
 inline constexpr std::string_view kDatabaseUnreachable = "database-unreachable";
-inline constexpr std::string_view kDatabaseBack = "database-back";
+inline constexpr std::string_view kDatabaseReachable = "database-reachable";
 inline constexpr std::string_view kKafkaUnreachable = "kafka-unreachable";
-inline constexpr std::string_view kKafkaBack = "kafka-back";
+inline constexpr std::string_view kKafkaReachable = "kafka-reachable";
 inline constexpr std::string_view kRedisUnreachable = "redis-unreachable";
-inline constexpr std::string_view kRedisBack = "redis-back";
+inline constexpr std::string_view kRedisReachable = "redis-reachable";
 inline constexpr std::string_view kRemoteServiceUnreachable = "remote-service-unreachable";
 inline constexpr std::string_view kRemoteServiceReachable = "remote-service-reachable";
 inline constexpr std::string_view kPartitionBlocked = "partition-blocked";
 inline constexpr std::string_view kPartitionUnblocked = "partition-unblocked";
 }  // namespace alert_kind
 
-/// One matter that somebody is told about. What is empty or negative is left out.
+/// One kind, as docs/reference/events.md lists it.
+struct AlertRow {
+  std::string_view kind;
+  std::string_view meaning;
+};
+
+/// All kinds.
+[[nodiscard]] std::span<const AlertRow> alert_table();
+
+/// One alert. Fields that are empty or negative are omitted.
 struct Alert {
   std::string_view kind;  ///< alert_kind
   std::string topic = {};
   std::int32_t partition = -1;
   std::optional<std::int64_t> message_offset = {};  ///< of the message that it is about
   std::string handler = {};
-  std::string remote = {};       ///< the endpoint of a remote service
-  std::string detail = {};       ///< as the log has it: no payloads
+  std::string endpoint = {};  ///< of a remote service
+  std::string reason = {};    ///< class of a failure
+  std::string sqlstate = {};  ///< of a failure
+  std::int64_t dead_letter_id = -1;
+  std::string msg = {};          ///< as the log has it: no payloads
   std::int64_t happened_ms = 0;  ///< since 1970
   std::int64_t seconds = -1;     ///< of an outage: how long it has lasted
   std::uint64_t suppressed = 0;  ///< more of this kind that were not sent since the last one
@@ -58,7 +71,7 @@ struct AlertSender {
 };
 [[nodiscard]] AlertSender alert_sender(const Options& options);
 
-/// One object in one line. A longer one than `most` bytes has its detail cut.
+/// One object in one line. `msg` is shortened if it would be longer than `most` bytes.
 [[nodiscard]] std::string alert_json(const AlertSender& sender, const Alert& alert,
                                      std::size_t most);
 

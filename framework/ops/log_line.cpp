@@ -4,105 +4,141 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "message/traceparent.hpp"
+#include "ops/alerts_message.hpp"
+#include "ops/event_table.hpp"
 #include "text/bounded.hpp"
 
 namespace pawl::ops {
 namespace {
 
-/// Warnings and errors begin with what the runbook goes by, and end with their text, which may be a
-/// command to be pasted.
-std::string as_text(const LogLine& line) {
-  const bool bad = line.level >= spdlog::level::warn;
-  std::string where;
-  if (!line.topic.empty()) {
-    where = line.partition < 0 ? std::string(line.topic)
-                               : fmt::format("{} [{}]", line.topic, line.partition);
-    if (line.of_message)
-      where += fmt::format(" offset {}", line.offset);
+/// "info " and "info": spdlog's own names of the levels are others.
+class LevelFlag final : public spdlog::custom_flag_formatter {
+ public:
+  explicit LevelFlag(bool aligned) : aligned_(aligned) {}
+
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+              spdlog::memory_buf_t& to) override {
+    const auto text = fmt::format("{:<{}}", level_name(message.level), aligned_ ? 5 : 0);
+    to.append(text.data(), text.data() + text.size());
   }
-  const auto lag = line.lag >= 0 && !line.topic.empty() ? fmt::format(", lag {}", line.lag) : "";
-  const auto key = line.key.empty() ? "" : fmt::format(", key \"{}\"", line.key);
-  const auto trace =
-      line.traceparent.empty() ? "" : fmt::format(", traceparent {}", line.traceparent);
-  const auto known = lag + key + trace;
-  const auto* separator = where.empty() ? "" : ": ";
-  const auto word = line.code.empty() ? line.event : line.code;
-  auto text = bad ? fmt::format("{}{}{}{}", where, known, separator, line.text)
-                  : fmt::format("{}{}{}{}", where, separator, line.text, known);
-  if (bad && !word.empty())
-    text = fmt::format("[{}] {}", word, text);
-  // A line of the log is one line, whatever a database or a broker answered.
-  for (auto& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      c = ' ';
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<LevelFlag>(aligned_);
   }
-  return text;
+
+ private:
+  bool aligned_;
+};
+
+std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
+  const bool json = format == LogFormat::kJson;
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(
+      json ? spdlog::pattern_time_type::utc : spdlog::pattern_time_type::local);
+  formatter->add_flag<LevelFlag>('*', !json);
+  formatter->set_pattern(json ? R"({"ts":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%*",%v)"
+                              : "%Y-%m-%dT%H:%M:%S.%e%z %^%*%$ %v");
+  return formatter;
 }
 
-/// The object without its opening brace: the pattern writes that, with time and level.
-std::string as_json(const std::string& group, const LogLine& line) {
-  nlohmann::ordered_json object;
-  object["event"] = line.event;
-  if (!line.code.empty())
-    object["code"] = line.code;
-  // Empty: nothing is consumed, `relay` has a configuration of its own.
-  if (!group.empty())
-    object["group"] = group;
-  if (!line.topic.empty())
-    object["topic"] = line.topic;
-  if (line.partition >= 0)
-    object["partition"] = line.partition;
-  if (line.offset >= 0)
-    object["offset"] = line.offset;
-  if (line.message_offset)
-    object["message_offset"] = *line.message_offset;
-  if (!line.remote.empty())
-    object["remote_service"] = line.remote;
-  if (line.lag >= 0)
-    object["lag"] = line.lag;
-  if (!line.key.empty())
-    object["key"] = line.key;
-  if (!line.traceparent.empty()) {
-    object["trace_id"] = message::trace_id(line.traceparent);
-    object["traceparent"] = line.traceparent;
-  }
-  for (const auto& [name, number] : line.figures)
-    object[std::string(name)] = number;
-  if (!line.text.empty())
-    object["detail"] = line.text;
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).substr(1);
-}
-
-}  // namespace
-
-std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options) {
+std::shared_ptr<spdlog::logger> logger_of(const LogOptions& options) {
   std::shared_ptr<spdlog::sinks::sink> sink;
   if (options.format == LogFormat::kJson) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    sink->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        R"({"ts":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v)", spdlog::pattern_time_type::utc));
   } else {
-    // Colours only on a terminal.
+    // Colors only on a terminal.
     sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-    sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%-7l%$ %v");
   }
+  sink->set_formatter(formatter_of(options.format));
   auto log = std::make_shared<spdlog::logger>("pawl", std::move(sink));
   log->set_level(spdlog::level::from_str(options.level));
   log->flush_on(spdlog::level::trace);
   return log;
 }
 
-void write(spdlog::logger& log, LogFormat format, const std::string& group, LogLine line) {
-  if (!log.should_log(line.level))
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+/// A line break, with the blanks after it, is a blank, or a break and an indentation.
+std::string one_line(std::string_view text, bool keeps_breaks) {
+  std::string line;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\n') {
+      line += is_control(text[i]) ? ' ' : text[i];
+      continue;
+    }
+    line += keeps_breaks ? "\n  " : " ";
+    while (i + 1 < text.size() && (text[i + 1] == ' ' || text[i + 1] == '\n'))
+      ++i;
+  }
+  return line;
+}
+
+std::string word_of(const LogValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value))
+    return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&value))
+    return std::to_string(*number);
+  const auto text = one_line(std::get<std::string>(value), false);
+  if (!text.empty() && text.find_first_of(" \"=") == std::string::npos)
+    return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::string text_of(const LogLine& line, bool terminal) {
+  std::string text(line.event);
+  for (const auto& [name, value] : line.fields)
+    text += fmt::format(" {}={}", name, word_of(value));
+  if (!line.text.empty())
+    text += ": " + one_line(line.text, terminal);
+  return text;
+}
+
+std::string json_of(const LogLine& line, const std::string& group, const std::string& instance) {
+  nlohmann::ordered_json object;
+  object["event"] = line.event;
+  if (!line.text.empty())
+    object["msg"] = one_line(line.text, false);
+  if (!group.empty())
+    object["group"] = group;
+  object["instance"] = instance;
+  for (const auto& [name, value] : line.fields)
+    std::visit([&](const auto& known) { object[std::string(name)] = known; }, value);
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).substr(1);
+}
+
+LogWriter::LogWriter(const Options& options)
+    : format_(options.log.format),
+      group_(options.kafka.group),
+      instance_(alert_sender(options).instance),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      log_(logger_of(options.log)) {}
+
+bool LogWriter::writes(spdlog::level::level_enum level) const {
+  return level != spdlog::level::off && log_->should_log(level);
+}
+
+void LogWriter::write(LogLine line) const {
+  if (!writes(line.level))
     return;
   if (line.level >= spdlog::level::warn)
     line.text = texts::bounded(line.text, texts::kLongestLine);
-  // As an argument, not as the format: a text may hold braces.
-  log.log(line.level, "{}", format == LogFormat::kJson ? as_json(group, line) : as_text(line));
+  // As an argument, not as the format: a text may contain braces.
+  log_->log(
+      line.level, "{}",
+      format_ == LogFormat::kJson ? json_of(line, group_, instance_) : text_of(line, terminal_));
 }
 
 }  // namespace pawl::ops

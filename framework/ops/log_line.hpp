@@ -4,41 +4,70 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "pawl/options.hpp"
 
 namespace pawl::ops {
 
-/// One line of the log before it has a format. What is empty or negative is left out.
+using LogValue = std::variant<bool, std::int64_t, std::string>;
+
+/// One line of the log before it has a format: `level event name=value ...: text`.
+///
+///   LogLine line{spdlog::level::info, "partition_revoked"};
+///   line.add("topic", std::string("payments"));
 struct LogLine {
   spdlog::level::level_enum level = spdlog::level::info;
-  std::string_view event;      ///< a name for machines: "halted"
-  std::string_view code = {};  ///< of a warning, as to_string(Warning) has it
-  std::string_view topic = {};
-  std::int32_t partition = -1;
-  std::int64_t offset = -1;
-  bool of_message = false;  ///< the offset is that of a message, not a position: text shows it
-  std::optional<std::int64_t> message_offset = std::nullopt;  ///< as Event has it
-  std::int64_t lag = -1;
-  std::string_view key = {};  ///< only for lines of debug level
-  std::string_view traceparent = {};
-  std::string_view remote = {};  ///< the endpoint of a remote service
-  std::string text = {};         ///< for people
-  /// What the text says in figures, for machines.
-  std::vector<std::pair<std::string_view, std::int64_t>> figures = {};
+  std::string_view event;  ///< of event_table()
+  /// In their order; their names are those of field_table().
+  std::vector<std::pair<std::string_view, LogValue>> fields = {};
+  /// The cause, what pawl does now, and what an operator does. A line break stands before each
+  /// command.
+  std::string text = {};
+
+  void add(std::string_view name, LogValue value) { fields.emplace_back(name, std::move(value)); }
+  /// Nothing if it is empty.
+  void add_text(std::string_view name, std::string_view value) {
+    if (!value.empty())
+      add(name, std::string(value));
+  }
+  /// Nothing if it is negative, which means unknown.
+  void add_number(std::string_view name, std::int64_t value) {
+    if (value >= 0)
+      add(name, value);
+  }
 };
 
-/// Makes the logger: stderr, every line flushed. Text is local time with its zone; JSON is one
-/// object a line with UTC time.
-[[nodiscard]] std::shared_ptr<spdlog::logger> make_logger(const LogOptions& options);
+/// Without time and level. A value is quoted if it would not be one word. Only on a terminal a line
+/// break of the text remains, and what follows it is indented: whatever a database or a broker
+/// responds, it cannot look like another line of the log.
+[[nodiscard]] std::string text_of(const LogLine& line, bool terminal);
 
-/// Writes a line in the logger's format. `group` is a field of every JSON object. The text of a
-/// warning or an error is bounded.
-void write(spdlog::logger& log, LogFormat format, const std::string& group, LogLine line);
+/// The object without its opening brace, which the pattern writes with time and level. `group` is
+/// empty if nothing is consumed.
+[[nodiscard]] std::string json_of(const LogLine& line, const std::string& group,
+                                  const std::string& instance);
+
+/// Writes lines to stderr, each flushed. Text has local time with its zone; JSON is one object per
+/// line with UTC time. Any thread.
+class LogWriter {
+ public:
+  explicit LogWriter(const Options& options);
+
+  [[nodiscard]] bool writes(spdlog::level::level_enum level) const;
+  /// The text of a warning or an error is bounded.
+  void write(LogLine line) const;
+
+ private:
+  const LogFormat format_;
+  const std::string group_;
+  const std::string instance_;
+  const bool terminal_;
+  const std::shared_ptr<spdlog::logger> log_;
+};
 
 }  // namespace pawl::ops

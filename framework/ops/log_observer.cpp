@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "config/invocation.hpp"
-#include "config/letter_advice.hpp"
 #include "config/redact.hpp"
 #include "handlers/handler_statement.hpp"
 #include "handlers/router.hpp"
+#include "ops/alerts_message.hpp"
+#include "ops/event_table.hpp"
 #include "ops/step_lines.hpp"
 #include "postgres/connect_advice.hpp"
 
@@ -23,31 +24,22 @@ constexpr std::chrono::milliseconds kTick{500};
 constexpr std::chrono::milliseconds kRepeatInterval{60000};
 constexpr std::chrono::milliseconds kConnectionQuiet{1000};
 
-/// The handlers whose messages do not go one by one: they share transactions, or the way to the
-/// server. And what one would not expect of a handler because of the others of its topics.
-std::string together(const Options& options, const handlers::Router& router) {
-  std::vector<std::string> batches;
-  std::vector<std::string> pipelines;
-  const auto& plans = router.plans();
+LogLine line_of(std::string_view code) {
+  return {event_row(code).level, event_row(code).code};
+}
+
+std::string list(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+/// The handlers whose messages share something.
+std::vector<std::string> handlers_in(const handlers::Router& router, handlers::Grouping grouping) {
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < router.bindings().size(); ++i) {
-    const auto name = handlers::handler_text(router.bindings()[i]->label);
-    if (plans.grouping(i) == handlers::Grouping::kBatch)
-      batches.push_back(name);
-    if (plans.grouping(i) == handlers::Grouping::kPipeline)
-      pipelines.push_back(name);
+    if (router.plans().grouping(i) == grouping)
+      names.push_back(router.bindings()[i]->label);
   }
-  std::string text;
-  if (!batches.empty()) {
-    text += fmt::format("; up to {} messages of {} share one transaction",
-                        options.batch.max_messages, fmt::join(batches, ", "));
-  }
-  if (!pipelines.empty()) {
-    text += fmt::format("; up to {} transactions of {} travel to PostgreSQL at once",
-                        options.consumer.pipeline, fmt::join(pipelines, ", "));
-  }
-  for (const auto& note : plans.notes)
-    text += fmt::format("; {}", note);
-  return text;
+  return names;
 }
 
 std::string guarantee_of(const Options& options, const handlers::Router& router) {
@@ -61,96 +53,127 @@ std::string guarantee_of(const Options& options, const handlers::Router& router)
   std::vector<std::string> not_atomic;
   for (const auto& handler : options.handlers)
     not_atomic.insert(not_atomic.end(), handler.not_atomic.begin(), handler.not_atomic.end());
-  return fmt::format(
-      "each message is one transaction of key, effects and offset: one effect per key{}{}{}{}",
-      not_atomic.empty()
-          ? ""
-          : fmt::format(" (at least once through {}: not_atomic)", fmt::join(not_atomic, ", ")),
-      calls ? " in this database (calls to the outside are made under a lease, and recorded once)"
-            : "",
-      unchecked ? " (messages without a key are applied unchecked: missing_key = \"process\")" : "",
-      options.consumer.durability == Durability::kReplayable
-          ? fmt::format(
-                "; durability = \"replayable\": a crash of PostgreSQL may take back commits "
-                "of the last {} ms, which are made again",
-                options.consumer.durability_interval.count())
-          : "");
+  std::string text = "each message is one transaction of key, effects, and offset";
+  if (!not_atomic.empty())
+    text += fmt::format(". Effects of {} are applied at least once (not_atomic)",
+                        fmt::join(not_atomic, ", "));
+  if (calls)
+    text += ". External calls are made under a lease, and their outcome is recorded once";
+  if (unchecked)
+    text += ". Messages without a key are applied unchecked (missing_key = \"process\")";
+  if (options.consumer.durability == Durability::kReplayable)
+    text += fmt::format(
+        ". A crash of PostgreSQL may lose commits of the last {} ms, which are applied again "
+        "(durability = \"replayable\")",
+        options.consumer.durability_interval.count());
+  return text;
 }
 
-/// `begins`: the first line of an outage.
-std::string outage_text(bool begins, std::string_view why) {
-  return fmt::format(
-      "PostgreSQL is {}: {}. Nothing is fetched meanwhile. {}", begins ? "away" : "still away", why,
-      postgres::needs_correction(why) ? "pawl tries again, and fails until you correct that"
-                                      : "pawl tries again until it is back");
+/// Where a process runs, and against what.
+void add_facts(LogLine& line, const Options& options) {
+  line.add_text("kafka", options.kafka.bootstrap_servers);
+  line.add_text("postgres", config::short_url(options.postgres.url));
+  line.add_text("schema", options.postgres.schema);
 }
 
-/// "payments [3]: "; empty where it is about none.
-std::string place_text(const Event& event) {
-  return event.topic.empty() ? "" : fmt::format("{} [{}]: ", event.topic, event.partition);
+std::string outage_text(std::string_view why) {
+  return fmt::format("{}. No messages are fetched. {}", why,
+                     postgres::needs_correction(why)
+                         ? "pawl retries, and fails until you fix the cause"
+                         : "pawl retries until it can be used");
 }
 
-double seconds(std::chrono::steady_clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
+std::chrono::seconds seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration);
 }
 
 const char* meaning(RunResult result) {
   switch (result) {
     case RunResult::kStopped:
-      return "stopped, everything in hand is finished";
+      return "all in-flight messages finished";
     case RunResult::kFatal:
-      return "failed";
+      return "the consumer failed";
     case RunResult::kHaltedPartitions:
-      return "drained, but not to the end";
+      return "some partitions are not drained";
     case RunResult::kShutdownTimeout:
-      return "stopped, what was in hand was abandoned and runs again";
+      return "in-flight messages were abandoned, and are processed again after a restart";
     case RunResult::kHung:
-      return "ended, since a handler did not return";
+      return "a handler did not return";
   }
-  return "ended";
+  return "";
+}
+
+/// Librdkafka's own texts differ each time in what does not matter.
+Incident incident_of(const Event& event, const LogLine& line) {
+  Incident incident{line.event, std::string(event.topic), std::string(event.handler),
+                    std::string(event.sqlstate)};
+  if (!incident.sqlstate.empty())
+    return incident;
+  const bool of_client = event.warning == Warning::kKafkaErrorReported ||
+                         event.warning == Warning::kKafkaClientWarning;
+  incident.text = of_client ? without_counts(event.detail) : std::string(event.detail);
+  return incident;
 }
 
 }  // namespace
 
 LogObserver::LogObserver(const Options& options)
-    : group_(options.kafka.group),
-      status_command_(command_text(options.invocation, "status")),
-      format_(options.log.format),
+    : invocation_(options.invocation),
       progress_interval_(options.log.progress_interval),
-      log_(make_logger(options.log)),
+      log_(options),
       repeats_(kRepeatInterval),
       outage_(kConnectionQuiet),
       kafka_outage_(std::chrono::milliseconds{0}),
       started_(Clock::now()),
       last_progress_at_(started_) {}
 
-void LogObserver::say(level_enum level, std::string_view event, std::string text) {
-  LogLine line;
-  line.level = level;
-  line.event = event;
-  line.text = std::move(text);
-  write(*log_, format_, group_, line);
-}
-
-void LogObserver::starting(const std::string& program, const Options& options,
-                           const Registry& registry, const Consumer& consumer) {
+void LogObserver::starting(const Started& program, const Options& options, const Registry& registry,
+                           const Consumer& consumer) {
   const handlers::Router router(options, registry);
-  say(spdlog::level::info, "starting",
-      fmt::format("{}: group {} consumes {} from {} into {} (schema {}){}; {}{}", program, group_,
-                  fmt::join(router.topics(), ", "), options.kafka.bootstrap_servers,
-                  config::redact_url(options.postgres.url), options.postgres.schema,
-                  options.consumer.drain ? ", until drained" : "", guarantee_of(options, router),
-                  together(options, router)));
+  auto line = line_of("consumer_started");
+  line.add_text("program", program.name == "pawl" ? "" : program.name);
+  line.add_text("version", program.version);
+  line.add_text("group", options.kafka.group);
+  line.add_text("instance", alert_sender(options).instance);
+  line.add_text("topics", list(router.topics()));
+  add_facts(line, options);
+  if (options.consumer.drain)
+    line.add("drain", true);
+  log_.write(std::move(line));
+
+  auto guarantee = line_of("guarantee_configured");
+  guarantee.text = guarantee_of(options, router);
+  log_.write(std::move(guarantee));
+  const auto group = [&](std::string_view code, handlers::Grouping grouping, std::string_view most,
+                         std::size_t number) {
+    const auto names = handlers_in(router, grouping);
+    if (names.empty())
+      return;
+    auto details = line_of(code);
+    details.add_text("handlers", list(names));
+    details.add(most, static_cast<std::int64_t>(number));
+    log_.write(std::move(details));
+  };
+  group("pipeline_configured", handlers::Grouping::kPipeline, "max_transactions",
+        options.consumer.pipeline);
+  group("batch_configured", handlers::Grouping::kBatch, "max_messages", options.batch.max_messages);
+  for (const auto& note : router.plans().notes) {
+    auto details = line_of("topic_configured");
+    details.text = note;
+    log_.write(std::move(details));
+  }
   consumer_ = &consumer;
   started_ = last_progress_at_ = Clock::now();
   ticker_.start(kTick, [this] { tick(); });
 }
 
-void LogObserver::relaying(const std::string& program, const Options& options) {
-  say(spdlog::level::info, "starting",
-      fmt::format("{}: publishes the outbox of {} (schema {}) to {}", program,
-                  config::redact_url(options.postgres.url), options.postgres.schema,
-                  options.kafka.bootstrap_servers));
+void LogObserver::relaying(const Started& program, const Options& options) {
+  auto line = line_of("relay_started");
+  line.add_text("program", program.name == "pawl" ? "" : program.name);
+  line.add_text("version", program.version);
+  line.add_text("instance", alert_sender(options).instance);
+  add_facts(line, options);
+  log_.write(std::move(line));
   started_ = last_progress_at_ = Clock::now();
   ticker_.start(kTick, [this] { tick(); });
 }
@@ -159,51 +182,57 @@ void LogObserver::relayed(bool drained) {
   ticker_.stop();
   report_held(Clock::now(), true);
   const auto total = relay_counters_.read();
-  say(spdlog::level::info, "ended",
-      fmt::format(
-          "{}; {} messages of the outbox published in {:.1f} s, {} refused",
-          drained ? "drained, nothing waits any more" : "stopped, everything in hand is finished",
-          total.published, seconds(Clock::now() - started_), total.refused));
+  auto line = line_of("relay_stopped");
+  line.add("published", total.published);
+  line.add("rejected", total.rejected);
+  line.add("duration_s", std::int64_t{seconds(Clock::now() - started_).count()});
+  line.text = drained ? "no message waits in the outbox" : "all in-flight messages finished";
+  log_.write(std::move(line));
 }
 
 void LogObserver::stopping(const std::string& signal) {
-  say(spdlog::level::info, "stopping",
-      fmt::format("{}: finishing what is in hand; a second signal ends at once", signal));
+  auto line = line_of("shutdown_requested");
+  line.add_text("signal", signal);
+  line.text = "finishing the messages in flight. A second signal stops the process at once";
+  log_.write(std::move(line));
 }
 
 void LogObserver::reloading() {
-  say(spdlog::level::info, "reloading",
-      "SIGHUP: the configuration is good; finishing what is in hand, and beginning anew with it");
+  auto line = line_of("configuration_reloaded");
+  line.text =
+      "SIGHUP arrived and the configuration is valid. Finishing the messages in flight, then "
+      "restarting with it";
+  log_.write(std::move(line));
 }
 
 void LogObserver::not_reloaded(const std::string& problem) {
-  say(spdlog::level::err, "not_reloaded",
-      fmt::format("SIGHUP: going on as before, since the configuration cannot be used: {}",
-                  problem));
+  auto line = line_of("configuration_rejected");
+  line.text = fmt::format(
+      "SIGHUP arrived but the configuration is not valid, so nothing changes: {}", problem);
+  log_.write(std::move(line));
 }
 
 void LogObserver::ended(RunResult result) {
   ticker_.stop();
   report_held(Clock::now(), true);
-  const auto total = counters_.read();
-  const auto took = seconds(Clock::now() - started_);
-  std::string left_behind;
-  {
+  auto line = stopped_line(counters_.read(), seconds(Clock::now() - started_));
+  if (result != RunResult::kStopped)
+    line.level = spdlog::level::warn;
+  line.text = meaning(result);
+  if (result == RunResult::kHaltedPartitions) {
     const std::scoped_lock lock(drained_mutex_);
-    if (result == RunResult::kHaltedPartitions)
-      left_behind = fmt::format(": {}", left_behind_);
+    line.text += fmt::format(": {}. Show the causes:\n  {}", left_behind_,
+                             command_text(invocation_, "status"));
   }
-  say(result == RunResult::kStopped ? spdlog::level::info : spdlog::level::warn, "ended",
-      fmt::format("{}{}; {} messages processed in {:.1f} s ({} of them duplicates, {} skipped{}){}",
-                  meaning(result), left_behind, total.processed, took, total.duplicates,
-                  total.skipped, set_aside_text(total),
-                  left_behind.empty() ? "" : "; why: " + status_command_));
+  log_.write(std::move(line));
 }
 
 void LogObserver::failed(const std::string& reason) {
   ticker_.stop();
   report_held(Clock::now(), true);
-  say(spdlog::level::err, "fatal", reason);
+  auto line = line_of("consumer_failed");
+  line.text = reason;
+  log_.write(std::move(line));
 }
 
 void LogObserver::on_event(const Event& event) noexcept {
@@ -216,113 +245,74 @@ void LogObserver::on_event(const Event& event) noexcept {
 }
 
 void LogObserver::handle(const Event& event) {
-  note(event);
+  if (note(event))
+    return;
   // Kafka fails for several reasons in turn; each is written once in an outage.
-  if (event.step == Step::kKafkaLost) {
+  if (event.step == Step::kKafkaUnreachable) {
     const std::string why(event.detail);
     if (!kafka_outage_.lost(Clock::now(), why) && !kafka_outage_.fails(why))
       return;
   }
-  auto said = line_of(event);
-  if (!said)
+  // Most events are of messages that went well: nothing is formatted for them.
+  if (!log_.writes(event_row(event).level))
     return;
-  // What led there stands in front of it, and not a minute later.
-  if (event.step == Step::kHalted || event.step == Step::kRevoked) {
+  auto line = ops::line_of(event, invocation_);
+  if (!line || !log_.writes(line->level))
+    return;
+  // What led there is written before it, and not a minute later.
+  if (event.step == Step::kPartitionHalted || event.step == Step::kPartitionRevoked) {
     const auto now = Clock::now();
-    say_held(repeats_.take_held_of(place_text(event), now), now);
+    report_suppressed(repeats_.take_held_of(event.topic, now));
   }
-  if (said->limited) {
-    limited(said->level, event, said->text);
-  } else {
-    line(said->level, event, std::move(said->text));
-  }
+  write_limited(event, *std::move(line));
 }
 
-void LogObserver::note(const Event& event) {
+void LogObserver::write_limited(const Event& event, LogLine line) {
+  if (line.level >= spdlog::level::warn && is_limited(event) &&
+      !repeats_.admit(incident_of(event, line), Clock::now()))
+    return;
+  log_.write(std::move(line));
+}
+
+/// True: the line of the event, if it has one, is written.
+bool LogObserver::note(const Event& event) {
   counters_.count(event);
   relay_counters_.count(event);
   switch (event.step) {
-    case Step::kCommitted:
-    case Step::kDuplicate:
-    case Step::kSkipped:
-    case Step::kDeadLettered:
-    case Step::kRetryLater:
-    case Step::kParked:
-      if (log_->should_log(spdlog::level::debug))
-        line(spdlog::level::debug, event, std::string(to_string(event.step)));
-      return;
-    case Step::kConnected:
-      return connection_made(event);
-    case Step::kDisconnected:
-      return connection_lost(event);
-    case Step::kDatabaseLost:
-      return other_reason(event);
-    case Step::kKafkaBack: {
+    case Step::kDatabaseConnected:
+      outage_.found(Clock::now());
+      return false;
+    case Step::kDatabaseDisconnected:
+      report_outage(event, outage_.lost(Clock::now(), std::string(event.detail)));
+      return true;
+    // The connection was lost before, so each attempt to connect fails without another event.
+    case Step::kDatabaseUnreachable:
+      report_outage(event, outage_.fails(std::string(event.detail)));
+      return true;
+    case Step::kDatabaseReachable:  // report_connection() reports the outage as a whole
+      return true;
+    case Step::kKafkaReachable: {
       const auto now = Clock::now();
       kafka_outage_.found(now);
       static_cast<void>(kafka_outage_.take_ended(now));
-      return;
+      return false;
     }
-    case Step::kDrained: {
+    case Step::kDrainFinished: {
       const std::scoped_lock lock(drained_mutex_);
       left_behind_ = event.detail;
-      return;
+      return true;
     }
     default:
-      return;
+      return false;
   }
 }
 
-void LogObserver::line(level_enum level, const Event& event, std::string text) {
-  LogLine line;
-  line.level = level;
-  line.event = to_string(event.step);
-  line.topic = event.topic;
-  line.partition = event.partition;
-  line.offset = event.step == Step::kHalted ? -1 : event.offset;
-  line.of_message = is_of_message(event.step);
-  line.message_offset = message_offset(event);
-  line.lag = event.lag;
-  line.traceparent = event.traceparent;
-  line.remote = event.remote;
-  if (event.warning)
-    line.code = to_string(*event.warning);
-  if (level <= spdlog::level::debug)
-    line.key = event.key;
-  line.text = std::move(text);
-  write(*log_, format_, group_, line);
-}
-
-void LogObserver::limited(level_enum level, const Event& event, const std::string& text) {
-  if (!log_->should_log(level))
+void LogObserver::report_outage(const Event& event, bool is_news) {
+  if (!is_news)
     return;
-  const auto same = without_counts(without_letter_advice(text));
-  if (repeats_.admit(place_text(event) + same, Clock::now()))
-    line(level, event, text);
-}
-
-void LogObserver::connection_lost(const Event& event) {
-  const bool begins = !outage_.standing(Clock::now());
-  if (outage_.lost(Clock::now(), std::string(event.detail)))
-    line(spdlog::level::warn, event, outage_text(begins, event.detail));
-}
-
-/// The connection was lost before, so each attempt to make a new one fails without another event.
-void LogObserver::other_reason(const Event& event) {
-  if (!outage_.fails(std::string(event.detail)))
-    return;
-  auto lost = event;
-  lost.step = Step::kDisconnected;
-  line(spdlog::level::warn, lost, outage_text(false, event.detail));
-}
-
-void LogObserver::connection_made(const Event& event) {
-  outage_.found(Clock::now());
-  if (event.detail.empty()) {
-    line(spdlog::level::debug, event, "a worker is connected to PostgreSQL");
-  } else {
-    limited(spdlog::level::warn, event, fmt::format("connected to PostgreSQL {}", event.detail));
-  }
+  auto line = line_of(to_string(Step::kDatabaseUnreachable));
+  line.text = outage_text(event.detail);
+  log_.write(std::move(line));
 }
 
 void LogObserver::tick() noexcept {
@@ -344,30 +334,36 @@ void LogObserver::serve() {
 }
 
 void LogObserver::report_held(Clock::time_point now, bool all) {
-  say_held(repeats_.take_held(now, all), now);
+  report_suppressed(repeats_.take_held(now, all));
 }
 
-void LogObserver::say_held(const std::vector<RepeatLimiter::Held>& texts, Clock::time_point now) {
-  for (const auto& held : texts) {
-    const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(now - held.last);
-    say(spdlog::level::warn, "repeated",
-        fmt::format("{}: {}", times_text(held.times, ago), held.text));
+void LogObserver::report_suppressed(const std::vector<RepeatLimiter::Held>& held) {
+  for (const auto& [incident, lines, period] : held) {
+    auto line = line_of("log_lines_suppressed");
+    line.add("lines", static_cast<std::int64_t>(lines));
+    line.add("period_s", std::int64_t{seconds(period).count()});
+    line.add_text("suppressed_event", incident.event);
+    line.add_text("topic", incident.topic);
+    line.add_text("handler", incident.handler);
+    line.add_text("sqlstate", incident.sqlstate);
+    line.text = incident.text;
+    log_.write(std::move(line));
   }
 }
 
 void LogObserver::report_connection(Clock::time_point now) {
   if (const auto ended = outage_.take_ended(now)) {
-    say(spdlog::level::info, to_string(Step::kConnected),
-        fmt::format("PostgreSQL is back after {:.1f} s; that was {:.1f} s ago",
-                    seconds(ended->took), seconds(ended->ago)));
+    auto line = line_of(to_string(Step::kDatabaseReachable));
+    line.add("outage_s", std::int64_t{seconds(ended->took).count()});
+    log_.write(std::move(line));
   }
 }
 
-/// Who holds no lane is not silent.
+/// A process without a shard is not silent.
 void LogObserver::report_relayed(std::chrono::milliseconds passed) {
   const auto relayed = relay_counters_.read();
-  if (relayed.lanes == 0 || relayed != last_relayed_)
-    write(*log_, format_, group_, relayed_line(last_relayed_, relayed, passed));
+  if (relayed.shards == 0 || relayed != last_relayed_)
+    log_.write(relayed_line(last_relayed_, relayed, passed));
   last_relayed_ = relayed;
 }
 
@@ -382,21 +378,21 @@ void LogObserver::report_progress(Clock::time_point now) {
   const auto partitions = consumer_->partitions();
   Progress progress{counters_.read(), standing(partitions), false, places(partitions)};
   progress.assigned_once = last_progress_.assigned_once || progress.at.partitions > 0;
-  // Who waits for something is not silent; who has nothing to do is.
+  // A consumer that waits for something is not silent; one that has nothing to do is.
   const auto& at = progress.at;
   std::vector<Unreachable> unreachable;
-  const auto add = [&](std::string_view server, const Outage& outage) {
+  const auto add = [&](std::string_view server, std::string_view field, const Outage& outage) {
     if (auto standing = outage.standing(now))
-      unreachable.push_back({server,
+      unreachable.push_back({server, field,
                              std::chrono::duration_cast<std::chrono::seconds>(standing->lasts),
                              std::move(standing->why)});
   };
-  add("PostgreSQL", outage_);
-  add("Kafka", kafka_outage_);
+  add("PostgreSQL", "database_unreachable_s", outage_);
+  add("Kafka", "kafka_unreachable_s", kafka_outage_);
   const bool waits = !progress.assigned_once || !unreachable.empty() || at.halted > 0 ||
                      at.paused > 0 || at.lag.value_or(0) > 0;
   if (waits || progress != last_progress_)
-    write(*log_, format_, group_, progress_line(last_progress_, progress, passed, unreachable));
+    log_.write(progress_line(last_progress_, progress, passed, unreachable));
   last_progress_ = progress;
   last_progress_at_ = now;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ops/log_line.hpp"
 #include "ops/outage.hpp"
@@ -19,12 +19,18 @@
 
 namespace pawl::ops {
 
-/// Writes what happens to stderr, for people or as JSON: start, assignments, halts, warnings (the
-/// same one at most once a minute), outages, progress. Payloads never; keys at level debug.
+/// The program that runs, as its first line has it.
+struct Started {
+  std::string name;
+  std::string version;
+};
+
+/// Writes events to stderr, as text or as JSON: start, assignments, halts, warnings (one per
+/// incident and minute), outages, progress. Payloads never; keys at level debug, and of halts.
 ///
-/// Made by `run`, shared with the consumer, called from all of its threads. Per message it only
-/// adds to atomics; a thread of its own writes the progress line, for which it looks at the
-/// consumer's partitions, and what was held back.
+/// Created by `run`, shared with the consumer, called from all of its threads. Per message it only
+/// adds to atomics. A thread of its own writes the progress line, for which it reads the consumer's
+/// partitions, and the counts of suppressed lines.
 class LogObserver final : public Observer {
  public:
   explicit LogObserver(const Options& options);
@@ -32,16 +38,16 @@ class LogObserver final : public Observer {
   LogObserver(const LogObserver&) = delete;
   LogObserver& operator=(const LogObserver&) = delete;
 
-  /// What, where, and which guarantee. `program` is a name with a version. `consumer` must live
-  /// until ended() or failed() has returned: the progress is its.
-  void starting(const std::string& program, const Options& options, const Registry& registry,
+  /// One line of facts, and details at level debug. `consumer` must live until ended() or failed()
+  /// has returned, because its progress is reported.
+  void starting(const Started& program, const Options& options, const Registry& registry,
                 const Consumer& consumer);
   /// The same of a process that publishes the outbox, and has no consumer.
-  void relaying(const std::string& program, const Options& options);
-  /// The end of such a one; `drained`: since nothing waits any more.
+  void relaying(const Started& program, const Options& options);
+  /// It stops; `drained`: because no message waits.
   void relayed(bool drained);
   void stopping(const std::string& signal);
-  /// The configuration was read again, and the process begins anew with it, or goes on as it is.
+  /// The configuration was read again. The process restarts with it, or continues unchanged.
   void reloading();
   void not_reloaded(const std::string& problem);
   void ended(RunResult result);
@@ -53,27 +59,21 @@ class LogObserver final : public Observer {
   using Clock = std::chrono::steady_clock;
 
   void handle(const Event& event);
-  void note(const Event& event);
-  void line(spdlog::level::level_enum level, const Event& event, std::string text);
-  void limited(spdlog::level::level_enum level, const Event& event, const std::string& text);
-  void connection_lost(const Event& event);
-  void other_reason(const Event& event);
-  void connection_made(const Event& event);
-  void say(spdlog::level::level_enum level, std::string_view event, std::string text);
+  bool note(const Event& event);
+  void write_limited(const Event& event, LogLine line);
+  void report_outage(const Event& event, bool is_news);
 
   void tick() noexcept;
   void serve();
   void report_held(Clock::time_point now, bool all);
-  void say_held(const std::vector<RepeatLimiter::Held>& texts, Clock::time_point now);
+  void report_suppressed(const std::vector<RepeatLimiter::Held>& held);
   void report_connection(Clock::time_point now);
   void report_progress(Clock::time_point now);
   void report_relayed(std::chrono::milliseconds passed);
 
-  const std::string group_;
-  const std::string status_command_;  ///< as it can be pasted
-  const LogFormat format_;
+  const InvocationOptions invocation_;
   const std::chrono::milliseconds progress_interval_;
-  const std::shared_ptr<spdlog::logger> log_;
+  const LogWriter log_;
 
   Counters counters_;
   RelayCounters relay_counters_;
@@ -82,7 +82,7 @@ class LogObserver final : public Observer {
   Outage kafka_outage_;
 
   std::mutex drained_mutex_;
-  std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrained
+  std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrainFinished
 
   const Consumer* consumer_ = nullptr;  // ticker thread once it runs; null: there is none
   Clock::time_point started_;           // ticker thread once it runs

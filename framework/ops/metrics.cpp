@@ -34,23 +34,23 @@ std::unique_ptr<MetricsObserver::Counter> new_counter() {
 
 std::optional<Tally> tally_of(Step step) {
   switch (step) {
-    case Step::kCommitted:
+    case Step::kMessageCommitted:
       return Tally::kApplied;
-    case Step::kDuplicate:
+    case Step::kMessageDeduplicated:
       return Tally::kDuplicates;
-    case Step::kSkipped:
+    case Step::kMessageSkipped:
       return Tally::kSkipped;
-    case Step::kDeadLettered:
+    case Step::kMessageDeadLettered:
       return Tally::kDead;
-    case Step::kParked:
+    case Step::kMessageParked:
       return Tally::kParked;
-    case Step::kRetryLater:
-      return Tally::kRetryLater;
-    case Step::kRetried:
-      return Tally::kRetried;
-    case Step::kInDoubt:
-      return Tally::kInDoubt;
-    case Step::kFenced:
+    case Step::kRetryScheduled:
+      return Tally::kRetryScheduled;
+    case Step::kRetrySucceeded:
+      return Tally::kRetrySucceeded;
+    case Step::kCommitOutcomeUnknown:
+      return Tally::kCommitOutcomeUnknown;
+    case Step::kPartitionFenced:
       return Tally::kFenced;
     default:
       return std::nullopt;
@@ -86,47 +86,48 @@ void MetricsObserver::note(const Event& event) {
       if (event.warning == Warning::kWrongDatabase)
         wrong_database_ = true;
       return;
-    case Step::kDisconnected:
+    case Step::kDatabaseDisconnected:
       ++connections_lost_;
       return;
-    case Step::kConnected: {
+    case Step::kDatabaseConnected: {
       // A server that takes connections may refuse all else.
       auto unknown = Reached::kUnknown;
       database_.compare_exchange_strong(unknown, Reached::kYes);
       return;
     }
-    case Step::kDatabaseBack:
+    case Step::kDatabaseReachable:
       database_ = Reached::kYes;
       wrong_database_ = false;
       return;
-    case Step::kDatabaseLost:
+    case Step::kDatabaseUnreachable:
       database_ = Reached::kNo;
       return;
-    case Step::kLogEnd:
-    case Step::kKafkaBack:
+    case Step::kLogEndChanged:
+    case Step::kKafkaReachable:
       kafka_ = Reached::kYes;
       return;
-    case Step::kKafkaLost:
+    case Step::kKafkaUnreachable:
       kafka_ = Reached::kNo;
       return;
-    case Step::kRedisBack:
+    case Step::kRedisReachable:
       redis_ = Reached::kYes;
       return;
-    case Step::kRedisLost:
+    case Step::kRedisUnreachable:
       redis_ = Reached::kNo;
       return;
-    case Step::kOutboxAcquired:
+    case Step::kOutboxShardAcquired:
       // Both were asked for it.
       database_ = Reached::kYes;
       kafka_ = Reached::kYes;
       relays_ = true;
       return outbox_.count(event);
-    case Step::kOutboxEnded:
-    case Step::kOutboxRefused:
-    case Step::kOutboxLeftOut:
-    case Step::kOutboxReleased:
+    case Step::kOutboxBatchFinished:
+    case Step::kOutboxMessageRejected:
+    case Step::kOutboxPartitionsUnwritable:
+    case Step::kOutboxPartitionsWritable:
+    case Step::kOutboxShardReleased:
       return outbox_.count(event);
-    case Step::kOutboxSeen: {
+    case Step::kOutboxSampled: {
       const std::scoped_lock lock(outbox_seen_mutex_);
       outbox_seen_ = Seen{event.waits, std::chrono::steady_clock::now()};
       return;
@@ -162,13 +163,13 @@ void MetricsObserver::note_partition(const Event& event) {
     return;
   }
   switch (event.step) {
-    case Step::kFailed:
-      ++failed_tries_.at(std::string(event.topic).append(1, '\0').append(event.failure_class),
-                         event.partition, new_counter);
-      if (event.failure_class == "conflict")
+    case Step::kAttemptFailed:
+      ++failed_attempts_.at(std::string(event.topic).append(1, '\0').append(event.reason),
+                            event.partition, new_counter);
+      if (event.reason == "conflict")
         partition_of(event).count(Tally::kConflicts);
       return;
-    case Step::kAssigned: {
+    case Step::kAssignmentReceived: {
       auto& partition = partition_of(event);
       partition.fresh = true;
       partition.standing = false;
@@ -176,7 +177,8 @@ void MetricsObserver::note_partition(const Event& event) {
       kafka_.compare_exchange_strong(unknown, Reached::kYes);
       return;
     }
-    case Step::kAcquired: {
+    case Step::kPartitionAssigned:
+    case Step::kHaltedPartitionRetried: {
       auto& partition = partition_of(event);
       const bool fresh = partition.fresh.exchange(false);
       const bool stood = partition.standing.exchange(false);
@@ -184,7 +186,7 @@ void MetricsObserver::note_partition(const Event& event) {
         partition.count(Tally::kReacquired);
       return;
     }
-    case Step::kHalted: {
+    case Step::kPartitionHalted: {
       auto& partition = partition_of(event);
       partition.fresh = false;
       // It is found halted anew whenever the connection was lost.
@@ -192,7 +194,10 @@ void MetricsObserver::note_partition(const Event& event) {
         partition.count(Tally::kHalts);
       return;
     }
-    case Step::kPaused: {
+    case Step::kPartitionResumed:
+      partition_of(event).standing = false;
+      return;
+    case Step::kPartitionPaused: {
       auto& partition = partition_of(event);
       partition.fresh = false;
       partition.standing = true;
@@ -213,9 +218,9 @@ void MetricsObserver::note_time(const Event& event, Partition& partition) {
     commits_.observe(nanoseconds(*timing.commit));
   if (timing.messages == 0)
     return;
-  if (timing.company == Company::kPipeline)
+  if (timing.grouping == Grouping::kPipeline)
     pipelines_.observe(static_cast<std::int64_t>(timing.messages));
-  if (timing.company == Company::kBatch)
+  if (timing.grouping == Grouping::kBatch)
     batches_.observe(static_cast<std::int64_t>(timing.messages));
 }
 

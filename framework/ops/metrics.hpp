@@ -25,10 +25,10 @@ enum class Tally {
   kSkipped,
   kDead,
   kParked,
-  kRetryLater,
-  kRetried,
+  kRetryScheduled,
+  kRetrySucceeded,
   kConflicts,
-  kInDoubt,
+  kCommitOutcomeUnknown,
   kFenced,
   kReacquired,
   kHalts,
@@ -71,8 +71,8 @@ class MetricsObserver final : public Observer {
 
   // For who tells of it, from any thread:
   [[nodiscard]] const Series<Partition>& partitions() const { return partitions_; }
-  /// Failed tries by topic, class behind it, and partition.
-  [[nodiscard]] const Series<Counter>& failed_tries() const { return failed_tries_; }
+  /// Failed attempts by topic, followed by the reason, and by partition.
+  [[nodiscard]] const Series<Counter>& failed_attempts() const { return failed_attempts_; }
   [[nodiscard]] const Series<Counter>& warnings() const { return warnings_; }
   [[nodiscard]] const Series<Histogram>& since_fetched() const { return since_fetched_; }
   [[nodiscard]] const Series<Histogram>& handlers() const { return handlers_; }
@@ -86,7 +86,7 @@ class MetricsObserver final : public Observer {
   [[nodiscard]] bool wrong_database() const { return wrong_database_; }
   [[nodiscard]] Reached kafka() const { return kafka_; }
   [[nodiscard]] Reached redis() const { return redis_; }
-  /// Some lane of the outbox was this process's.
+  /// A shard of the outbox was this process's.
   [[nodiscard]] bool relays() const { return relays_; }
   /// Whether its oldest message waits for longer than it may; nullopt as below.
   [[nodiscard]] std::optional<bool> outbox_late(std::chrono::steady_clock::time_point now) const;
@@ -105,7 +105,7 @@ class MetricsObserver final : public Observer {
   const std::chrono::milliseconds outbox_alert_age_;
   Series<Histogram> since_fetched_;  ///< by topic; before partitions_, which refer to them
   Series<Partition> partitions_;
-  Series<Counter> failed_tries_;
+  Series<Counter> failed_attempts_;
   Series<Counter> warnings_;
   Series<Histogram> handlers_;
   Histogram commits_;

@@ -26,9 +26,10 @@ bool lives(const ProcessLook& look) {
 HttpAnswer live(const ProcessLook& look) {
   if (lives(look))
     return {200, kText, "live\n"};
-  return {503, kText,
-          fmt::format("stuck: its watching threads have made no round for {} s\n",
-                      look.silent_for.count() / 1000)};
+  return {
+      503, kText,
+      fmt::format("stuck: the watching threads of the consumer have completed no round for {} s\n",
+                  look.silent_for.count() / 1000)};
 }
 
 HttpAnswer ready(const ProcessLook& look) {

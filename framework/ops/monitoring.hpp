@@ -20,7 +20,7 @@ struct ProcessLook {
   std::string version;
   std::string cluster;
   std::string group;  ///< empty: it only relays the outbox
-  /// Consumer::silent_for(), unready(), partitions(), leases_held().
+  /// Consumer::heartbeat_age(), not_ready_reason(), partitions(), calls_in_flight().
   std::chrono::milliseconds silent_for{0};
   std::string unready;
   std::vector<PartitionSnapshot> partitions;

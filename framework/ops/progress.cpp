@@ -1,33 +1,35 @@
 #include "ops/progress.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "postgres/sqlstate.hpp"
 
 namespace pawl::ops {
 namespace {
 
-/// "8 partitions (1 HALTED, 2 paused)"
-std::string partitions_text(const Progress& progress) {
-  const auto& at = progress.at;
-  if (at.partitions == 0)
-    return progress.assigned_once ? "no partition is assigned" : "no partition is assigned yet";
-  std::vector<std::string> standing;
-  if (at.halted > 0)
-    standing.push_back(fmt::format("{} HALTED", at.halted));
-  if (at.paused > 0)
-    standing.push_back(fmt::format("{} paused", at.paused));
-  return fmt::format("{} partitions{}", at.partitions,
-                     standing.empty() ? "" : fmt::format(" ({})", fmt::join(standing, ", ")));
+/// Rounded down.
+std::int64_t per_second(std::uint64_t count, std::chrono::milliseconds passed) {
+  return static_cast<std::int64_t>(static_cast<double>(count) * 1000 /
+                                   static_cast<double>(passed.count()));
 }
 
-/// Of a try that failed, as the register does not count it: what its message waits for is reported
-/// as such.
-bool is_uncounted(std::string_view failure_class) {
+/// Such attempts are not counted as attempts of their message. What it waits for is reported.
+bool is_uncounted(std::string_view reason) {
   using postgres::FailureClass;
-  return failure_class == postgres::to_string(FailureClass::kContention) ||
-         failure_class == postgres::to_string(FailureClass::kResource);
+  return reason == postgres::to_string(FailureClass::kContention) ||
+         reason == postgres::to_string(FailureClass::kResource);
+}
+
+/// What became of messages other than by being applied.
+void add_counts(LogLine& line, const Counts& counts) {
+  const auto add = [&line](std::string_view name, std::uint64_t number) {
+    line.add(name, static_cast<std::int64_t>(number));
+  };
+  add("duplicates", counts.duplicates);
+  add("skipped", counts.skipped);
+  add("retries_scheduled", counts.scheduled);
+  add("dead_letters", counts.dead);
+  add("parked", counts.parked);
 }
 
 }  // namespace
@@ -37,26 +39,26 @@ void Counters::count(const Event& event) {
     counter.fetch_add(1, std::memory_order_relaxed);
   };
   switch (event.step) {
-    case Step::kFailed:
-      if (!is_uncounted(event.failure_class))
+    case Step::kAttemptFailed:
+      if (!is_uncounted(event.reason))
         add(failed_);
       return;
-    case Step::kDuplicate:
+    case Step::kMessageDeduplicated:
       add(duplicates_);
       break;
-    case Step::kSkipped:
+    case Step::kMessageSkipped:
       add(skipped_);
       break;
-    case Step::kDeadLettered:
+    case Step::kMessageDeadLettered:
       add(dead_);
       break;
-    case Step::kRetryLater:  // it counts once it has ended
-      return add(later_);
-    case Step::kParked:
+    case Step::kRetryScheduled:  // it counts as processed once it has ended
+      return add(scheduled_);
+    case Step::kMessageParked:
       add(parked_);
       break;
-    case Step::kCommitted:
-    case Step::kRetried:
+    case Step::kMessageCommitted:
+    case Step::kRetrySucceeded:
       break;
     default:
       return;
@@ -66,7 +68,7 @@ void Counters::count(const Event& event) {
 
 Counts Counters::read() const {
   return {processed_.load(), duplicates_.load(), skipped_.load(), dead_.load(),
-          parked_.load(),    later_.load(),      failed_.load()};
+          parked_.load(),    scheduled_.load(),  failed_.load()};
 }
 
 Standing standing(const std::vector<PartitionSnapshot>& partitions) {
@@ -90,32 +92,23 @@ Places places(const std::vector<PartitionSnapshot>& partitions) {
   return places;
 }
 
-std::string set_aside_text(const Counts& counts) {
-  std::string text;
-  if (counts.later > 0)
-    text = fmt::format(", {} times put off for later", counts.later);
-  if (counts.dead + counts.parked > 0)
-    text +=
-        fmt::format(", {} dead-lettered and {} parked since the start", counts.dead, counts.parked);
-  return text;
-}
-
 void RelayCounters::count(const Event& event) {
   switch (event.step) {
-    case Step::kOutboxAcquired:
-      lanes_.fetch_add(1, std::memory_order_relaxed);
+    case Step::kOutboxShardAcquired:
+      shards_.fetch_add(1, std::memory_order_relaxed);
       return;
-    case Step::kOutboxReleased:
-      lanes_.fetch_sub(1, std::memory_order_relaxed);
+    case Step::kOutboxShardReleased:
+      shards_.fetch_sub(1, std::memory_order_relaxed);
       return;
-    case Step::kOutboxEnded:
+    case Step::kOutboxBatchFinished:
       published_.fetch_add(event.messages, std::memory_order_relaxed);
       return;
-    case Step::kOutboxRefused:
-      refused_.fetch_add(1, std::memory_order_relaxed);
+    case Step::kOutboxMessageRejected:
+      rejected_.fetch_add(1, std::memory_order_relaxed);
       return;
-    case Step::kOutboxLeftOut:
-      left_out_.store(event.messages, std::memory_order_relaxed);
+    case Step::kOutboxPartitionsUnwritable:
+    case Step::kOutboxPartitionsWritable:
+      unwritable_.store(event.messages, std::memory_order_relaxed);
       return;
     default:
       return;
@@ -123,18 +116,12 @@ void RelayCounters::count(const Event& event) {
 }
 
 LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed) {
-  const auto rate = static_cast<double>(now.published - before.published) * 1000 /
-                    static_cast<double>(passed.count());
-  LogLine line;
-  line.event = "progress";
-  line.text = fmt::format("{} messages of the outbox published ({:.0f}/s), {} refused; {}",
-                          now.published, rate, now.refused,
-                          now.lanes == 0 ? "no lane is this process's"
-                                         : fmt::format("{} lanes are this process's", now.lanes));
-  line.figures = {{"published", now.published},
-                  {"per_second", static_cast<std::int64_t>(rate)},
-                  {"refused", now.refused},
-                  {"lanes", now.lanes}};
+  const auto published = static_cast<std::uint64_t>(now.published - before.published);
+  LogLine line{spdlog::level::info, "progress_reported"};
+  line.add("published", now.published);
+  line.add("published_per_s", per_second(published, passed));
+  line.add("rejected", now.rejected);
+  line.add("shards", now.shards);
   return line;
 }
 
@@ -142,39 +129,38 @@ LogLine progress_line(const Progress& before, const Progress& now, std::chrono::
                       const std::vector<Unreachable>& unreachable) {
   const auto& total = now.counts;
   const auto& at = now.at;
-  const auto rate = static_cast<double>(total.processed - before.counts.processed) * 1000 /
-                    static_cast<double>(passed.count());
-  // What a server keeps waiting does not shrink as it did before.
-  const auto eta =
-      unreachable.empty() ? seconds_to_catch_up(before.places, now.places, passed) : std::nullopt;
-  LogLine line;
-  line.event = "progress";
-  line.text = fmt::format(
-      "{} messages processed ({:.0f}/s), {} duplicates, {} skipped{}, {} failed tries; {}, lag "
-      "{}{}",
-      total.processed, rate, total.duplicates, total.skipped, set_aside_text(total), total.failed,
-      partitions_text(now), at.lag ? std::to_string(*at.lag) : "not known",
-      eta.value_or(0) > 0 ? fmt::format(", caught up in {}", span_text(*eta)) : "");
-  for (const auto& [server, lasts, why] : unreachable)
-    line.text +=
-        fmt::format("; {} has been unreachable for {}: {}", server, span_text(lasts.count()), why);
-  const auto figure = [&line](std::string_view name, auto number) {
-    line.figures.emplace_back(name, static_cast<std::int64_t>(number));
+  LogLine line{spdlog::level::info, "progress_reported"};
+  const auto add = [&line](std::string_view name, auto number) {
+    line.add(name, static_cast<std::int64_t>(number));
   };
-  figure("processed", total.processed);
-  figure("per_second", rate);
-  figure("duplicates", total.duplicates);
-  figure("skipped", total.skipped);
-  figure("dead", total.dead);
-  figure("parked", total.parked);
-  figure("retry_later", total.later);
-  figure("failed", total.failed);
-  figure("partitions", at.partitions);
-  figure("halted", at.halted);
-  figure("paused", at.paused);
-  if (eta)
-    figure("eta_seconds", *eta);
-  line.lag = at.lag.value_or(-1);
+  add("processed", total.processed);
+  add("processed_per_s", per_second(total.processed - before.counts.processed, passed));
+  if (at.lag)
+    add("lag", *at.lag);
+  // While a server is unreachable, the lag does not shrink as it did before.
+  if (unreachable.empty()) {
+    const auto eta = seconds_to_catch_up(before.places, now.places, passed);
+    if (eta.value_or(0) > 0)
+      add("eta_s", *eta);
+  }
+  add_counts(line, total);
+  add("failed_attempts", total.failed);
+  add("partitions", at.partitions);
+  add("halted", at.halted);
+  add("paused", at.paused);
+  for (const auto& [server, field, lasts, cause] : unreachable) {
+    add(field, lasts.count());
+    line.text +=
+        fmt::format("{}{} is unreachable: {}", line.text.empty() ? "" : ". ", server, cause);
+  }
+  return line;
+}
+
+LogLine stopped_line(const Counts& counts, std::chrono::seconds took) {
+  LogLine line{spdlog::level::info, "consumer_stopped"};
+  line.add("processed", static_cast<std::int64_t>(counts.processed));
+  line.add("duration_s", std::int64_t{took.count()});
+  add_counts(line, counts);
   return line;
 }
 

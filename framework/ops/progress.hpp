@@ -14,19 +14,19 @@
 
 namespace pawl::ops {
 
-/// Messages since the process began.
+/// Messages since the process started.
 struct Counts {
-  std::uint64_t processed = 0;  ///< behind, however that ended
+  std::uint64_t processed = 0;  ///< however that ended
   std::uint64_t duplicates = 0;
   std::uint64_t skipped = 0;
   std::uint64_t dead = 0;
   std::uint64_t parked = 0;
-  std::uint64_t later = 0;   ///< tries after which one was put off for later
-  std::uint64_t failed = 0;  ///< tries, without those that wait for a lock or for room
+  std::uint64_t scheduled = 0;  ///< times that a retry was scheduled
+  std::uint64_t failed = 0;     ///< attempts, without those that wait for a lock or for resources
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-/// Counts by what is told of each message; from any thread, without a lock.
+/// Counts the events of messages; from any thread, without a lock.
 class Counters {
  public:
   void count(const Event& event);
@@ -38,11 +38,11 @@ class Counters {
   std::atomic<std::uint64_t> skipped_{0};
   std::atomic<std::uint64_t> dead_{0};
   std::atomic<std::uint64_t> parked_{0};
-  std::atomic<std::uint64_t> later_{0};
+  std::atomic<std::uint64_t> scheduled_{0};
   std::atomic<std::uint64_t> failed_{0};
 };
 
-/// Where the partitions that are assigned stand, taken together.
+/// The assigned partitions together.
 struct Standing {
   std::int64_t partitions = 0;
   std::int64_t halted = 0;
@@ -65,46 +65,46 @@ struct Progress {
 
 /// A server that cannot be used now.
 struct Unreachable {
-  std::string_view server;
+  std::string_view server;  ///< "PostgreSQL"
+  std::string_view field;   ///< "database_unreachable_s"
   std::chrono::seconds lasts{0};
-  std::string why;  ///< the latest reason
+  std::string cause;  ///< the latest one
 };
 
-/// The line of the log that says what has been done since `before`, in `passed`, at least 1 ms.
+/// "progress_reported": what was done since `before`, in `passed`, at least 1 ms.
 [[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
                                     std::chrono::milliseconds passed,
                                     const std::vector<Unreachable>& unreachable = {});
 
-/// What a process that publishes the outbox has done since it began.
+/// What a process that publishes the outbox has done since it started.
 struct Relayed {
-  std::int64_t published = 0;  ///< messages
-  std::int64_t refused = 0;    ///< by Kafka, and set apart
-  std::int64_t lanes = 0;      ///< that are its own now
-  std::int64_t left_out = 0;   ///< topic partitions that it cannot write to now
+  std::int64_t published = 0;   ///< messages
+  std::int64_t rejected = 0;    ///< messages, by Kafka
+  std::int64_t shards = 0;      ///< that it publishes now
+  std::int64_t unwritable = 0;  ///< topic partitions that it cannot write to now
   friend bool operator==(const Relayed&, const Relayed&) = default;
 };
 
-/// Counts by what is told of the outbox; from any thread, without a lock.
+/// Counts the events of the outbox; from any thread, without a lock.
 class RelayCounters {
  public:
   void count(const Event& event);
   [[nodiscard]] Relayed read() const {
-    return {published_.load(), refused_.load(), lanes_.load(), left_out_.load()};
+    return {published_.load(), rejected_.load(), shards_.load(), unwritable_.load()};
   }
 
  private:
   std::atomic<std::int64_t> published_{0};
-  std::atomic<std::int64_t> refused_{0};
-  std::atomic<std::int64_t> lanes_{0};
-  std::atomic<std::int64_t> left_out_{0};
+  std::atomic<std::int64_t> rejected_{0};
+  std::atomic<std::int64_t> shards_{0};
+  std::atomic<std::int64_t> unwritable_{0};
 };
 
-/// As progress_line(), of a process that publishes the outbox.
+/// The same of a process that publishes the outbox.
 [[nodiscard]] LogLine relayed_line(const Relayed& before, const Relayed& now,
                                    std::chrono::milliseconds passed);
 
-/// ", 3 dead-lettered and 2 parked since the start"; what most consumers never have is said only
-/// where it is so.
-[[nodiscard]] std::string set_aside_text(const Counts& counts);
+/// "consumer_stopped", after `took`, without its text.
+[[nodiscard]] LogLine stopped_line(const Counts& counts, std::chrono::seconds took);
 
 }  // namespace pawl::ops

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -11,46 +12,50 @@
 namespace pawl::ops {
 
 /// The text of an error of Kafka's client without what differs each time: how long its state
-/// lasted, how many like it were left out, and under which of its names the broker is known
-/// ("Kafka: GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)"). Of a failed
-/// attempt without its number ("no such account (attempt 3 of 7)"). Others as they are.
+/// lasted, how many similar ones it suppressed, and under which of its names it knows the broker
+/// ("GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)").
 [[nodiscard]] std::string without_counts(std::string_view text);
 
-/// "5 more times, the last one 48 s ago", "once more": what is said `ago` after the last of
-/// `times`.
-[[nodiscard]] std::string times_text(std::uint64_t times, std::chrono::milliseconds ago);
+/// Lines that report the same incident, on whatever partition and at whatever attempt.
+struct Incident {
+  std::string_view event;  ///< a code of event_table()
+  std::string topic = {};
+  std::string handler = {};
+  std::string sqlstate = {};
+  std::string text = {};  ///< if there is no SQLSTATE; otherwise empty
+  friend auto operator<=>(const Incident&, const Incident&) = default;
+};
 
-/// Lets the same text through once a minute, and counts what it held back. Thread-safe.
+/// Admits one line per incident and interval, and counts the others. Thread-safe.
 class RepeatLimiter {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit RepeatLimiter(std::chrono::milliseconds interval) : interval_(interval) {}
 
-  /// True: show it. False: it was shown less than an interval ago, and is counted now.
-  bool admit(const std::string& text, Clock::time_point now);
+  /// True: write it. False: one was written less than an interval ago, and this one is counted.
+  bool admit(const Incident& incident, Clock::time_point now);
 
   struct Held {
-    std::string text;
-    std::uint64_t times = 0;
-    Clock::time_point last;  ///< when it came the last time
+    Incident incident;
+    std::uint64_t lines = 0;
+    Clock::duration period{};  ///< since a line about it was written
   };
-  /// Texts whose interval is over and that were held back meanwhile; they are shown anew next time.
+  /// Incidents with counted lines whose interval is over. The interval begins again for them.
   /// `all`: also those whose interval is not over.
   std::vector<Held> take_held(Clock::time_point now, bool all = false);
-  /// The same of texts that begin like that, before their interval is over.
-  std::vector<Held> take_held_of(std::string_view begin, Clock::time_point now);
+  /// The same of the incidents of a topic, before their interval is over.
+  std::vector<Held> take_held_of(std::string_view topic, Clock::time_point now);
 
  private:
   struct Entry {
     Clock::time_point shown;
     std::uint64_t held = 0;
-    Clock::time_point last = shown;
   };
 
   std::chrono::milliseconds interval_;
   std::mutex mutex_;
-  std::map<std::string, Entry> entries_;  // guarded by mutex_
+  std::map<Incident, Entry> entries_;  // guarded by mutex_
 };
 
 }  // namespace pawl::ops

@@ -2,125 +2,149 @@
 
 #include <fmt/format.h>
 
+#include "config/invocation.hpp"
+#include "message/traceparent.hpp"
+#include "ops/event_table.hpp"
+
 namespace pawl::ops {
 namespace {
 
-std::string acquired_text(const Event& event) {
-  if (!event.detail.empty())
-    return fmt::format("{}: resuming at offset {}", event.detail, event.offset + 1);
-  if (event.offset < 0)
-    return "assigned, nothing is processed yet: begins at offset 0";
-  return fmt::format("assigned, resuming at offset {}", event.offset + 1);
+bool is_of_shard(Step step) {
+  return step >= Step::kOutboxShardAcquired && step <= Step::kOutboxShardReleased;
 }
 
-std::string text_of(const Event& event) {
+/// A position, and how the field is called that has it; nullopt: the offset is no position, or the
+/// line need not have it.
+std::optional<std::pair<std::string_view, std::int64_t>> position_of(const Event& event) {
   switch (event.step) {
-    case Step::kDeadLettered:
-      return fmt::format("dead letter: {}", event.detail);
-    case Step::kRetryLater:
-      return fmt::format("tried again later: {}", event.detail);
-    case Step::kFailed:
-      return fmt::format("one try failed: {}", event.detail);
-    case Step::kKafkaLost:
-      return fmt::format("Kafka does not answer: {}; pawl asks again", event.detail);
-    case Step::kKafkaBack:
-      return "Kafka answers again";
-    case Step::kRedisLost:
-      return fmt::format("no lease can be had: {}; calls wait for that, and pawl asks again",
-                         event.detail);
-    case Step::kRedisBack:
-      return "Redis gives leases again";
-    case Step::kAcquired:
-      return acquired_text(event);
-    case Step::kRevoked:
-      return event.offset < 0 ? "revoked, nothing is stored yet"
-                              : fmt::format("revoked, stored offset {}", event.offset);
-    case Step::kPaused:
-      return fmt::format("paused by an operator{}{}", event.detail.empty() ? "" : ": ",
-                         event.detail);
-    case Step::kHalted:
-      return fmt::format("HALTED: {}", event.detail);
-    case Step::kFenced:
-      if (event.by_operator)
-        return "an operator's command changed the partition; asking for it again";
-      return fmt::format(
-          "another owner or an operator has taken the partition ({}); asking for it again",
-          event.detail);
-    case Step::kInDoubt:
-      return fmt::format(
-          "whether the last COMMIT was stored is unknown ({}); the register will tell",
-          event.detail);
+    case Step::kPartitionAssigned:
+      return {{"start_offset", event.offset + 1}};
+    case Step::kHaltedPartitionRetried:
+    case Step::kPartitionResumed:
+    case Step::kPartitionPaused:
+    case Step::kPartitionRevoked:
+    case Step::kPartitionReleased:
+      return {{"next_offset", event.offset + 1}};
+    case Step::kFetchPositioned:
+    case Step::kPartitionCaughtUp:
+      return {{"next_offset", event.offset}};
+    case Step::kMessageFetched:
+    case Step::kLeaseAcquired:
+    case Step::kCallFinished:
+    case Step::kKeyClaimed:
+    case Step::kHandlerReturned:
+    case Step::kOffsetAdvancing:
+    case Step::kCommitSent:
+      return {{"offset", event.offset}};
+    default:
+      return std::nullopt;
+  }
+}
+
+void add_place(LogLine& line, const Event& event) {
+  line.add_text("topic", event.topic);
+  if (is_of_shard(event.step)) {
+    line.add_number("shard", event.partition);
+    line.add_number("batch", event.offset);
+    line.add_number("messages", event.messages);
+  } else {
+    line.add_number("partition", event.partition);
+  }
+  if (const auto offset = message_offset(event)) {
+    line.add("offset", *offset);
+  } else if (const auto position = position_of(event)) {
+    line.add_number(position->first, position->second);
+  }
+  line.add_text("handler", event.handler);
+  line.add_text("endpoint", event.endpoint);
+}
+
+void add_fields(LogLine& line, const Event& event) {
+  if (event.attempt > 0)
+    line.add("attempt", std::int64_t{event.attempt});
+  for (const auto& [name, value] : event.fields) {
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+      line.add(name, *number);
+    else
+      line.add_text(name, std::get<std::string_view>(value));
+  }
+  if (line.level <= spdlog::level::debug || event.step == Step::kPartitionHalted)
+    line.add_text("idempotency_key", event.key);
+  line.add_number("dead_letter_id", event.dead_letter_id);
+  line.add_text("reason", event.reason);
+  line.add_text("sqlstate", event.sqlstate);
+  if (!is_of_message(event.step))
+    line.add_number("lag", event.lag);
+  if (event.step == Step::kPartitionAssigned && event.offset < 0)
+    line.add("first_assignment", true);
+  if (!event.traceparent.empty()) {
+    line.add_text("trace_id", message::trace_id(event.traceparent));
+    line.add_text("span_id", message::span_id(event.traceparent));
+  }
+}
+
+spdlog::level::level_enum level_of(const Event& event) {
+  const auto level = event_row(event).level;
+  if (event.step == Step::kPartitionFenced && event.by_operator)
+    return spdlog::level::info;
+  if (event.step == Step::kAttemptFailed && (event.attempt > 1 || event.is_final))
+    return spdlog::level::debug;
+  return level;
+}
+
+}  // namespace
+
+std::string event_text(const Event& event, const InvocationOptions& invocation) {
+  switch (event.step) {
+    case Step::kMessageDeadLettered:
+      return event.dead_letter_id < 0
+                 ? std::string(event.detail)
+                 : fmt::format("{}. Inspect the message:\n  {} {}", event.detail,
+                               command_text(invocation, "dlq show"), event.dead_letter_id);
+    case Step::kKafkaUnreachable:
+      return fmt::format("{}. Retrying", event.detail);
+    case Step::kRedisUnreachable:
+      return fmt::format("{}. Calls wait. Retrying", event.detail);
+    case Step::kCommitOutcomeUnknown:
+      return fmt::format("{}. Reading the stored offset to determine the outcome", event.detail);
+    case Step::kPartitionFenced:
+      return event.by_operator ? "an operator changed the partition. Acquiring it again"
+                               : fmt::format(
+                                     "another process or an operator took over the partition ({}). "
+                                     "Acquiring it again",
+                                     event.detail);
     default:
       return std::string(event.detail);
   }
 }
 
-}  // namespace
+std::optional<LogLine> line_of(const Event& event, const InvocationOptions& invocation) {
+  LogLine line{level_of(event), event_row(event).code};
+  if (line.level == spdlog::level::off)
+    return std::nullopt;
+  add_place(line, event);
+  add_fields(line, event);
+  line.text = event_text(event, invocation);
+  return line;
+}
 
-std::optional<StepLine> line_of(const Event& event) {
-  using spdlog::level::level_enum;
-  const auto said = [&event](level_enum level, bool limited = false) {
-    return StepLine{level, limited, text_of(event)};
-  };
+bool is_limited(const Event& event) {
   switch (event.step) {
-    case Step::kCommitted:
-    case Step::kDuplicate:
-    case Step::kSkipped:
-    case Step::kParked:
-    case Step::kConnected:
-    case Step::kDisconnected:
-    case Step::kLogEnd:
-    case Step::kDrained:
-      return std::nullopt;
-    case Step::kHalted:
-    case Step::kTopicRefused:
-      return said(level_enum::err);
-    case Step::kHandlersDiffer:
-    case Step::kOutboxLate:
-    case Step::kRemoteServiceUnreachable:
-    case Step::kPartitionBlocked:
-      return said(level_enum::warn);
-    case Step::kDeadLettered:
-    case Step::kRetryLater:
-    case Step::kOnProbation:
-    case Step::kProbation:
-    case Step::kFailed:
-    case Step::kKafkaLost:
-    case Step::kRedisLost:
+    case Step::kMessageDeadLettered:
+    case Step::kRetryScheduled:
+    case Step::kProbationStarted:
+    case Step::kProbationAttemptCrashed:
+    case Step::kAttemptFailed:
+    case Step::kKafkaUnreachable:
+    case Step::kRedisUnreachable:
     case Step::kWarning:
-    case Step::kInDoubt:
-    case Step::kOutboxRefused:
-      return said(level_enum::warn, true);
-    case Step::kFenced:
-      return event.by_operator ? said(level_enum::info) : said(level_enum::warn, true);
-    case Step::kAcquired:
-    case Step::kOffProbation:
-    case Step::kRevoked:
-    case Step::kPaused:
-    case Step::kKafkaBack:
-    case Step::kRedisBack:
-    case Step::kRemoteServiceReachable:
-    case Step::kPartitionUnblocked:
-    case Step::kTopicServed:
-    case Step::kPruned:
-    case Step::kGroupAwaited:
-    case Step::kOutboxAcquired:
-    case Step::kOutboxReleased:
-    case Step::kOutboxCaughtUp:
-      return said(level_enum::info);
-    case Step::kOutboxLeftOut:
-      return said(event.messages == 0 ? level_enum::info : level_enum::warn);
-    case Step::kOutboxSeen:
-      return std::nullopt;
-    case Step::kRelayed:
-    case Step::kOutboxBegun:
-    case Step::kOutboxSent:
-    case Step::kOutboxCommitted:
-    case Step::kOutboxEnded:
-      return said(level_enum::debug);
+    case Step::kCommitOutcomeUnknown:
+    case Step::kOutboxMessageRejected:
+      return true;
+    case Step::kPartitionFenced:
+      return !event.by_operator;
     default:
-      return StepLine{level_enum::debug, false,
-                      fmt::format("{} {} {}", to_string(event.step), event.offset, event.detail)};
+      return false;
   }
 }
 

@@ -1,23 +1,25 @@
 #pragma once
 
-#include <spdlog/common.h>
-
 #include <optional>
 #include <string>
 
+#include "ops/log_line.hpp"
 #include "pawl/observer.hpp"
+#include "pawl/options.hpp"
 
 namespace pawl::ops {
 
-/// How a step is said in the log.
-struct StepLine {
-  spdlog::level::level_enum level = spdlog::level::debug;
-  /// It may come many times in a row, and is held back then (RepeatLimiter).
-  bool limited = false;
-  std::string text = {};
-};
+/// The line of an event, as event_table() has its code and level. A first attempt that is retried
+/// is a warning; further ones, and one whose consequence is the next event, are for level debug.
+/// Nullopt: it has no line of its own, because a count or another event reports it.
+[[nodiscard]] std::optional<LogLine> line_of(const Event& event,
+                                             const InvocationOptions& invocation);
 
-/// Nullopt: the log says it in another way (counts, outages), or not at all.
-[[nodiscard]] std::optional<StepLine> line_of(const Event& event);
+/// Its text, for log and alerts: the cause, what pawl does now if the event does not say it, and
+/// the command that helps.
+[[nodiscard]] std::string event_text(const Event& event, const InvocationOptions& invocation);
+
+/// Whether such lines may come many times in a minute, and are counted then (RepeatLimiter).
+[[nodiscard]] bool is_limited(const Event& event);
 
 }  // namespace pawl::ops

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -135,8 +136,7 @@ void OutboxLane::stop() {
 }
 
 void OutboxLane::emit(Step step, std::size_t rows) const {
-  emit(step, static_cast<std::int64_t>(rows),
-       fmt::format("outbox lane {}, batch {}: {} messages", lane_.lane, number_, rows));
+  emit(step, static_cast<std::int64_t>(rows), "");
 }
 
 void OutboxLane::emit(Step step, std::int64_t rows, const std::string& detail) const {
@@ -148,29 +148,32 @@ void OutboxLane::emit(Step step, std::int64_t rows, const std::string& detail) c
   site_.observers.emit(event);
 }
 
-void OutboxLane::warn(const std::string& text) const {
-  const auto detail = fmt::format("outbox lane {}: {}", lane_.lane, text);
-  site_.observers.emit(warning_event(Warning::kOutbox, detail));
+void OutboxLane::warn(const std::string& text, Warning warning) const {
+  const std::array fields{EventField{"shard", std::int64_t{lane_.lane}}};
+  auto event = warning_event(warning, text);
+  event.fields = fields;
+  site_.observers.emit(event);
 }
 
 void OutboxLane::tell_refused(const ledger::OutboxRow& row, const std::string& why) const {
   const auto& invocation = site_.options.invocation;
   const auto detail = fmt::format(
-      "Kafka refuses message {2} of topic {4}: {5}; it and what comes behind it of its key is set "
-      "apart, the others go on. `{0}` shows them; `{1} {2}` publishes them once that is "
-      "corrected, `{3} {2} --because TEXT` gives it up",
-      command_text(invocation, "outbox list"), command_text(invocation, "outbox retry"), row.id,
-      command_text(invocation, "outbox discard"), row.topic, why);
-  Event event{Step::kOutboxRefused};
+      "{}. Later messages with the same topic and key wait; all others are published. Fix the "
+      "cause, then retry, or discard the message:\n  {} {}\n  {} {} --because TEXT",
+      why, command_text(invocation, "outbox retry"), row.id,
+      command_text(invocation, "outbox discard"), row.id);
+  const std::array fields{EventField{"outbox_id", row.id}};
+  Event event{Step::kOutboxMessageRejected};
   event.topic = row.topic;
   event.detail = detail;
+  event.fields = fields;
   site_.observers.emit(event);
 }
 
 void OutboxLane::run() {
   const auto end = end_of_relay();
   if (works_)
-    emit(Step::kOutboxReleased, -1, fmt::format("outbox lane {}: {}", lane_.lane, end));
+    emit(Step::kOutboxShardReleased, -1, end);
   producer_.reset();
   kafka_.reset();
   session_.reset();
@@ -180,28 +183,32 @@ void OutboxLane::run() {
 
 /// Relays, and says how that ended.
 std::string OutboxLane::end_of_relay() {
-  std::string end = "given back";
+  std::string end = "this process gave it back";
   try {
     relay();
   } catch (const postgres::InDoubt& error) {
     fail(error.what());
-    warn(fmt::format("{}; the lane is taken anew, which finds out", error.what()));
-    end = "given up, it is taken anew";
+    warn(fmt::format("{}. Acquiring the shard again, which determines the outcome", error.what()));
+    end = "this process acquires it again";
   } catch (const GoesWithout& error) {
-    end = fmt::format("{}; it is taken again, and leaves these partitions out", error.what());
+    end = fmt::format("{}. This process acquires it again without these partitions", error.what());
   } catch (const postgres::Error& error) {
     const bool fenced = error.failure() == postgres::FailureClass::kFenced;
     fail(fenced ? "" : error.what());
-    // Somebody else has it, who goes on where we were.
+    // Another process has it, and continues.
     if (!fenced && !bell_.stopping())
-      warn(fmt::format("{}{}; tried again, the messages wait in pawl.outbox", error.what(),
+      warn(fmt::format("{}{}. Retrying; the messages stay in pawl.outbox", error.what(),
                        error.sqlstate().empty() ? "" : " (SQLSTATE " + error.sqlstate() + ")"));
-    end = fenced ? "another process has it, or an operator's command took it"
-                 : "given up, it is taken anew";
+    end = fenced ? "another process or an operator took it over" : "this process acquires it again";
+  } catch (const kafka::Undelivered& error) {
+    fail(error.what());
+    warn(fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what()),
+         Warning::kOutboxPublishTimedOut);
+    end = "this process acquires it again";
   } catch (const std::exception& error) {
     fail(error.what());
-    warn(fmt::format("{}; tried again, the messages wait in pawl.outbox", error.what()));
-    end = "given up, it is taken anew";
+    warn(fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what()));
+    end = "this process acquires it again";
   }
   return end;
 }
@@ -291,24 +298,20 @@ void OutboxLane::recover() {
   const auto committed = committed_batch();
   number_ = std::max(grant_.batch_number, committed.next);
   works_ = true;
-  emit(Step::kOutboxAcquired, grant_.batch_rows,
-       fmt::format("outbox lane {} is this process's, behind batch {}{}", lane_.lane, number_,
-                   grant_.batch_rows > 0
-                       ? fmt::format("; {} messages of an earlier owner's last batch are looked at "
-                                     "first",
-                                     grant_.batch_rows)
-                       : ""));
+  emit(Step::kOutboxShardAcquired, grant_.batch_rows,
+       grant_.batch_rows > 0 ? "checking the messages of an earlier owner's last batch" : "");
   if (committed.next > grant_.batch_number) {
     warn(fmt::format(
-        "Kafka has batch {} of it, and this database only knows of {}: the database has lost "
-        "commits, or is a copy. What it holds is published, under ids by which copies are known",
+        "Kafka has batch {}, but the last batch in this database is {}: the database lost commits, "
+        "or is a copy. Its messages are published with the same IDs, so consumers can detect "
+        "duplicates",
         committed.next, grant_.batch_number));
   }
   if (grant_.batch_rows == 0)
     return;
   if (committed.metadata == grant_.batch_token) {
     site_.store.end_batch(*session_, lane_, grant_.batch_token);
-    emit(Step::kOutboxEnded, static_cast<std::size_t>(grant_.batch_rows));
+    emit(Step::kOutboxBatchFinished, static_cast<std::size_t>(grant_.batch_rows));
     return;
   }
   // They are found from the top, with whatever has become of them and of their topics since.
@@ -453,7 +456,7 @@ void OutboxLane::publish(Rows rows, milliseconds timeout) {
     const auto refused = transact({rows.data(), count}, timeout);
     if (refused.empty()) {
       site_.store.end_batch(*session_, lane_, token_);
-      emit(Step::kOutboxEnded, count);
+      emit(Step::kOutboxBatchFinished, count);
       rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
       continue;
     }
@@ -473,13 +476,13 @@ std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::Outbox
   token_ = new_token();
   ++number_;
   site_.store.begin_batch(*session_, lane_, number_, token_, ids_of(rows));
-  emit(Step::kOutboxBegun, rows.size());
+  emit(Step::kOutboxBatchStarted, rows.size());
   producer_->begin();
   for (const auto& row : rows) {
     send(*producer_, row,
          trying_ ? trying_->partition : unwritable_.place(row.topic, row.key, row.id).partition);
   }
-  emit(Step::kOutboxSent, rows.size());
+  emit(Step::kOutboxBatchSent, rows.size());
   const kafka::BatchProducer::GroupOffset offset{
       site_.name_in_kafka(lane_.lane),
       {site_.options.outbox.state_topic, kStatePartition},
@@ -488,7 +491,7 @@ std::vector<kafka::Delivery> OutboxLane::transact(std::span<const ledger::Outbox
     auto refused = producer_->commit(offset, timeout);
     unwritable_.committed();
     if (refused.empty())
-      emit(Step::kOutboxCommitted, rows.size());
+      emit(Step::kOutboxBatchCommitted, rows.size());
     return refused;
   } catch (const kafka::Undelivered& error) {
     note_undelivered(error);

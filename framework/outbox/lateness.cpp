@@ -30,14 +30,13 @@ std::string late_text(const InvocationOptions& invocation, const ledger::OutboxL
                       std::chrono::milliseconds alert_age) {
   const auto waits = look.oldest ? look.at - *look.oldest : std::chrono::milliseconds{0};
   return fmt::format(
-      "the oldest message of the outbox waits for {} (outbox.alert_age = {}){}; `{}` "
-      "tells more",
+      "the oldest message waits for {} (outbox.alert_age = {}){}. Show the state:\n  {}",
       ops::span_text(std::chrono::duration_cast<std::chrono::seconds>(waits).count()),
       config::format_duration(alert_age),
       look.relayed
-          ? ", although a process publishes: its log says why"
-          : fmt::format(", and no process publishes: set outbox.relay = \"on\" for a `run`, "
-                        "or start `{}`; where one runs, its log says what it lacks",
+          ? ", although a process publishes. The log of that process has the cause"
+          : fmt::format(", and no process publishes. Set outbox.relay = \"on\", or start `{}`. If "
+                        "one runs, its log has the cause",
                         command_text(invocation, "relay")),
       command_text(invocation, "outbox status"));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "config/invocation.hpp"
 #include "ledger/consumers.hpp"
@@ -62,7 +63,7 @@ void OutboxRelay::stop() {
 
 void OutboxRelay::warn_once(const std::string& text) {
   if (std::exchange(last_warning_, text) != text)
-    observers_.emit(warning_event(Warning::kOutbox, text));
+    observers_.emit(warning_event(Warning::kOutboxDelayed, text));
 }
 
 void OutboxRelay::run() {
@@ -85,8 +86,8 @@ bool OutboxRelay::wait_until_needed() {
     } catch (const postgres::Error& error) {
       // The workers tell of a database that is away.
       if (error.failure() != postgres::FailureClass::kConnection)
-        warn_once(fmt::format("outbox: whether messages wait cannot be looked at: {} (SQLSTATE {})",
-                              error.what(), error.sqlstate()));
+        warn_once(fmt::format("cannot check whether messages wait: {} (SQLSTATE {})", error.what(),
+                              error.sqlstate()));
     }
     if (last)
       return false;
@@ -136,10 +137,11 @@ bool OutboxRelay::finished() {
   }
   if (Clock::now() < finish_by_.load())
     return false;
-  observers_.emit(
-      warning_event(Warning::kOutbox, fmt::format("outbox: messages wait still; the next `run` "
-                                                  "publishes them, or `{} --drain`",
-                                                  command_text(options_.invocation, "relay"))));
+  observers_.emit(warning_event(
+      Warning::kOutboxDelayed,
+      fmt::format("messages still wait in the outbox. The next `run` publishes them, or this "
+                  "command:\n  {} --drain",
+                  command_text(options_.invocation, "relay"))));
   return true;
 }
 
@@ -168,7 +170,7 @@ void OutboxRelay::note_failed(const std::exception& error) {
   if (database_ != nullptr && of_postgres != nullptr &&
       of_postgres->failure() == postgres::FailureClass::kConnection)
     database_->failed(error.what());
-  warn_once(fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what()));
+  warn_once(fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what()));
 }
 
 void OutboxRelay::connect() {
@@ -184,8 +186,8 @@ void OutboxRelay::connect() {
   const auto database = ledger::database_id(*session, options_.postgres.schema);
   if (site_ && site_->database_id != database) {
     throw FatalError(
-        fmt::format("this is not database {} whose outbox this process publishes; restart it to "
-                    "publish this one",
+        fmt::format("postgres.url leads to another database than {}, whose outbox this process "
+                    "publishes. Restart the process to publish this one",
                     site_->database_id));
   }
   if (!site_) {
@@ -210,9 +212,10 @@ void OutboxRelay::require_state_topic(const kafka::Client& kafka) const {
   } catch (const kafka::KafkaError& error) {
     throw kafka::KafkaError(
         error.kind(),
-        fmt::format("{}; create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
-                    "--partitions 1",
-                    error.what(), options_.kafka.bootstrap_servers, topic));
+        fmt::format(
+            "{}. Create the topic:\n  kafka-topics.sh --bootstrap-server {} --create --topic {} "
+            "--partitions 1",
+            error.what(), options_.kafka.bootstrap_servers, topic));
   }
 }
 
@@ -262,8 +265,8 @@ bool OutboxRelay::kafka_serves() {
   } catch (const kafka::KafkaError& error) {
     if (std::exchange(lane_problem_, error.what()) != error.what()) {
       observers_.emit(warning_event(
-          Warning::kOutbox,
-          fmt::format("outbox: {}; tried again, the messages wait in pawl.outbox", error.what())));
+          Warning::kOutboxDelayed,
+          fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what())));
     }
     put_off();
     for (const auto& lane : lanes_)
@@ -305,20 +308,24 @@ std::string OutboxRelay::left_out() {
   for (const auto& [lane, unwritable] : unwritable_)
     lanes[lane] = {unwritable.size(), unwritable.text()};
   std::string text;
-  Event event{Step::kOutboxLeftOut};
+  Event event{Step::kOutboxPartitionsUnwritable};
   event.messages = 0;
   for (const auto& [lane, here] : lanes) {
     event.messages += static_cast<std::int64_t>(here.partitions);
     if (here.partitions > 0)
-      text += fmt::format("{}{} of lane {}", text.empty() ? "" : "; ", here.text, lane);
+      text += fmt::format("{}{} of shard {}", text.empty() ? "" : "; ", here.text, lane);
   }
   if (std::exchange(left_out_, text) != text) {
+    if (text.empty())
+      event.step = Step::kOutboxPartitionsWritable;
     const auto detail = text.empty()
-                            ? std::string("outbox: every topic partition can be written to again")
+                            ? std::string()
                             : fmt::format(
-                                  "outbox: pawl cannot write to {}; their messages wait and are "
-                                  "retried, all others are published",
+                                  "cannot write to {}. Their messages wait and are retried; all "
+                                  "others are published",
                                   text);
+    const std::array fields{EventField{"partitions", event.messages}};
+    event.fields = fields;
     event.detail = detail;
     observers_.emit(event);
   }
@@ -331,10 +338,9 @@ void OutboxRelay::tell_differing(const std::string& owners) {
     return;
   const bool here = options_.outbox.transactions;
   observers_.emit(warning_event(
-      Warning::kOutbox,
-      fmt::format("outbox: outbox.transactions is {} here, and {} in {}; give it the same "
-                  "everywhere: what one of them has published another one may publish again, and "
-                  "not in its order",
+      Warning::kOutboxDelayed,
+      fmt::format("outbox.transactions is {} here, but {} in {}. Set the same value everywhere, "
+                  "because otherwise messages may be published twice and out of order",
                   here, !here, owners)));
 }
 

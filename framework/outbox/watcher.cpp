@@ -82,7 +82,7 @@ bool OutboxWatcher::look() {
   if (!look)
     return false;
   const auto bound = options_.outbox.alert_age;
-  Event seen{Step::kOutboxSeen};
+  Event seen{Step::kOutboxSampled};
   seen.waits = look->oldest ? std::max(look->at - *look->oldest, milliseconds{0}) : milliseconds{0};
   observers_.emit(seen);
   const auto news =
@@ -92,8 +92,8 @@ bool OutboxWatcher::look() {
   Event event{news == LateNews::kLate ? Step::kOutboxLate : Step::kOutboxCaughtUp};
   const auto text = news == LateNews::kLate ? late_text(options_.invocation, *look, bound)
                                             : std::string(
-                                                  "no message of the outbox waits for longer than "
-                                                  "outbox.alert_age any more");
+                                                  "no message waits for longer than "
+                                                  "outbox.alert_age");
   event.detail = text;
   observers_.emit(event);
   // Behind it: a process that dies in between has it told twice, and not never.
@@ -118,9 +118,8 @@ void OutboxWatcher::failed(const postgres::Error& error) {
 void OutboxWatcher::warn_once(const std::string& text) {
   if (std::exchange(last_warning_, text) == text)
     return;
-  observers_.emit(warning_event(
-      Warning::kOutbox,
-      fmt::format("outbox.alert_age: how long messages wait is unknown: {}; tried again", text)));
+  observers_.emit(warning_event(Warning::kOutboxDelayed,
+                                fmt::format("cannot check outbox.alert_age: {}. Retrying", text)));
 }
 
 }  // namespace pawl::engine

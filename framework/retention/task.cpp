@@ -15,9 +15,8 @@ namespace {
 
 std::string failed_pass(const Options& options, const postgres::Error& error,
                         milliseconds interval) {
-  return fmt::format("retention: nothing is removed for now: {} (SQLSTATE {}); tried again in {}{}",
-                     error.what(), error.sqlstate(), config::format_duration(interval),
-                     rights_hint(options.invocation, error));
+  return fmt::format("{} (SQLSTATE {}). Retrying in {}{}", error.what(), error.sqlstate(),
+                     config::format_duration(interval), rights_hint(options.invocation, error));
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ void RetentionTask::run() {
         warn_once(Warning::kRetentionFailed, "", failed_pass(context_.options, error, interval));
       session_.reset();
     } catch (const std::exception& error) {
-      warn_once(Warning::kRetentionFailed, "", fmt::format("retention: {}", error.what()));
+      warn_once(Warning::kRetentionFailed, "", error.what());
       session_.reset();
     }
   }
@@ -91,20 +90,22 @@ void RetentionTask::pass() {
 
 void RetentionTask::tell(const RetentionReport& report) {
   if (report.keys + report.letters + report.skipped + report.discarded + report.losses > 0) {
-    emit(Step::kPruned, fmt::format("retention removed {}{}", removed_text(report),
-                                    report.interrupted ? ", and goes on later" : ""));
+    emit(Step::kRetentionPruned,
+         fmt::format("removed {}{}", removed_text(report),
+                     report.interrupted ? ". Retention continues later" : ""));
   }
   if (report.kafka_problem.empty()) {
     warned_.erase("Kafka");
   } else {
-    warn_once(Warning::kRetentionUncertain, "Kafka",
-              fmt::format("retention: Kafka does not tell the logs' ends, so every "
-                          "partition counts as one with messages left: {}",
-                          report.kafka_problem));
+    warn_once(
+        Warning::kRetentionLimited, "Kafka",
+        fmt::format("Kafka does not report the ends of the logs, so every partition counts as "
+                    "one with unprocessed messages: {}",
+                    report.kafka_problem));
   }
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     if (!cutoff.unusable_time.empty())
-      warn_once(Warning::kRetentionUncertain, "time of " + cutoff.unusable_time,
+      warn_once(Warning::kRetentionLimited, "time of " + cutoff.unusable_time,
                 unusable_time_text(cutoff.unusable_time));
     // Held back for a moment is what the rule is for; by a whole retention, the table has doubled.
     const bool late =
@@ -114,8 +115,8 @@ void RetentionTask::tell(const RetentionReport& report) {
       continue;
     }
     warn_once(
-        Warning::kKeysHeld, scope.name,
-        fmt::format("retention: keys of scope {} stay {}because of {}; process it, or see "
+        Warning::kRetentionBlocked, scope.name,
+        fmt::format("keys of scope {} are kept {}because of {}. Process its messages, or see "
                     "docs/retention.md",
                     scope.name,
                     cutoff.keys ? fmt::format("beyond {} ", config::format_duration(kept)) : "",

@@ -91,7 +91,7 @@ def log_injection(site):
     s = site()
     s.sql("CREATE TABLE out (id text, n int)")
     s.write(s.handler("INSERT INTO out VALUES ({header:event-id}, {/n}::int)"), head=LETTERS)
-    evil = "1\n2026-01-01T00:00:00.000+00:00 error   [halted] all is lost\x1b]0;title\x07\x1b[2J\r\u202eabc\u2028x\x85y"
+    evil = "1\n2026-01-01T00:00:00.000+00:00 error partition_halted all is lost\x1b]0;title\x07\x1b[2J\r\u202eabc\u2028x\x85y"
     s.send({"n": evil}, id="e\x1b[31m\n1", key="k\x1b[2J\nfake", headers=[("h\x1b[0m", b"\x1b[5m\n")])
     done = s.drain()
     s.same(done.code, 0, "exit code")

@@ -32,7 +32,7 @@ def live(site, before, sql, first, change, second, *, head='[failures]\non_failu
     s.expect(not letters, f"letters of good messages: {[(o, c, e[:160]) for o, c, e in letters]}")
     s.stop(p)
     if s.problems:
-        s.note("log:\n" + "\n".join(x[:420] for x in s.log(p).splitlines() if "warning" in x or "error" in x)[:3500])
+        s.note("log:\n" + "\n".join(x[:420] for x in s.log(p).splitlines() if " warn " in x or " error " in x)[:3500])
     return s
 
 

@@ -72,7 +72,7 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   const auto check = site.run({"check"});
   INFO(check.out);
   CHECK(check.code == 1);
-  CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka refuses topic other: ") &&
+  CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka denies access to topic other: ") &&
                             ContainsSubstring("authorization") &&
                             ContainsSubstring("topic " + site.topic + ", 1 partition") &&
                             ContainsSubstring("1 thing is wrong"));
@@ -80,10 +80,10 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   Alerts alerts(site.url);
   const auto child = site.start();
   site.wait_for_stored(0, 2);
-  const auto alert = alerts.wait_for("topic-refused");
+  const auto alert = alerts.wait_for("topic-access-denied");
   CHECK(alert.at("topic") == "other");
-  CHECK_THAT(alert.at("detail").get<std::string>(), ContainsSubstring("authorization"));
-  child->wait_for_output("Kafka refuses topic other", kDeadline);
+  CHECK_THAT(alert.at("msg").get<std::string>(), ContainsSubstring("authorization"));
+  child->wait_for_output("Kafka denies access to topic other", kDeadline);
 
   const auto status = site.run({"status", "--json"});
   INFO(status.out << status.err);
@@ -94,11 +94,11 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   CHECK(json.at("refused_topics")[0].at("topic") == "other");
   CHECK(json.at("partitions")[0].at("lag") == 0);
   CHECK(json.at("missing_topics").empty());
-  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka refuses topic other"));
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka denies access to topic other"));
 
   two.broker.permit_topic(TwoTopics::kOther);
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
-  child->wait_for_output("Kafka serves the topic again", kDeadline);
+  child->wait_for_output(" topic_access_restored ", kDeadline);
 }
 
 TEST_CASE("a topic that is denied while it is consumed is named, and goes on once permitted") {
@@ -111,7 +111,7 @@ TEST_CASE("a topic that is denied while it is consumed is named, and goes on onc
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
 
   two.broker.deny_topic(TwoTopics::kOther);
-  CHECK(alerts.wait_for("topic-refused").at("topic") == "other");
+  CHECK(alerts.wait_for("topic-access-denied").at("topic") == "other");
   site.pay_many(0, "later", 3);
   site.wait_for_stored(0, 5);
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
@@ -136,7 +136,7 @@ TEST_CASE("a session that is lost beside a topic that may not be read comes back
   site.wait_for_sql("SELECT count(*) FROM ledger", "6");
 
   two.broker.allow_only_describing(TwoTopics::kOther);
-  child->wait_for_output("Grant this user READ", kDeadline);
+  child->wait_for_output("Grant the user of this process READ", kDeadline);
   site.sql(
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
       " WHERE datname = current_database() AND pid <> pg_backend_pid()");

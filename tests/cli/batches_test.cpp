@@ -56,12 +56,11 @@ TEST_CASE("the books agree after batches, and after the replay of what died in t
   CHECK(site.findings().empty());
 }
 
-TEST_CASE("run says at its start which handlers take batches") {
+TEST_CASE("run logs at its start which handlers take batches") {
   Site site;
   site.handler = kBatch + std::string("name = \"payment\"\n");
   site.pay(0, "one", "a", "1");
-  const auto outcome = site.run({"run", "--drain"});
+  const auto outcome = site.run({"run", "--drain", "--set", "log.level=debug"});
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err,
-             ContainsSubstring("up to 500 messages of handler payment share one transaction"));
+  CHECK_THAT(outcome.err, ContainsSubstring("batch_configured handlers=payment max_messages=500"));
 }

@@ -220,7 +220,7 @@ sql = "UPDATE accounts SET balance = balance + {/amount}::bigint WHERE id = {/ac
     CHECK(watched.metric("pawl_messages_dead_lettered_total", partition) == 2.0);
     const auto failed = [&](const std::string& of) {
       return watched.metric(
-          fmt::format("pawl_failed_tries_total{{topic=\"{}\",partition=\"{}\",class=\"{}\"}}",
+          fmt::format("pawl_failed_attempts_total{{topic=\"{}\",partition=\"{}\",reason=\"{}\"}}",
                       site.topic, partition, of));
     };
     CHECK(failed("conflict") == 1.0);
@@ -296,7 +296,7 @@ TEST_CASE("it lives and is not ready while PostgreSQL is away, also before it wa
   watched.wait_for("/ready", 503);
   wait_until(
       [&] {
-        return watched.ask("/ready").body.find("waiting for PostgreSQL") != std::string::npos;
+        return watched.ask("/ready").body.find("Waiting for PostgreSQL") != std::string::npos;
       },
       kDeadline, "the reason");
   CHECK(watched.ask("/live").status == 200);
@@ -403,10 +403,10 @@ TEST_CASE("leases held are the calls that are under way") {
       ntohs(address.sin_port));
   const Watched watched(site);
   const auto child = site.start({"--set", "consumer.shutdown_timeout=2s"});
-  wait_until([&] { return watched.metric("pawl_leases_held") == 0.0; }, kDeadline,
+  wait_until([&] { return watched.metric("pawl_calls_in_flight") == 0.0; }, kDeadline,
              "no call to be made");
   site.pay_many(0, "call-", 3);
-  wait_until([&] { return watched.metric("pawl_leases_held") == 3.0; }, kDeadline,
+  wait_until([&] { return watched.metric("pawl_calls_in_flight") == 3.0; }, kDeadline,
              "three calls to be under way");
   CHECK(nlohmann::json::parse(watched.ask("/status").body).at("leases_held") == 3);
   site.wait_for_sql("SELECT count(*) FROM pawl.leases WHERE owner IS NOT NULL", "3");
@@ -426,9 +426,9 @@ TEST_CASE("a process that only relays tells what it publishes, and whether it ca
     site.publish(site.topic, std::to_string(i), "value");
   wait_until([&] { return watched.metric("pawl_outbox_published_total") == 5.0; }, kDeadline,
              "five messages to be published");
-  wait_until([&] { return watched.metric("pawl_outbox_lanes") == 4.0; }, kDeadline,
+  wait_until([&] { return watched.metric("pawl_outbox_shards") == 4.0; }, kDeadline,
              "all lanes to be its own");
-  CHECK(watched.metric("pawl_outbox_refused_total") == 0.0);
+  CHECK(watched.metric("pawl_outbox_rejected_total") == 0.0);
   wait_until([&] { return watched.metric("pawl_outbox_oldest_age_seconds") == 0.0; }, kDeadline,
              "nothing to wait in the outbox");
   CHECK(nlohmann::json::parse(watched.ask("/status").body).at("group").is_null());
@@ -452,7 +452,7 @@ TEST_CASE(
   site.outbox_lines = "alert_age = \"0s\"\n";
   const Watched watched(site, site.outbox_lines);
   const auto relay = site.start_relay();
-  wait_until([&] { return watched.metric("pawl_outbox_lanes") == 4.0; }, kDeadline,
+  wait_until([&] { return watched.metric("pawl_outbox_shards") == 4.0; }, kDeadline,
              "all lanes to be its own");
   server.stop(StopMode::kImmediate);
   watched.wait_for("/ready", 503);

@@ -258,7 +258,7 @@ TEST_CASE(
   site.kafka_lines = "start = \"halt\"\n";
   site.pay_many(0, "e", 10);
   const auto child = site.start({"--set", "failures.program_error_retry=500ms"});
-  child->wait_for_output("HALTED", kDeadline);
+  child->wait_for_output("partition_halted", kDeadline);
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets") == "0");
   const auto one =
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "5"});
@@ -375,7 +375,7 @@ TEST_CASE("a partition whose acquire finds a stale statement rests before it ask
       END $$)sql");
   const auto child = site.start({"--set", "postgres.retry_max=5m", "--set",
                                  "postgres.retry_initial=5m", "--set", "consumer.workers=1"});
-  child->wait_for_output("cannot acquire the partition yet", kDeadline);
+  child->wait_for_output(" acquire_failed ", kDeadline);
   // The same worker, many turns later.
   for (int i = 1; i <= 20; ++i) {
     site.pay_many(1, "later" + std::to_string(i), 1);
@@ -394,7 +394,7 @@ TEST_CASE("a waiting consumer never processes what offsets set then states anew"
   site.sql("CREATE TABLE seen (kafka_offset bigint NOT NULL)");
   site.pay_many(1, "e", 10);
   const auto child = site.start({"--set", "failures.program_error_retry=100ms"});
-  child->wait_for_output("HALTED", kDeadline);
+  child->wait_for_output("partition_halted", kDeadline);
 
   // The command is held up behind first contact, before whatever it does to single partitions.
   site.sql(R"sql(

@@ -103,10 +103,10 @@ TEST_CASE(
   const auto first = site.start();
   site.wait_for_sql("SELECT count(*) FROM pawl.processed_kafka_offsets", "1");
   const auto late = hook.wait_for("outbox-late");
-  CHECK_THAT(late.at("detail").get<std::string>(),
+  CHECK_THAT(late.at("msg").get<std::string>(),
              ContainsSubstring("outbox.alert_age = 1s") &&
                  ContainsSubstring("no process publishes") &&
-                 ContainsSubstring("`pawl outbox status --config /"));
+                 ContainsSubstring("\n  pawl outbox status --config /"));
   // It is stored once it is told.
   site.wait_for_sql("SELECT reported FROM pawl.outbox_watch", "alerted");
   const auto holder = site.sql("SELECT holder FROM pawl.outbox_watch");
@@ -141,7 +141,7 @@ TEST_CASE("a process that sends alerts looks in place of one that writes its log
   site.more = "[outbox]\nrelay = \"off\"\nalert_age = \"1s\"\n";
   site.sql("SELECT pawl.publish('t', 'k', 'v')");
   const auto quiet = site.start();
-  quiet->wait_for_output("the oldest message of the outbox waits for", kDeadline);
+  quiet->wait_for_output("the oldest message waits for", kDeadline);
   site.more = late_outbox(hook);
   const auto loud = site.start();
   hook.wait_for("outbox-late");
@@ -164,7 +164,7 @@ TEST_CASE("while PostgreSQL is away nobody is told that no message waits any mor
   server.stop(StopMode::kImmediate);
   hook.wait_for("database-unreachable");
   server.start();
-  hook.wait_for("database-back");
+  hook.wait_for("database-reachable");
   CHECK(hook.count("outbox-caught-up") == 0);
   wait_until(
       [&] {
@@ -186,15 +186,14 @@ TEST_CASE("a message that Kafka refuses is an alert of its topic, also of a proc
   site.outbox_lines = hook.section();
   site.publish("no-such-topic", "account-of-somebody", "v");
   const auto child = site.start_relay();
-  const auto alert = hook.wait_for("outbox-refused");
+  const auto alert = hook.wait_for("outbox-rejected");
   CHECK(alert.at("topic") == "no-such-topic");
   CHECK_FALSE(alert.contains("group"));
   CHECK_FALSE(alert.contains("partition"));
-  const auto detail = alert.at("detail").get<std::string>();
+  const auto detail = alert.at("msg").get<std::string>();
   CHECK_THAT(detail, ContainsSubstring("does not exist in Kafka") &&
-                         ContainsSubstring("`pawl outbox list --config /") &&
-                         ContainsSubstring("`pawl outbox retry --config /") &&
-                         ContainsSubstring(".toml 1` publishes them") &&
+                         ContainsSubstring("\n  pawl outbox retry --config /") &&
+                         ContainsSubstring(".toml 1\n  pawl outbox discard --config /") &&
                          !ContainsSubstring("account-of-somebody"));
   site.wait_for_sql("SELECT count(*) FROM pawl.outbox_failed", "1");
   CHECK(site.run_relay({"outbox", "status", "--exit-code"}).code == 3);
@@ -270,29 +269,29 @@ TEST_CASE("processes of one database that publish with and without transactions 
   site.wait_for_sql("SELECT transactions FROM pawl.outbox_relays", "t");
   site.outbox_lines = "transactions = false\n";
   const auto second = site.start_relay();
-  second->wait_for_output("outbox.transactions is false here, and true in", kDeadline);
-  first->wait_for_output("outbox.transactions is true here, and false in", kDeadline);
+  second->wait_for_output("outbox.transactions is false here, but true in", kDeadline);
+  first->wait_for_output("outbox.transactions is true here, but false in", kDeadline);
   stop(*second);
   stop(*first);
 }
 
-TEST_CASE("relay says which lanes it takes and gives back, how many it publishes, and its end") {
+TEST_CASE("relay logs which shards it publishes, how many messages it publishes, and its end") {
   RelaySite site;
   site.publish(site.topic, "k", "v");
   site.outbox_lines = "[log]\nprogress_interval = \"1s\"\n";
   const auto child = site.start_relay();
-  for (const auto* lane : {"0", "1", "2", "3"})
-    child->wait_for_output("outbox lane " + std::string(lane) + " is this process's", kDeadline);
-  // A line a second; the message may be published before the last lane is taken, or after that.
-  child->wait_for_output(" 1 messages of the outbox published (", kDeadline);
-  child->wait_for_output("0 refused; 4 lanes are this process's", kDeadline);
+  for (const auto* shard : {"0", "1", "2", "3"})
+    child->wait_for_output("outbox_shard_acquired shard=" + std::string(shard) + " ", kDeadline);
+  // A line a second; the message may be published before the last shard is acquired, or after that.
+  child->wait_for_output(" progress_reported published=1 ", kDeadline);
+  child->wait_for_output(" rejected=0 shards=4", kDeadline);
   stop(*child);
-  CHECK_THAT(child->output(), ContainsSubstring("outbox lane 3: given back") &&
-                                  ContainsSubstring("stopped, everything in hand is finished; 1 "
-                                                    "messages of the outbox published in"));
+  CHECK_THAT(child->output(), ContainsSubstring("outbox_shard_released shard=3 ") &&
+                                  ContainsSubstring(" relay_stopped published=1 rejected=0 "));
   site.publish(site.topic, "k", "w");
   CHECK_THAT(site.run_relay({"relay", "--drain"}).err,
-             ContainsSubstring("drained, nothing waits any more; 1 messages"));
+             ContainsSubstring(" relay_stopped published=1 ") &&
+                 ContainsSubstring("no message waits in the outbox"));
 }
 
 TEST_CASE("a halt because of pawl.publish names the statement that calls it") {
@@ -328,7 +327,7 @@ TEST_CASE("relay tells that PostgreSQL is away, and back") {
   server.stop(StopMode::kImmediate);
   hook.wait_for("database-unreachable");
   server.start();
-  hook.wait_for("database-back");
+  hook.wait_for("database-reachable");
   stop(*child);
 }
 

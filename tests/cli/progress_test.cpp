@@ -17,13 +17,13 @@ TEST_CASE("a halt that comes again is told again, and progress is told while it 
   site.pay(0, "bad", "a", "\"no number\"");
   const auto child =
       site.start({"--set", "failures.max_attempts=1", "--set", "log.progress_interval=200ms"});
-  wait_for_times(*child, "HALTED: ", 1);
-  wait_for_times(*child, "1 partitions (1 HALTED)", 3);
+  wait_for_times(*child, " partition_halted ", 1);
+  wait_for_times(*child, " partitions=1 halted=1 ", 3);
   REQUIRE(site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"}).code == 0);
-  wait_for_times(*child, "HALTED: ", 2);
+  wait_for_times(*child, " partition_halted ", 2);
   // Nothing is processed that would tell the lag.
   site.pay_many(0, "later", 20);
-  child->wait_for_output("(1 HALTED), lag 21", kDeadline);
+  child->wait_for_output(" lag=21 ", kDeadline);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
@@ -40,10 +40,10 @@ TEST_CASE("the wait for the group after a process was killed is told, and progre
   }
   site.pay_many(0, "later", 1);
   const auto child = site.start({"--set", "log.progress_interval=500ms"});
-  child->wait_for_output("waiting for group " + site.group, kDeadline);
+  child->wait_for_output("waiting for partitions of group " + site.group, kDeadline);
   CHECK_THAT(child->output(), ContainsSubstring("kafka.session_timeout (12 s)") &&
                                   ContainsSubstring("kafka.group_instance_id"));
-  CHECK(occurrences(child->output(), "no partition is assigned yet") > 1);
+  CHECK(occurrences(child->output(), " partitions=0 ") > 1);
   site.wait_for_stored(0, 1);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});

@@ -80,7 +80,7 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
     const auto before = read_file(config);
     write_file(config, before + "\n[consumer]\nconcurrency = \"many\"\n");
     child.kill(SIGHUP);
-    child.wait_for_output("going on as before", kDeadline);
+    child.wait_for_output("configuration_rejected", kDeadline);
     CHECK_THAT(child.output(), ContainsSubstring("consumer.concurrency"));
     site.pay(0, "second", "a", "1");
     site.wait_for_stored(0, 1);
@@ -91,7 +91,7 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
     const auto before = read_file(config);
     write_file(config, before + "\n[alerts]\ncommand = [\"/nowhere/page\"]\n");
     child.kill(SIGHUP);
-    child.wait_for_output("going on as before", kDeadline);
+    child.wait_for_output("configuration_rejected", kDeadline);
     CHECK_THAT(child.output(), ContainsSubstring("alerts.command"));
     site.pay(0, "second", "a", "1");
     site.wait_for_stored(0, 1);
@@ -136,18 +136,18 @@ TEST_CASE("a reload begins with the text that was checked, whatever the file hol
   REQUIRE(amount != std::string::npos);
   write_file(config, text.replace(amount, 17, "{/amount}::bigint + 99"));
   child.kill(SIGHUP);
-  child.wait_for_output("the configuration is good", kDeadline);
+  child.wait_for_output("configuration_reloaded", kDeadline);
   write_file(config, "[kafka\n");
   lock.abort();
 
-  wait_until([&] { return occurrences(child.output(), " consumes ") == 2; }, kDeadline,
+  wait_until([&] { return occurrences(child.output(), " consumer_started ") == 2; }, kDeadline,
              "the process to begin anew");
   site.pay(0, "second", "a", "1");
   site.wait_for_stored(0, 2);
   CHECK(site.sql("SELECT amount FROM ledger WHERE event_id = 'second'") == "100");
   // The next reload reads the file again.
   child.kill(SIGHUP);
-  child.wait_for_output("going on as before", kDeadline);
+  child.wait_for_output("configuration_rejected", kDeadline);
   child.kill(SIGTERM);
   CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
@@ -163,7 +163,7 @@ TEST_CASE("a reload does not end a process that cannot end in time") {
       {.environment = {{"NOTIFY_SOCKET", manager.path()}}, .output = folder.path() / "output"});
   manager.wait_for("READY=1");
   site.pay(0, "bad", "a", "\"no number\"");
-  child.wait_for_output("HALTED", kDeadline);
+  child.wait_for_output("partition_halted", kDeadline);
   child.kill(SIGHUP);
   manager.wait_for("RELOADING=1");
   manager.wait_for("READY=1");
@@ -181,12 +181,12 @@ TEST_CASE("an end that is asked for behind a reload is an end") {
       PAWL_PROGRAM, {"run", "--config", site.config().string(), "--set", "failures.max_attempts=1"},
       {.output = folder.path() / "output"});
   site.pay(0, "bad", "a", "\"no number\"");
-  child.wait_for_output("HALTED", kDeadline);
+  child.wait_for_output("partition_halted", kDeadline);
   child.kill(SIGHUP);
-  child.wait_for_output("stopped, everything in hand is finished", kDeadline);
+  child.wait_for_output("all in-flight messages finished", kDeadline);
   child.kill(SIGTERM);
   CHECK(child.wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
-  CHECK(occurrences(child.output(), " consumes ") == 1);
+  CHECK(occurrences(child.output(), " consumer_started ") == 1);
 }
 
 TEST_CASE("a relay begins anew as well") {

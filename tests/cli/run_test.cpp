@@ -25,24 +25,29 @@ TEST_CASE(
   CHECK(site.sql("SELECT count(*) FROM ledger") == "150");
 }
 
-TEST_CASE("run says what it starts, where, with which guarantee, and never the password") {
+TEST_CASE("run logs what it starts, where, with which guarantee, and never the password") {
   Site site;
   site.pay_many(0, "e", 3);
   site.url += site.url.find('?') == std::string::npos ? "?password=hunter2" : "&password=hunter2";
-  const auto outcome = site.run({"run", "--drain"});
+  const auto outcome = site.run({"run", "--drain", "--set", "log.level=debug"});
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, ContainsSubstring(site.group) && ContainsSubstring(site.topic) &&
-                              ContainsSubstring(site.bootstrap) &&
-                              ContainsSubstring("one effect per key") &&
-                              ContainsSubstring("up to 64 transactions of handler[0] travel"
-                                                " to PostgreSQL at once") &&
-                              ContainsSubstring(site.topic + " [0]"));
+  CHECK_THAT(outcome.err, ContainsSubstring(" consumer_started version=") &&
+                              ContainsSubstring(" group=" + site.group + " ") &&
+                              ContainsSubstring(" topics=" + site.topic + " ") &&
+                              ContainsSubstring(" kafka=" + site.bootstrap + " ") &&
+                              ContainsSubstring(" postgres=") && ContainsSubstring(" drain=true") &&
+                              ContainsSubstring("one transaction of key, effects, and offset") &&
+                              ContainsSubstring("pipeline_configured handlers=handler[0]"
+                                                " max_transactions=64") &&
+                              ContainsSubstring("partition_assigned topic=" + site.topic +
+                                                " partition=0 start_offset=0 "));
   CHECK_THAT(outcome.err, !ContainsSubstring("hunter2"));
-  CHECK_THAT(outcome.err, !ContainsSubstring("may take back"));
+  CHECK_THAT(outcome.err, !ContainsSubstring("may lose commits"));
   CHECK(outcome.out.empty());
-  const auto replayable = site.run({"run", "--drain", "--set", "consumer.durability=replayable"});
+  const auto replayable = site.run(
+      {"run", "--drain", "--set", "consumer.durability=replayable", "--set", "log.level=debug"});
   CHECK(replayable.code == 0);
-  CHECK_THAT(replayable.err, ContainsSubstring("may take back commits of the last 1000 ms"));
+  CHECK_THAT(replayable.err, ContainsSubstring("may lose commits of the last 1000 ms"));
 }
 
 TEST_CASE("a log in JSON is one object a line, also for what needs escaping") {
@@ -62,13 +67,13 @@ TEST_CASE("a log in JSON is one object a line, also for what needs escaping") {
     CHECK(object.at("group") == site.group);
     by_event[object.at("event")] = object;
   }
-  CHECK(by_event.contains("starting"));
-  CHECK(by_event.at("committed").at("key") == "quote\" backslash\\ line\nend");
-  CHECK(by_event.at("acquired").at("topic") == site.topic);
-  CHECK(by_event.at("halted").at("level") == "error");
-  CHECK(by_event.at("halted").at("partition") == 0);
-  CHECK(by_event.at("failed").at("offset") == 1);
-  CHECK(by_event.contains("ended"));
+  CHECK(by_event.contains("consumer_started"));
+  CHECK(by_event.at("message_committed").at("idempotency_key") == "quote\" backslash\\ line\nend");
+  CHECK(by_event.at("partition_assigned").at("topic") == site.topic);
+  CHECK(by_event.at("partition_halted").at("level") == "error");
+  CHECK(by_event.at("partition_halted").at("partition") == 0);
+  CHECK(by_event.at("attempt_failed").at("offset") == 1);
+  CHECK(by_event.contains("consumer_stopped"));
 }
 
 TEST_CASE("neither payloads nor keys are in the log at its default level, except a halt's key") {
@@ -92,10 +97,10 @@ TEST_CASE("run --drain ends with 4 when a partition is halted, and finishes the 
   CHECK(site.stored(0) == 0);
   CHECK(site.stored(1) == 19);
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "halted");
-  CHECK_THAT(outcome.err, ContainsSubstring("HALTED") && ContainsSubstring("offset 1") &&
-                              ContainsSubstring("partitions resume") &&
-                              ContainsSubstring("partitions skip") &&
-                              ContainsSubstring("--offset 1 --because TEXT"));
+  CHECK_THAT(outcome.err,
+             ContainsSubstring("partition_halted") && ContainsSubstring(" offset=1 ") &&
+                 ContainsSubstring("partitions resume") && ContainsSubstring("partitions skip") &&
+                 ContainsSubstring("--offset 1 --because TEXT"));
 }
 
 TEST_CASE(
@@ -108,7 +113,7 @@ TEST_CASE(
   site.sql("DELETE FROM pawl.consumers");
   KafkaBroker::shared().create_topic(site.topic, 1);
   site.pay_many(0, "e", 5);
-  child->wait_for_output("HALTED", kDeadline);
+  child->wait_for_output("partition_halted", kDeadline);
   CHECK_THAT(child->output(),
              ContainsSubstring("Restart this program") && !ContainsSubstring("foreign key"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
@@ -130,7 +135,7 @@ TEST_CASE("the README's example enters no payment of an account that is not ther
                                  "failures.retry_initial=10ms"});
   CHECK(site.sql("SELECT string_agg(event_id, ' ') FROM ledger") == "e0");
   CHECK(outcome.code == 4);
-  CHECK_THAT(outcome.err, ContainsSubstring("offset 1") && ContainsSubstring("expect_rows"));
+  CHECK_THAT(outcome.err, ContainsSubstring(" offset=1 ") && ContainsSubstring("expect_rows"));
 }
 
 TEST_CASE("the option --set overrides the configuration, also for a group of its own") {
@@ -163,9 +168,9 @@ TEST_CASE("an outage of PostgreSQL is told once, not once a worker, and so is it
   site.wait_for_sql("SELECT count(*) FROM ledger", "20");
 
   server.stop(StopMode::kImmediate);
-  child->wait_for_output("PostgreSQL is away", kDeadline);
+  child->wait_for_output("database_unreachable", kDeadline);
   server.start();
-  child->wait_for_output("PostgreSQL is back", kDeadline);
+  child->wait_for_output("database_reachable", kDeadline);
   site.pay_many(0, "later-", 5);
   site.wait_for_sql("SELECT count(*) FROM ledger", "25");
   child->kill(SIGTERM);
@@ -179,6 +184,6 @@ TEST_CASE("an outage of PostgreSQL is told once, not once a worker, and so is it
     return found;
   };
   INFO(log);
-  CHECK(count("PostgreSQL is away") == 1);
-  CHECK(count("PostgreSQL is back") == 1);
+  CHECK(count("database_unreachable") == 1);
+  CHECK(count("database_reachable") == 1);
 }

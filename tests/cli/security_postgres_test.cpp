@@ -81,7 +81,7 @@ class PostgresSite : public SecureSite {
     CHECK(check.code == 1);
     CHECK_THAT(check.out, ContainsSubstring(cause) && ContainsSubstring(option));
     const auto child = start_secured();
-    child->wait_for_output("waiting for PostgreSQL", kDeadline);
+    child->wait_for_output("Waiting for PostgreSQL", kDeadline);
     CHECK_THAT(child->output(), ContainsSubstring(cause) && ContainsSubstring(option));
     end(*child);
   }
@@ -207,17 +207,17 @@ TEST_CASE("a password that is rotated under a running process is named as the re
   site.sql(
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
       " WHERE datname = current_database() AND usename = 'payments'");
-  child->wait_for_output("PostgreSQL is still away: cannot use PostgreSQL", kDeadline);
-  child->wait_for_output("tries again, and fails until you correct that", kDeadline);
-  child->wait_for_output("PostgreSQL has been unreachable for", kDeadline);
+  child->wait_for_output("database_unreachable: cannot use PostgreSQL", kDeadline);
+  child->wait_for_output("pawl retries, and fails until you fix the cause", kDeadline);
+  child->wait_for_output(" database_unreachable_s=", kDeadline);
   const auto log = child->output();
   INFO(log);
-  CHECK_THAT(log.substr(log.rfind("PostgreSQL has been unreachable for")),
+  CHECK_THAT(log.substr(log.rfind(" database_unreachable_s=")),
              ContainsSubstring("password authentication failed"));
   administer(site.url, "ALTER ROLE payments PASSWORD 'first-secret'");
   site.pay_many(0, "later", 3);
   site.wait_for_stored(0, 5);
-  child->wait_for_output("PostgreSQL is back", kDeadline);
+  child->wait_for_output("database_reachable", kDeadline);
   site.end(*child);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
         " WHERE datname = current_database() AND usename = 'payments'");
     child->wait_for_output("postgres.url: holds an @ where none can be", kDeadline);
-    child->wait_for_output("tries again, and fails until you correct that", kDeadline);
+    child->wait_for_output("pawl retries, and fails until you fix the cause", kDeadline);
     site.set_password("first-secret");
     site.pay_many(0, "back", 3);
     site.wait_for_stored(0, 5);
@@ -248,7 +248,7 @@ TEST_CASE(
   site.check_refused("postgres.url: holds a % that", "write % itself as %25");
 
   const auto child = site.start_secured();
-  child->wait_for_output("waiting for PostgreSQL", kDeadline);
+  child->wait_for_output("Waiting for PostgreSQL", kDeadline);
   site.set_password("first-secret");
   site.pay_many(0, "later", 3);
   site.wait_for_stored(0, 8);

@@ -93,7 +93,7 @@ TEST_CASE("a stop while Kafka is away ends with 0 when nothing is in hand") {
   site.bootstrap = broker.bootstrap();
   broker.create_topic(site.topic, 1);
   const auto child = site.start({"--set", "consumer.shutdown_timeout=2s"});
-  child->wait_for_output("assigned", kDeadline);
+  child->wait_for_output("partition_assigned", kDeadline);
   // A broker that is gone is not told that the group is left; one that hangs is waited for.
   const bool hangs = GENERATE(true, false);
   CAPTURE(hangs);

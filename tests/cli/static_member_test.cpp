@@ -46,9 +46,9 @@ TEST_CASE("a topic that a reload adds is consumed by a static member") {
                fmt::format("topics = [\"{}\", \"{}\"]", site.topic, added));
   write_file(config, text);
   child.kill(SIGHUP);
-  child.wait_for_output("comes back gets the assignment of before", kDeadline);
+  child.wait_for_output("gets its earlier assignment", kDeadline);
   CHECK_THAT(child.output(),
-             ContainsSubstring(fmt::format("Kafka assigns {} [0] to nobody", added)));
+             ContainsSubstring(fmt::format("Kafka assigned {} [0] to no process", added)));
   const auto first = site.topic;
   site.topic = added;
   site.pay(0, "second", "a", "1");

@@ -275,7 +275,7 @@ TEST_CASE("status tells when a lag is gone, and a watched screen what time it is
                std::string::npos;
       },
       kDeadline, "status to tell when the lag is gone");
-  child->wait_for_output("\"eta_seconds\":", kDeadline);
+  child->wait_for_output("\"eta_s\":", kDeadline);
 
   TempDir folder("screen");
   ChildProcess watch(

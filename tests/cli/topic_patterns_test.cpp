@@ -143,7 +143,7 @@ TEST_CASE("a pattern that means nothing yet waits for its first topic; a drain h
   INFO(drained.err);
   CHECK(drained.code == 0);
   const auto process = site.start();
-  process->wait_for_output("there is no topic for ^", kDeadline);
+  process->wait_for_output("no topic exists yet for ^", kDeadline);
   // Nobody is needed for that.
   const auto status = site.run({"status", "--exit-code"});
   INFO(status.out << status.err);
@@ -163,16 +163,17 @@ TEST_CASE("a topic that two patterns mean is refused and told, and the others go
   site.send(alone, "alone");
   site.send(both, "both");
   const auto process = site.start();
-  process->wait_for_output("topic " + both + " is meant by more than one pattern", kDeadline);
+  process->wait_for_output("topic " + both + " matches several patterns", kDeadline);
   site.wait_for("alone", "pattern 3");
   CHECK(site.taken("both") == "none");
   const auto check = site.run({"check"});
   CHECK(check.code != 0);
-  CHECK_THAT(check.out + check.err, ContainsSubstring("topic " + both + " is meant by more than"));
+  CHECK_THAT(check.out + check.err,
+             ContainsSubstring("topic " + both + " matches several patterns"));
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   CHECK_THAT(status["ambiguous_topics"].dump(), ContainsSubstring(both));
   CHECK(status["refused_topics"].empty());
-  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("is meant by more than one pattern") &&
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("matches several patterns") &&
                                            !ContainsSubstring("Grant this user"));
   Patterns::end(*process);
 

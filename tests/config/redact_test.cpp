@@ -49,3 +49,13 @@ TEST_CASE("what percent-encoding held back breaks neither lines nor JSON") {
   CHECK(redact_url("postgresql://db/a%ffb") == "dbname=*** host=db");
   CHECK(redact_url("postgresql://db/z%C3%A4hlung") == "dbname=z\u00e4hlung host=db");
 }
+
+TEST_CASE("in short a connection is its user, servers, and database") {
+  using pawl::config::short_url;
+  CHECK(short_url("postgresql://app:hunter2@db:5432/payments?sslmode=require") ==
+        "app@db:5432/payments");
+  CHECK(short_url("postgres://app:hunter2@db1,db2:5433/p") == "app@db1,db2:5433/p");
+  CHECK(short_url("host=a,b port=5432 dbname=p") == "a:5432,b:5432/p");
+  CHECK(short_url("service=s password=hunter2").empty());
+  CHECK(short_url("postgresql://app:hunter2@host@db/p") == "(connection string)");
+}

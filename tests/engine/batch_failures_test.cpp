@@ -172,10 +172,11 @@ TEST_CASE("a process killed at any step of a batch leaves balanced books") {
   int kills = 0;
   for (const int nth : {1, 100, 120}) {
     for (const auto* step :
-         {"fetched", "claimed", "handled", "advancing", "committing", "committed", "duplicate"}) {
+         {"message_fetched", "key_claimed", "handler_returned", "offset_advancing", "commit_sent",
+          "message_committed", "message_deduplicated"}) {
       world.produce(800);
-      const bool of_messages = step == std::string_view("committed");
-      const bool rare = step == std::string_view("duplicate");
+      const bool of_messages = step == std::string_view("message_committed");
+      const bool rare = step == std::string_view("message_deduplicated");
       const int at = rare ? 2 : of_messages ? nth * 3 : nth;
       const auto before = world.processed();
       const auto process = world.start({{"--kill", fmt::format("{}:{}", step, at)}, config});
@@ -200,7 +201,7 @@ TEST_CASE("an owner that is fenced inside a batch changes nothing") {
   world.use_handler(kBatchSql);
   // Another one might be stopped with the register's row locked, and nobody could change it.
   world.set("consumer.workers=1");
-  const auto* step = GENERATE("fetched", "claimed", "handled");
+  const auto* step = GENERATE("message_fetched", "key_claimed", "handler_returned");
   CAPTURE(step);
   world.produce(1000);
   const auto process = world.start({{"--freeze", fmt::format("{}:2", step)}});
@@ -211,7 +212,7 @@ TEST_CASE("an owner that is fenced inside a batch changes nothing") {
       "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', 'resume', 'x')"
       "  FROM pawl.processed_kafka_offsets");
   process->kill(SIGCONT);
-  process->wait_for_output("EVENT fenced", 60s);
+  process->wait_for_output("EVENT partition_fenced", 60s);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
   CHECK(moves.violations() == "");
@@ -225,7 +226,7 @@ TEST_CASE(
   world.use_handler(kBatchSql);
   world.set_kafka_options("session_timeout = \"1s\"");
   world.set_postgres_options("stalled_owner_after = \"1s\"\nlock_timeout = \"2s\"");
-  const auto* step = GENERATE("handled", "advancing", "committing");
+  const auto* step = GENERATE("handler_returned", "offset_advancing", "commit_sent");
   CAPTURE(step);
   const std::string config = "[batch]\nmax_messages = 50\n";
   world.produce(1000);
@@ -237,7 +238,7 @@ TEST_CASE(
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
   zombie->kill(SIGCONT);
-  zombie->wait_for_output("EVENT revoked", 60s);
+  zombie->wait_for_output("EVENT partition_revoked", 60s);
   world.produce(500);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
@@ -304,7 +305,8 @@ TEST_CASE("a batch that waits for a lock too long is halved, down to what need n
   const auto process = world.start({{}, "[batch]\nmax_messages = 32\nlinger = \"30s\"\n"});
   const ShowOnFailure show("consumer", *process);
   world.wait_for_stored(0, 39);
-  process->wait_for_output("EVENT failed " + world.topic() + " 0 40 ERROR:  canceling", 60s);
+  process->wait_for_output("EVENT attempt_failed " + world.topic() + " 0 40 ERROR:  canceling",
+                           60s);
   gate.commit();
   world.wait_for_stored(0, 63);
   CHECK(occurrences(*process,
@@ -321,7 +323,7 @@ TEST_CASE("a connection that breaks inside a batch lets its messages run alone")
   PaymentsWorld world(1, &server);
   world.use_handler(kBatchCode);
   world.produce(300);
-  const auto* step = GENERATE("handled", "advancing", "committing");
+  const auto* step = GENERATE("handler_returned", "offset_advancing", "commit_sent");
   CAPTURE(step);
   const auto process = world.start({{"--freeze", fmt::format("{}:1", step)}});
   const ShowOnFailure show("consumer", *process);
@@ -405,7 +407,7 @@ TEST_CASE(
   world.set_kafka_options("session_timeout = \"2s\"\n");
   const std::string config = "[batch]\nmax_messages = 20\n";
   world.produce_to_each_partition(100);
-  const auto killed = world.start({{"--kill", "handled:2"}, config});
+  const auto killed = world.start({{"--kill", "handler_returned:2"}, config});
   REQUIRE(killed->wait(60s).signal == SIGKILL);
   const auto stored = world.stored(0);
   REQUIRE(stored);

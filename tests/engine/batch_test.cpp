@@ -90,7 +90,7 @@ TEST_CASE("a batch that is not full waits for more, as long as it may linger") {
   options.extra_config = "[batch]\nmax_messages = 5\nlinger = \"1m\"\n";
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("EVENT positioned", 30s);
+  process->wait_for_output("EVENT fetch_positioned", 30s);
   for (int i = 0; i < 5; ++i)
     world.produce_one(fmt::format("one-{}", i), 1, 0);
   world.wait_until_all_processed();

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMessages = 60;
 constexpr int kAccounts = 10;
 /// In which a process is killed, and at which such step.
-const std::vector<std::pair<std::string, int>> kKills{{"committing", 5}, {"fetched", 17}};
+const std::vector<std::pair<std::string, int>> kKills{{"commit_sent", 5}, {"message_fetched", 17}};
 
 /// How each message ended, with the transaction that ended it. Transactions of one partition follow
 /// each other in the log's order, so their ids grow; so do those of a record key.

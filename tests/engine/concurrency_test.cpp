@@ -213,7 +213,7 @@ TEST_CASE("a process that wakes up after another one has the partition finishes 
   produce(world, "a", 1, 1);
   produce(world, "b", 1, 1);
   produce(world, "c", 1, 1);
-  const auto frozen = world.start({{"--freeze", "advancing:2"}});
+  const auto frozen = world.start({{"--freeze", "offset_advancing:2"}});
   const ShowOnFailure show("frozen", *frozen);
   wait_until_stopped(*frozen, 60s);
   const auto next = world.start();
@@ -338,7 +338,7 @@ TEST_CASE("statements that have become stale are prepared anew by each thread") 
     world.wait_until_all_processed();
   }
   CHECK(world.imbalance() == "");
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
 }
 
 TEST_CASE("a message halts its partition once it is the first that is not done") {
@@ -357,7 +357,7 @@ TEST_CASE("a message halts its partition once it is the first that is not done")
   produce(world, "quick", 1, 2);
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("EVENT failed " + world.topic() + " 0 1", 60s);
+  process->wait_for_output("EVENT attempt_failed " + world.topic() + " 0 1", 60s);
   CHECK(world.in_register(0, "state") == "running");
   world.execute("DELETE FROM closed");
   world.wait_for_state(0, "halted");
@@ -419,7 +419,7 @@ TEST_CASE("what cannot begin for long is fetched again, and continues in its ord
   const auto process = world.start();
   const ShowOnFailure show("consumer", *process);
   // Only the first of them has begun.
-  process->wait_for_output("EVENT positioned " + world.topic() + " 0 3", 120s);
+  process->wait_for_output("EVENT fetch_positioned " + world.topic() + " 0 3", 120s);
   CHECK(world.stored(0) == 1);
   world.execute("DELETE FROM closed");
   world.wait_for_stored(0, 29);
@@ -443,7 +443,7 @@ TEST_CASE("behind the lock of a table one message of a partition waits at a time
   for (int i = 1; i < 20; ++i)
     produce(world, fmt::format("account-{}", i), 1, 1);
   const auto failures_reach = [&](int count) {
-    return occurrences(*process, "EVENT failed " + world.topic()) >= count;
+    return occurrences(*process, "EVENT attempt_failed " + world.topic()) >= count;
   };
   // Four at first, and what began in their place.
   wait_until([&] { return failures_reach(8); }, 60s, "messages that waited for the lock in vain");

@@ -11,10 +11,12 @@
 namespace {
 
 // Every step of a message's way through the frame, in order.
-const std::vector<std::string> kSteps{"fetched",    "claimed",   "handled",  "advancing",
-                                      "committing", "committed", "duplicate"};
+const std::vector<std::string> kSteps{"message_fetched",     "key_claimed", "handler_returned",
+                                      "offset_advancing",    "commit_sent", "message_committed",
+                                      "message_deduplicated"};
 // Of messages that travel together: the others are behind each other's.
-const std::vector<std::string> kFlightSteps{"fetched", "committing", "committed", "duplicate"};
+const std::vector<std::string> kFlightSteps{"message_fetched", "commit_sent", "message_committed",
+                                            "message_deduplicated"};
 
 /// Of the modes with batches (modes.cpp).
 constexpr int kLargestBatch = 8;
@@ -45,7 +47,7 @@ TEST_CASE("a process killed at any step of any message leaves balanced books") {
   world.produce(2000);
   for (int round = 0; round < rounds(); ++round) {
     for (const auto& step : steps) {
-      const int nth = step == "duplicate" ? 1 : first + round * 7;
+      const int nth = step == "message_deduplicated" ? 1 : first + round * 7;
       // A batch takes each step once: there must be enough messages for so many.
       world.produce(mode.batches ? std::max(150, nth * kLargestBatch) : 150);
       const auto process = world.start({{"--events", "--kill", fmt::format("{}:{}", step, nth)}});

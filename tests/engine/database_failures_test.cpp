@@ -59,8 +59,8 @@ TEST_CASE("a connection cut around COMMIT neither loses nor repeats a message") 
   REQUIRE(world.imbalance() == "");
   REQUIRE(moves.violations() == "");
   REQUIRE(proxy.counts().cut == 10);
-  REQUIRE(occurrences(*process, "EVENT in_doubt") > 0);
-  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  REQUIRE(occurrences(*process, "EVENT commit_outcome_unknown") > 0);
+  REQUIRE(occurrences(*process, "EVENT partition_revoked") == 0);
   stop_cleanly(*process);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a database that stalls for five seconds is waited for") {
   world.produce(500);
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  REQUIRE(occurrences(*process, "EVENT partition_revoked") == 0);
   stop_cleanly(*process);
 }
 
@@ -121,13 +121,14 @@ TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on whe
     world.wait_until_processed(world.produced() - 400);
     wait_until(
         [&] {
-          return occurrences(*process, "EVENT connected") >= round * kWorkers &&
-                 occurrences(*process, "EVENT acquired") >= round * kWorkers;
+          return occurrences(*process, "EVENT database_connected") >= round * kWorkers &&
+                 occurrences(*process, "EVENT partition_assigned") >= round * kWorkers;
         },
         30s, "every worker to be back");
     server.stop(StopMode::kImmediate);
-    wait_until([&] { return occurrences(*process, "EVENT disconnected") >= round * kWorkers; }, 30s,
-               "every worker to notice");
+    wait_until(
+        [&] { return occurrences(*process, "EVENT database_disconnected") >= round * kWorkers; },
+        30s, "every worker to notice");
     world.produce(500);
     server.start();
     // Kafka was told of nothing that the crash has taken back.
@@ -140,9 +141,9 @@ TEST_CASE("a crashed PostgreSQL is waited for in the group, and work goes on whe
   REQUIRE(world.imbalance() == "");
   REQUIRE(moves.violations() == "");
   // It stayed a member and kept its partitions, and did not repeat that the database is away.
-  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  REQUIRE(occurrences(*process, "EVENT partition_revoked") == 0);
   REQUIRE(world.broker().stable_members(world.group()) == 1);
-  REQUIRE(occurrences(*process, "EVENT disconnected") == 2 * kWorkers);
+  REQUIRE(occurrences(*process, "EVENT database_disconnected") == 2 * kWorkers);
   stop_cleanly(*process);
 }
 
@@ -211,7 +212,7 @@ TEST_CASE("a database that comes back behind takes Kafka back with it") {
   world.produce(300);
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(occurrences(*process, "EVENT revoked") == 0);
+  REQUIRE(occurrences(*process, "EVENT partition_revoked") == 0);
   stop_cleanly(*process);
 }
 
@@ -228,7 +229,7 @@ TEST_CASE(
   server.restore_copy();
   REQUIRE(world.processed() == 0);
   process->kill(SIGCONT);
-  process->wait_for_output("EVENT halted", 30s);
+  process->wait_for_output("EVENT partition_halted", 30s);
   REQUIRE(world.processed() == 0);
   REQUIRE(world.number("SELECT count(*) FROM ledger") == 0);
 }

@@ -200,7 +200,7 @@ TEST_CASE("a process that dies between Kafka's word and the mark leaves no lette
   const auto topic = world.broker().new_topic("dead", 1);
   produce_poison(world, 5);
   world.drain(feeding(""));
-  const auto dying = world.start(feeding(topic, {"--kill", "relayed:1"}));
+  const auto dying = world.start(feeding(topic, {"--kill", "dead_letters_published:1"}));
   CHECK(dying->wait(60s).signal == SIGKILL);
   CHECK(copies(world, topic).size() == 5);
   CHECK(unmarked(world) == 5);
@@ -257,8 +257,8 @@ TEST_CASE("two processes that live feed each letter once") {
   stop_cleanly(*one);
   stop_cleanly(*two);
   // Both had letters of their own, and reason to send.
-  CHECK(occurrences(*one, "EVENT dead_lettered") > 0);
-  CHECK(occurrences(*two, "EVENT dead_lettered") > 0);
+  CHECK(occurrences(*one, "EVENT message_dead_lettered") > 0);
+  CHECK(occurrences(*two, "EVENT message_dead_lettered") > 0);
   const auto found = copies(world, topic);
   CHECK(found.size() == 400);
   for (const auto& [id, times] : found)
@@ -345,7 +345,7 @@ TEST_CASE("a letter that Kafka refuses does not hold up the others") {
   const auto process = world.start(feeding(topic));
   const ShowOnFailure show("consumer", *process);
   wait_until_marked(world, 2);
-  wait_until([&] { return occurrences(*process, "Kafka refuses dead letter") > 0; }, 60s,
+  wait_until([&] { return occurrences(*process, "Kafka rejected dead letter") > 0; }, 60s,
              "the warning");
   produce_poison(world, 2);
   wait_until_marked(world, 4);

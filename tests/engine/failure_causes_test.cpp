@@ -37,7 +37,7 @@ void wait_for_failure(const pawl::testing::ChildProcess& process, const std::str
   wait_until(
       [&] {
         const auto output = process.output();
-        const auto failed = output.find("EVENT failed");
+        const auto failed = output.find("EVENT attempt_failed");
         return failed != std::string::npos && output.find(text, failed) != std::string::npos;
       },
       60s, "a try to fail with: " + text);
@@ -170,9 +170,9 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
       "'pawl %' AND datname = current_database() AND wait_event_type = 'Lock'";
   wait_until([&] { return world.number(end_who_waits) > 0; }, 60s,
              "a session of the consumer to wait for the lock, and to be ended");
-  process->wait_for_output("EVENT disconnected", 60s);
-  const auto failed = occurrences(*process, "EVENT failed");
-  wait_until([&] { return occurrences(*process, "EVENT failed") > failed; }, 60s,
+  process->wait_for_output("EVENT database_disconnected", 60s);
+  const auto failed = occurrences(*process, "EVENT attempt_failed");
+  wait_until([&] { return occurrences(*process, "EVENT attempt_failed") > failed; }, 60s,
              "an attempt on the next session to wait in vain");
   CHECK(occurrences(*process, "EVENT partition_unblocked") == 0);
   CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
@@ -412,7 +412,7 @@ TEST_CASE("a crash of the server process whose count fails is counted once that 
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_until_all_processed(120s);
-  CHECK(occurrences(*process, "EVENT disconnected") == 2);
+  CHECK(occurrences(*process, "EVENT database_disconnected") == 2);
   CHECK(world.value("SELECT string_agg(idempotency_key || ' ' || attempts, ', ') FROM "
                     "pawl.dead_letters") == "poison 2");
   stop_cleanly(*process);
@@ -563,8 +563,8 @@ TEST_CASE("a table that a function lacks for all its messages blames none of the
       [&] {
         const auto output = process->output();
         std::size_t tries = 0;
-        for (auto at = output.find("EVENT failed"); at != std::string::npos;
-             at = output.find("EVENT failed", at + 1))
+        for (auto at = output.find("EVENT attempt_failed"); at != std::string::npos;
+             at = output.find("EVENT attempt_failed", at + 1))
           ++tries;
         return tries > 2 * 5;
       },
@@ -613,7 +613,7 @@ TEST_CASE("a sequence behind pawl's table blames no message (23505)") {
   CHECK(letters(world).empty());
   CHECK(world.in_register(0, "attempts") == "0");
   CHECK(world.number("SELECT count(*) FROM pawl.outbox") == 5);
-  CHECK(occurrences(*process, "EVENT halted") > 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") > 0);
   CHECK(occurrences(*process,
                     "SELECT setval('pawl.outbox_outbox_id_seq', (SELECT max(outbox_id) "
                     "FROM pawl.outbox));") == 1);
@@ -650,10 +650,10 @@ TEST_CASE("what the program is to blame for is tried again after any number of l
   world.wait_for_state(0, "halted");
   for (int lost = 1; lost <= 3; ++lost) {
     consumers_backends(world, "pg_terminate_backend(pid)");
-    wait_until([&] { return occurrences(*process, "EVENT disconnected") == lost; }, 60s,
+    wait_until([&] { return occurrences(*process, "EVENT database_disconnected") == lost; }, 60s,
                "the consumer to notice");
-    const auto failed = occurrences(*process, "EVENT failed");
-    wait_until([&] { return occurrences(*process, "EVENT failed") > failed + 1; }, 60s,
+    const auto failed = occurrences(*process, "EVENT attempt_failed");
+    wait_until([&] { return occurrences(*process, "EVENT attempt_failed") > failed + 1; }, 60s,
                "the message to be tried again, and again");
   }
   recreate_ledger(world);
@@ -683,8 +683,8 @@ TEST_CASE("a table that is altered under prepared statements stops nothing (0A00
   world.produce(30);
   require_all_applied(world);
   // Known from the schema, and so no failure of the message's.
-  CHECK(occurrences(*process, "EVENT failed") == 0);
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT attempt_failed") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
   stop_cleanly(*process);
 }
 
@@ -706,18 +706,18 @@ TEST_CASE("statements that go stale again under the same message are prepared an
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   for (int altered = 1; altered <= 2; ++altered) {
-    const auto failed = occurrences(*process, "EVENT failed");
-    wait_until([&] { return occurrences(*process, "EVENT failed") > failed; }, 60s,
+    const auto failed = occurrences(*process, "EVENT attempt_failed");
+    wait_until([&] { return occurrences(*process, "EVENT attempt_failed") > failed; }, 60s,
                "the message to be tried");
     world.execute(fmt::format("ALTER TABLE rates ADD COLUMN b{} integer", altered));
-    const auto before = occurrences(*process, "EVENT failed");
-    wait_until([&] { return occurrences(*process, "EVENT failed") > before + 1; }, 60s,
+    const auto before = occurrences(*process, "EVENT attempt_failed");
+    wait_until([&] { return occurrences(*process, "EVENT attempt_failed") > before + 1; }, 60s,
                "the message to be tried in a session of the new schema");
   }
   world.execute("ALTER TABLE ledger DROP CONSTRAINT wrong");
   world.wait_until_all_processed();
   CHECK(letters(world).empty());
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
   CHECK(world.imbalance() == "");
   stop_cleanly(*process);
 }
@@ -742,11 +742,11 @@ TEST_CASE("the one more try of a halted message is one that has an outcome") {
   const auto process = world.start(options);
   const ShowOnFailure show("second", *process);
   // What it checks at its start meets the lock for a moment as well.
-  process->wait_for_output("EVENT acquired", 60s);
+  process->wait_for_output("EVENT partition_assigned", 60s);
   wait_until([&] { return consumers_backends(world, "wait_event_type = 'Lock'") == "1"; }, 60s,
              "the message to be tried");
   consumers_backends(world, "pg_terminate_backend(pid)");
-  process->wait_for_output("EVENT disconnected", 60s);
+  process->wait_for_output("EVENT database_disconnected", 60s);
   lock.reset();
   world.wait_until_all_processed();
   CHECK(letters(world).empty());

@@ -124,7 +124,7 @@ TEST_CASE("attempts survive a kill and a restart") {
   world.use_handler("name = \"throws_on_poison\"");
   world.produce_record(poison("poison-1", 0));
   ProgramOptions options;
-  options.arguments = {"--drain", "--kill", "failed:3"};
+  options.arguments = {"--drain", "--kill", "attempt_failed:3"};
   options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 4\n");
   const auto killed = world.start(options);
   REQUIRE(killed->wait(90s).signal == SIGKILL);
@@ -133,7 +133,7 @@ TEST_CASE("attempts survive a kill and a restart") {
   options.arguments = {"--drain"};
   const auto second = world.start(options);
   REQUIRE(second->wait(90s).code == 0);
-  CHECK(occurrences(*second, "EVENT failed") == 1);
+  CHECK(occurrences(*second, "EVENT attempt_failed") == 1);
   CHECK(letter(world, "attempts") == "4");
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a partition that waits for its next attempt delays no other of its wo
   options.extra_config = kNeverAgain;
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("EVENT failed", 60s);
+  process->wait_for_output("EVENT attempt_failed", 60s);
   for (int i = 0; i < 50; ++i)
     world.produce_one(fmt::format("other-{}", i), 1, 1);
   world.wait_for_stored(1, 49);
@@ -202,7 +202,7 @@ TEST_CASE("a store of dead letters that fails loses nothing, and goes on when it
   options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\n");
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("cannot record that a message failed", 60s);
+  process->wait_for_output("cannot store that a message failed", 60s);
   CHECK(world.stored(0) == -1);
   world.execute("ALTER TABLE pawl.away RENAME TO dead_letters");
   world.wait_for_stored(0, 1);
@@ -213,7 +213,8 @@ TEST_CASE("a store of dead letters that fails loses nothing, and goes on when it
 
 // Letter and offset are one transaction: whenever the process dies, both are there or neither.
 TEST_CASE("a kill while a message is set aside leaves one dead letter") {
-  const std::string step = GENERATE("failed", "advancing", "committing", "dead_lettered");
+  const std::string step =
+      GENERATE("attempt_failed", "offset_advancing", "commit_sent", "message_dead_lettered");
   CAPTURE(step);
   PaymentsWorld world(1);
   world.set_kafka_options("session_timeout = \"2s\"\n");

@@ -119,7 +119,7 @@ TEST_CASE(
   world.wait_for_stored(1, 19);
   REQUIRE(entries(world) == 21);
   REQUIRE(keys(world) == 21);
-  REQUIRE(occurrences(*process, "EVENT disconnected") == 0);
+  REQUIRE(occurrences(*process, "EVENT database_disconnected") == 0);
   stop_cleanly(*process);
 
   world.use_handler("name = \"payment\"");
@@ -135,7 +135,7 @@ TEST_CASE("a handler that commits by itself halts at once and says so") {
   world.produce_one("first", 5, 0);
   const auto process = drain(world, 4);
   require_reason(world, 0, 0, "COMMIT");
-  REQUIRE(occurrences(*process, "EVENT failed") == 1);
+  REQUIRE(occurrences(*process, "EVENT attempt_failed") == 1);
   REQUIRE(world.stored(0) == -1);
   world.use_handler("name = \"payment\"");
   world.drain();
@@ -227,18 +227,19 @@ TEST_CASE("a message that cannot be applied stops its partition at it, and no ot
   world.wait_for_stored(1, 19);
   require_reason(world, 0, 1, R"("idempotency_key": "poison-1")");
   REQUIRE(world.stored(0) == 0);
-  REQUIRE(occurrences(*process, "EVENT failed") == 2);
+  REQUIRE(occurrences(*process, "EVENT attempt_failed") == 2);
 
   SECTION("the running process tries again when an operator says so") {
     let_run(world, 0);
-    process->wait_for_output("EVENT fenced", 30s);
-    wait_until([&] { return occurrences(*process, "EVENT failed") > 2; }, 30s, "another try");
+    process->wait_for_output("EVENT partition_fenced", 30s);
+    wait_until([&] { return occurrences(*process, "EVENT attempt_failed") > 2; }, 30s,
+               "another try");
     world.wait_for_state(0, "halted");
   }
   SECTION("a restart tries once more") {
     stop_cleanly(*process);
     const auto again = drain(world, 4);
-    REQUIRE(occurrences(*again, "EVENT failed") == 1);
+    REQUIRE(occurrences(*again, "EVENT attempt_failed") == 1);
     REQUIRE(world.stored(0) == 0);
   }
   SECTION("an operator may pass over it") {

@@ -56,7 +56,7 @@ TEST_CASE("kafka.buffer bounds what is fetched from all partitions together") {
   };
   const auto bounded = start("bounded", "8MiB");
   const ShowOnFailure show_bounded("bounded", *bounded);
-  bounded->wait_for_output("EVENT positioned", 60s);
+  bounded->wait_for_output("EVENT fetch_positioned", 60s);
   const auto free = start("free", "1GiB");
   const ShowOnFailure show_free("free", *free);
   constexpr long kApart = 32 * 1024;

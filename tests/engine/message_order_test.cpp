@@ -228,10 +228,10 @@ class ByHand {
   pawl::handlers::Router router_;
   std::shared_ptr<AtSteps> steps_;
   pawl::engine::Observers observers_;
-  pawl::engine::Reachability database_reachable_{observers_, pawl::Step::kDatabaseLost,
-                                                 pawl::Step::kDatabaseBack};
-  pawl::engine::Reachability kafka_reachable_{observers_, pawl::Step::kKafkaLost,
-                                              pawl::Step::kKafkaBack};
+  pawl::engine::Reachability database_reachable_{observers_, pawl::Step::kDatabaseUnreachable,
+                                                 pawl::Step::kDatabaseReachable};
+  pawl::engine::Reachability kafka_reachable_{observers_, pawl::Step::kKafkaUnreachable,
+                                              pawl::Step::kKafkaReachable};
   pawl::kafka::Client client_;
   pawl::postgres::Session session_;
   pawl::engine::StatusBoard board_;
@@ -526,7 +526,7 @@ TEST_CASE("a partition that is taken while a handler runs: its message is rolled
   CAPTURE(isolation);
   ByHand frame("", handler_in(isolation));
   // Where the transaction keeps one snapshot, the epoch that it sees is the old one.
-  frame.at(pawl::Step::kHandled, [&] { frame.fence(); });
+  frame.at(pawl::Step::kHandlerReturned, [&] { frame.fence(); });
   CHECK(frame.refusal_to_finish(0) == (isolation == "read committed" ? kFenced : "40001"));
   CHECK(frame.refusal_to_finish(0) == kFenced);
   CHECK(frame.world.number("SELECT count(*) FROM ledger") == 0);
@@ -537,7 +537,7 @@ TEST_CASE("a partition that is taken while a handler runs: its message is rolled
 TEST_CASE("an acquire waits for a message that is about to commit, and is told of it") {
   ByHand frame;
   std::string refusal;
-  frame.at(pawl::Step::kAdvancing, [&] { refusal = frame.refusal_to_fence(); });
+  frame.at(pawl::Step::kOffsetAdvancing, [&] { refusal = frame.refusal_to_fence(); });
   frame.finish(0);
   CHECK(refusal == "55P03");
   frame.fence();

@@ -16,20 +16,20 @@ TEST_CASE(
   world.set_kafka_options("session_timeout = \"1s\"");
   world.set_postgres_options("stalled_owner_after = \"1s\"\nlock_timeout = \"2s\"");
   const auto [name, step] =
-      GENERATE(table<std::string, std::string>({{"sql", "fetched"},
-                                                {"sql", "handled"},
-                                                {"sql", "advancing"},
-                                                {"sql", "committing"},
-                                                {"code", "fetched"},
-                                                {"code", "handled"},
-                                                {"code", "advancing"},
-                                                {"code", "committing"},
-                                                {"flights", "fetched"},
-                                                {"flights", "committing"},
-                                                {"flights, replayable", "committing"},
-                                                {"sql batches, replayable", "committing"},
-                                                {"code batches", "handled"},
-                                                {"code batches", "advancing"}}));
+      GENERATE(table<std::string, std::string>({{"sql", "message_fetched"},
+                                                {"sql", "handler_returned"},
+                                                {"sql", "offset_advancing"},
+                                                {"sql", "commit_sent"},
+                                                {"code", "message_fetched"},
+                                                {"code", "handler_returned"},
+                                                {"code", "offset_advancing"},
+                                                {"code", "commit_sent"},
+                                                {"flights", "message_fetched"},
+                                                {"flights", "commit_sent"},
+                                                {"flights, replayable", "commit_sent"},
+                                                {"sql batches, replayable", "commit_sent"},
+                                                {"code batches", "handler_returned"},
+                                                {"code batches", "offset_advancing"}}));
   CAPTURE(name, step);
   const auto& mode = pawl::test::mode(name);
   world.use(mode);
@@ -51,7 +51,7 @@ TEST_CASE(
 
   zombie->kill(SIGCONT);
   // It finds out by its dead session, by the fence, or by Kafka; in each case it gives up.
-  zombie->wait_for_output("EVENT revoked", 30s);
+  zombie->wait_for_output("EVENT partition_revoked", 30s);
   REQUIRE(moves.made_by(zombie_id) == by_zombie);
 
   // Back in the group as a member like any other, it may own partitions again.
@@ -72,18 +72,18 @@ TEST_CASE("an heir that is away for a moment still knows whose locks it waits fo
   world.set_kafka_options("session_timeout = \"1s\"");
   world.set_postgres_options("stalled_owner_after = \"3s\"\nlock_timeout = \"2s\"");
   world.produce(300);
-  const auto zombie = world.start({{"--freeze", "handled:100"}});
+  const auto zombie = world.start({{"--freeze", "handler_returned:100"}});
   const ShowOnFailure show_zombie("zombie", *zombie);
   wait_until_stopped(*zombie, 40s);
 
   const auto heir = world.start();
   const ShowOnFailure show_heir("heir", *heir);
-  heir->wait_for_output("EVENT positioned", 40s);
+  heir->wait_for_output("EVENT fetch_positioned", 40s);
   heir->kill(SIGSTOP);
   wait_until([&] { return world.broker().stable_members(world.group()) == 0; }, 30s,
              "the heir to be taken for dead");
   heir->kill(SIGCONT);
-  heir->wait_for_output("EVENT revoked", 30s);
+  heir->wait_for_output("EVENT partition_revoked", 30s);
   // Much sooner than idle_in_transaction_session_timeout, which ends the session at last.
   world.wait_until_all_processed(30s);
   REQUIRE(occurrences(*heir, "of an earlier owner of the partition") == 1);
@@ -118,8 +118,8 @@ TEST_CASE("two live processes forced onto the same partitions share the work wit
 
   REQUIRE(world.imbalance() == "");
   REQUIRE(moves.violations() == "");
-  REQUIRE(occurrences(*one, "EVENT disconnected") == 0);
-  REQUIRE(occurrences(*two, "EVENT disconnected") == 0);
+  REQUIRE(occurrences(*one, "EVENT database_disconnected") == 0);
+  REQUIRE(occurrences(*two, "EVENT database_disconnected") == 0);
   // Taking a partition costs a seek and some locks: most of the work must be messages.
   REQUIRE(world.number("SELECT sum(owner_epoch >> 24) FROM pawl.processed_kafka_offsets") <
           world.produced() / 5);
@@ -148,7 +148,7 @@ TEST_CASE(
   world.produce_one("payment-1", 10, 1);
 
   // The first holds the claimed key in an open transaction; the second can only wait for it.
-  const auto first = owner_of("0", "handled:1");
+  const auto first = owner_of("0", "handler_returned:1");
   const ShowOnFailure show_first("first", *first);
   wait_until_stopped(*first, 30s);
   const auto second = owner_of("1", "");

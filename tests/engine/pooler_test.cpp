@@ -27,7 +27,7 @@ TEST_CASE("through PgBouncer a killed consumer leaves balanced books and nothing
   world.produce(600);
   const auto survivor = world.start(options);
   const ShowOnFailure show_survivor("survivor", *survivor);
-  options.arguments = {"--kill", "handled:50"};
+  options.arguments = {"--kill", "handler_returned:50"};
   const auto victim = world.start(options);
   const ShowOnFailure show_victim("victim", *victim);
   // Two processes share the partitions, so the second gets work as long as there is some.
@@ -42,7 +42,7 @@ TEST_CASE("through PgBouncer a killed consumer leaves balanced books and nothing
   REQUIRE(victim->wait(1s).signal == SIGKILL);
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(occurrences(*survivor, "EVENT disconnected") == 0);
+  REQUIRE(occurrences(*survivor, "EVENT database_disconnected") == 0);
 
   // What a stranger gets who is served by the same server processes.
   pqxx::connection stranger(pooler.url());
@@ -83,7 +83,7 @@ TEST_CASE("through PgBouncer a register that goes back is noticed without anothe
   world.wait_until_all_processed();
   REQUIRE(world.imbalance() == "");
   REQUIRE(occurrences(*process, "the register went back to offset 9") == 2);
-  REQUIRE(occurrences(*process, "EVENT disconnected") == 0);
+  REQUIRE(occurrences(*process, "EVENT database_disconnected") == 0);
   stop_cleanly(*process);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("a pooler is noticed when the configuration does not know of it") {
   stop_cleanly(*process);
 
   const auto direct = world.start();
-  direct->wait_for_output("EVENT connected", 30s);
+  direct->wait_for_output("EVENT database_connected", 30s);
   stop_cleanly(*direct);
   REQUIRE(occurrences(*direct, "pooled") == 0);
 }
@@ -174,7 +174,8 @@ TEST_CASE("a consumer that waits for a paused PgBouncer stops on a signal") {
     world.wait_until_all_processed();
     pooler.command("PAUSE");
   }
-  process->wait_for_output(at_start ? "waiting for PostgreSQL" : "EVENT database_lost", 120s);
+  process->wait_for_output(at_start ? "Waiting for PostgreSQL" : "EVENT database_unreachable",
+                           120s);
   process->kill(SIGTERM);
   // A session gives up by itself: connecting after postgres.connect_timeout (5 s), its first
   // statements 15 s after they were sent (lock_timeout and 10 s). Only a process that ends well

@@ -47,7 +47,7 @@ class DamagedLog {
     INFO(process_->output());
     REQUIRE(status.success());
     // The watch-dog found no partition that had stopped being read.
-    REQUIRE(process_->output().find("seeking again") == std::string::npos);
+    REQUIRE(process_->output().find("Seeking again") == std::string::npos);
   }
   pawl::testing::ChildProcess& process() { return *process_; }
 
@@ -124,7 +124,7 @@ class DamagedLog {
   /// How often the process has told another end of the partition's log.
   [[nodiscard]] int ends_told(int partition) const {
     const auto output = process_->output();
-    const auto event = fmt::format("EVENT log_end {} {} ", world.topic(), partition);
+    const auto event = fmt::format("EVENT log_end_changed {} {} ", world.topic(), partition);
     int told = 0;
     for (auto at = output.find(event); at != std::string::npos; at = output.find(event, at + 1))
       ++told;
@@ -137,7 +137,8 @@ class DamagedLog {
     const auto facts = world.in_register(partition, kHaltFacts);
     stop();
     start();
-    process().wait_for_output(fmt::format("EVENT halted {} {}", world.topic(), partition), 30s);
+    process().wait_for_output(fmt::format("EVENT partition_halted {} {}", world.topic(), partition),
+                              30s);
     require_bystander();
     REQUIRE(world.in_register(partition, "state") == "halted");
     REQUIRE(world.in_register(partition, "state_since") == since);
@@ -286,8 +287,9 @@ TEST_CASE("a topic deleted and created again halts, however long its new log is"
 TEST_CASE("a topic recreated soon after the start halts and says what was applied of the new one") {
   // Frozen at this step, it sees nothing of the change itself; in the second place on processors
   // that have other things to do.
-  const auto moment = GENERATE("assigned:1", "acquired:1", "acquired:2", "positioned:1",
-                               "positioned:2", "caught_up:1", "caught_up:2");
+  const auto moment = GENERATE("assignment_received:1", "partition_assigned:1",
+                               "partition_assigned:2", "fetch_positioned:1", "fetch_positioned:2",
+                               "partition_caught_up:1", "partition_caught_up:2");
   const bool busy = GENERATE(false, true);
   INFO(moment << (busy ? ", busy" : ""));
   DamagedLog log(kProtocols.front().config);

@@ -186,7 +186,7 @@ TEST_CASE("halted for its crashes, a message runs again only when an operator sa
   world.use_handler("name = \"payment\"");
   const auto process = world.start(program("halt"));
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("EVENT halted", 60s);
+  process->wait_for_output("EVENT partition_halted", 60s);
   world.execute(
       "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', 'resume', 'x')"
       "  FROM pawl.processed_kafka_offsets WHERE partition = 0");
@@ -201,8 +201,8 @@ TEST_CASE("deploys by kill -9 in a row condemn nobody") {
   world.produce(1200);
   for (int deploy = 0; deploy < 10; ++deploy) {
     // Behind what is on probation: a kill that hits the same message each time would be a crash.
-    const auto process =
-        world.start(program("dead-letter", {"--kill", fmt::format("handled:{}", 30 + 7 * deploy)}));
+    const auto process = world.start(
+        program("dead-letter", {"--kill", fmt::format("handler_returned:{}", 30 + 7 * deploy)}));
     REQUIRE(process->wait(120s).signal == SIGKILL);
   }
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
@@ -217,9 +217,9 @@ TEST_CASE("an outage of the database while a suspect runs is no crash") {
   PaymentsWorld world(2, &server);
   world.set_kafka_options("session_timeout = \"2s\"\n");
   world.produce(40);
-  const auto killed = world.start(program("dead-letter", {"--kill", "handled:3"}));
+  const auto killed = world.start(program("dead-letter", {"--kill", "handler_returned:3"}));
   REQUIRE(killed->wait(120s).signal == SIGKILL);
-  const auto process = world.start(program("dead-letter", {"--freeze", "handled:1"}));
+  const auto process = world.start(program("dead-letter", {"--freeze", "handler_returned:1"}));
   const ShowOnFailure show("consumer", *process);
   wait_until_stopped(*process, 60s);
   CHECK(world.number("SELECT count(*) FROM pawl.suspects WHERE marked_by IS NOT NULL") == 1);
@@ -227,7 +227,7 @@ TEST_CASE("an outage of the database while a suspect runs is no crash") {
   server.start();
   process->kill(SIGCONT);
   world.wait_until_all_processed();
-  CHECK(occurrences(*process, "EVENT probation ") == 0);
+  CHECK(occurrences(*process, "EVENT probation_attempt_crashed ") == 0);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
   CHECK(world.imbalance() == "");
   stop_cleanly(*process);
@@ -238,14 +238,14 @@ TEST_CASE("a mark whose session still lives is no crash") {
   PaymentsWorld world(1);
   world.set_kafka_options("session_timeout = \"2s\"\n");
   world.produce(10);
-  const auto killed = world.start(program("dead-letter", {"--kill", "handled:1"}));
+  const auto killed = world.start(program("dead-letter", {"--kill", "handler_returned:1"}));
   REQUIRE(killed->wait(120s).signal == SIGKILL);
-  const auto stopped = world.start(program("dead-letter", {"--freeze", "fetched:1"}));
+  const auto stopped = world.start(program("dead-letter", {"--freeze", "message_fetched:1"}));
   const ShowOnFailure show("stopped", *stopped);
   wait_until_stopped(*stopped, 60s);
   const auto heir = world.start(program("dead-letter"));
   world.wait_until_all_processed();
-  CHECK(occurrences(*heir, "EVENT probation ") == 0);
+  CHECK(occurrences(*heir, "EVENT probation_attempt_crashed ") == 0);
   // The process that was frozen has not ended.
   CHECK(occurrences(*heir, "EVENT probation_started") == 0);
   stopped->kill(SIGCONT);
@@ -264,7 +264,7 @@ TEST_CASE(
   for (int i = 0; i < 5; ++i)
     world.produce_one(fmt::format("after-{}", i), 1, 0);
   // One message was in hand when it ended.
-  const auto killed = world.start(program("dead-letter", {"--kill", "claimed:1"}));
+  const auto killed = world.start(program("dead-letter", {"--kill", "key_claimed:1"}));
   REQUIRE(killed->wait(60s).signal == SIGKILL);
   note_marks(world);
   world.drain(program("dead-letter"));
@@ -385,7 +385,7 @@ TEST_CASE("a process that ends in order while it fetches a partition alone count
       "kafka_offset = excluded.kafka_offset, crashes = 1");
   world.produce_one("next", 1, 0);
   ProgramOptions options;
-  options.arguments = {"--freeze", "positioned:1"};
+  options.arguments = {"--freeze", "fetch_positioned:1"};
   options.url = proxy.url();
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
@@ -396,7 +396,7 @@ TEST_CASE("a process that ends in order while it fetches a partition alone count
   proxy.cut_all();
   process->kill(SIGTERM);
   process->kill(SIGCONT);
-  process->wait_for_output("EVENT revoked", 60s);
+  process->wait_for_output("EVENT partition_revoked", 60s);
   proxy.refuse_connections(false);
   CHECK_FALSE(process->wait(60s).signal);
   CHECK(world.number(marks) == 0);

@@ -23,7 +23,7 @@ class Told : public pawl::Observer {
 TEST_CASE("the reason of an outage is what the latest attempt to connect found") {
   const auto told = std::make_shared<Told>();
   const Observers observers({told});
-  Reachability database(observers, Step::kDatabaseLost, Step::kDatabaseBack);
+  Reachability database(observers, Step::kDatabaseUnreachable, Step::kDatabaseReachable);
   database.lost("terminating");
   CHECK(database.problem() == "terminating");
   database.failed("wrong password");
@@ -38,6 +38,7 @@ TEST_CASE("the reason of an outage is what the latest attempt to connect found")
   database.lost("terminating");
   CHECK(database.problem() == "terminating");
   CHECK(told->text ==
-        "database_lost: terminating\ndatabase_lost: wrong password\n"
-        "database_lost: connection refused\ndatabase_back: \ndatabase_lost: terminating\n");
+        "database_unreachable: terminating\ndatabase_unreachable: wrong password\n"
+        "database_unreachable: connection refused\ndatabase_reachable: \n"
+        "database_unreachable: terminating\n");
 }

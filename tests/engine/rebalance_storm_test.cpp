@@ -107,5 +107,5 @@ TEST_CASE("a storm of joins and leaves costs neither a message nor a partition")
   REQUIRE(watch.longest() < 12s);
   group.leave_all();
   REQUIRE(world.imbalance() == "");
-  REQUIRE(group.count("seeking again") == 0);
+  REQUIRE(group.count("Seeking again") == 0);
 }

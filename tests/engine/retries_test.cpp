@@ -57,11 +57,43 @@ TEST_CASE("retry_for and max_attempts each bound the attempts of a message") {
   CHECK(attempts_allowed(options(24h * 7, 0, 1ms, 1ms)) > 900'000'000U);
 }
 
-TEST_CASE("the text of a failed attempt counts it, also the last one") {
+TEST_CASE("the event of a failed attempt has its number, and what follows") {
+  struct Row {
+    Action::What what;
+    std::uint32_t attempts;
+    std::vector<std::pair<std::string_view, std::int64_t>> fields;
+    bool is_final;
+  };
   const auto policy = options(5min, 7);
-  CHECK(attempt_text(Action::What::kRetry, 3, policy) == " (attempt 3 of 7)");
-  CHECK(attempt_text(Action::What::kSetAside, 7, policy) == " (attempt 7, the last one)");
-  CHECK(attempt_text(Action::What::kHaltAtMessage, 1, policy) == " (attempt 1, the last one)");
-  // It is tried again, whatever the count.
-  CHECK(attempt_text(Action::What::kHaltProgram, 7, policy).empty());
+  for (const auto& row :
+       {Row{Action::What::kRetry, 3, {{"max_attempts", 7}, {"retry_in_ms", 250}}, false},
+        Row{Action::What::kSetAside, 7, {{"max_attempts", 7}}, true},
+        Row{Action::What::kHaltAtMessage, 1, {{"max_attempts", 7}}, true},
+        // It is retried, whatever the count.
+        Row{Action::What::kHaltProgram, 0, {}, true}, Row{Action::What::kTryAgain, 0, {}, false}}) {
+    Attempt attempt;
+    attempt.failure.text = "no such account";
+    attempt.failure.sqlstate = "23503";
+    attempt.failure.detail = "Key (id)=(a)";
+    attempt.failure.retry_after = 250ms;
+    int events = 0;
+    emit_failed(attempt, row.what, row.attempts, policy, false, [&](const pawl::Event& event) {
+      ++events;
+      CHECK(event.step == pawl::Step::kAttemptFailed);
+      CHECK(event.detail == "no such account");
+      CHECK(event.sqlstate == "23503");
+      CHECK(event.attempt == row.attempts);
+      CHECK(event.is_final == row.is_final);
+      std::vector<std::pair<std::string_view, std::int64_t>> fields;
+      for (const auto& [name, value] : event.fields)
+        fields.emplace_back(name, std::get<std::int64_t>(value));
+      CHECK(fields == row.fields);
+    });
+    CHECK(events == 1);
+    // No other event has the DETAIL.
+    emit_failed(attempt, row.what, row.attempts, policy, true, [&](const pawl::Event& event) {
+      CHECK(event.detail == "no such account (Key (id)=(a))");
+      CHECK_FALSE(event.is_final);
+    });
+  }
 }

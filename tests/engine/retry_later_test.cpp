@@ -145,9 +145,9 @@ TEST_CASE(
   wait_for_letters(world, 1, "due_at IS NULL");
   CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
   CHECK(letters(world, "retries = 2 AND replays = 2 AND reason = 'error'") == 1);
-  process->wait_for_output("EVENT dead_lettered", 60s);
-  CHECK(pawl::testing::occurrences(process->output(), "EVENT retry_later") == 2);
-  CHECK(pawl::testing::occurrences(process->output(), "EVENT dead_lettered") == 1);
+  process->wait_for_output("EVENT message_dead_lettered", 60s);
+  CHECK(pawl::testing::occurrences(process->output(), "EVENT retry_scheduled") == 2);
+  CHECK(pawl::testing::occurrences(process->output(), "EVENT message_dead_lettered") == 1);
   // The next has its first try when the head is out of the way, and its own delays behind that.
   resolve(world, "a-1", "discarded");
   wait_for_letters(world, 1, "idempotency_key = 'a-2' AND due_at IS NULL");
@@ -265,7 +265,7 @@ TEST_CASE("a try whose process is killed counts, and its time is kept") {
   const auto process = world.start(options);
   make_due(world);
   wait_for_letters(world, 1, "due_at IS NULL");
-  process->wait_for_output("EVENT dead_lettered", 60s);
+  process->wait_for_output("EVENT message_dead_lettered", 60s);
   CHECK(order_of(world, "a").empty());
   CHECK(letters(world, "retries = 2 AND error LIKE '%time ended%'") == 1);
   stop_cleanly(*process);
@@ -404,7 +404,7 @@ TEST_CASE("an outage and a wrong program take no try away") {
   SECTION("a table is missing") {
     world.execute("ALTER TABLE ordered RENAME TO away");
     make_due(world);
-    process->wait_for_output("retry_later", 60s);
+    process->wait_for_output("delayed_retry_unavailable: ", 60s);
     wait_for_letters(world, 1, "retries = 0 AND replays >= 1");
     world.execute("ALTER TABLE away RENAME TO ordered");
   }
@@ -458,7 +458,7 @@ TEST_CASE("a letter that is to run alone still is after Kafka did not answer for
   left_by_ended_process(world);
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("EVENT acquired", 60s);
+  process->wait_for_output("EVENT partition_assigned", 60s);
   broker.freeze();
   make_due(world);
   process->wait_for_output("could not be read from Kafka", 60s);
@@ -516,7 +516,7 @@ TEST_CASE("no letter is tried beside a message on probation") {
     const auto killed = world.start(options);
     produce(world, "b", 1, 1);
     // What it checks at its start meets the lock for a moment as well.
-    killed->wait_for_output("EVENT acquired", 60s);
+    killed->wait_for_output("EVENT partition_assigned", 60s);
     blocked->wait_for_somebody();
     killed->kill(SIGKILL);
     killed->wait(60s);

@@ -214,7 +214,7 @@ sql = ["INSERT INTO seen VALUES ({{header:event-id}})"]
   PaymentsWorld world;
 
  private:
-  [[nodiscard]] int sessions() const { return occurrences(*process_, "EVENT connected"); }
+  [[nodiscard]] int sessions() const { return occurrences(*process_, "EVENT database_connected"); }
 
   void look() {
     const auto id = produce_other();
@@ -249,7 +249,7 @@ TEST_CASE("a message that begins after the schema has changed is stored as a new
   schema.produce("b", change.after);
   CHECK(schema.stored("b") == change.stored);
   CHECK(schema.letters() == 0);
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
   stop_cleanly(*process);
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("a message that fails by what its session has cached is not counted an
   schema.produce("b", change.after);
   CHECK(schema.stored("b") == change.stored);
   CHECK(schema.letters() == 0);
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
   CHECK(schema.world.in_register(0, "attempts") == "0");
   stop_cleanly(*process);
 }
@@ -330,7 +330,7 @@ sql = ["INSERT INTO t VALUES ({header:event-id}, {/v})"])toml"};
   schema.produce("a", "12345");
   schema.world.produce_record(
       {.value = R"({"v":"SW1A"})", .headers = {{"event-id", "b"}}, .partition = 0});
-  process->wait_for_output("EVENT retry_later", kDeadline);
+  process->wait_for_output("EVENT retry_scheduled", kDeadline);
   schema.change();
   wait_until([&] { return schema.stored("b") == "SW1A"; }, kDeadline, "the letter to be applied");
   stop_cleanly(*process);
@@ -354,7 +354,7 @@ sql = ["SELECT pg_sleep(3)", "INSERT INTO t VALUES ({header:event-id}, {/v})"])t
   CHECK(topics.stored() == 4);
   CHECK(topics.epochs() == epochs);
   topics.world.wait_for_stored(0, 3);
-  CHECK(occurrences(*process, "EVENT fenced") == 0);
+  CHECK(occurrences(*process, "EVENT partition_fenced") == 0);
   stop_cleanly(*process);
 }
 
@@ -367,12 +367,12 @@ TEST_CASE("the pause before the next attempt lasts over changes of the schema") 
       topics.start("retry_initial = \"1h\"\nretry_max = \"1h\"\nretry_for = \"10h\"\n");
   const ShowOnFailure show("consumer", *process);
   topics.produce("a", "no number");
-  process->wait_for_output("EVENT failed", kDeadline);
+  process->wait_for_output("EVENT attempt_failed", kDeadline);
   const auto epochs = topics.epochs();
   for (int i = 0; i < 5; ++i)
     topics.renew();
   CHECK(topics.epochs() == epochs);
-  CHECK(occurrences(*process, "EVENT failed") == 1);
+  CHECK(occurrences(*process, "EVENT attempt_failed") == 1);
   CHECK(topics.world.number("SELECT coalesce(max(attempts), 0) FROM (SELECT attempts FROM "
                             "pawl.processed_kafka_offsets UNION ALL SELECT attempts FROM "
                             "pawl.out_of_order_completions) a") == 1);
@@ -405,7 +405,7 @@ TEST_CASE("an operator's change is seen by the session that replaced another one
       "SELECT pawl.operator_change(consumer_id, topic, partition, last_processed_offset, 'paused', "
       "'pause', 'a test') FROM pawl.processed_kafka_offsets WHERE topic LIKE 'payments%'");
   topics.renew();
-  process->wait_for_output("EVENT paused", kDeadline);
+  process->wait_for_output("EVENT partition_paused", kDeadline);
   topics.produce("b");
   topics.renew();
   CHECK_FALSE(topics.stored("b"));
@@ -477,7 +477,7 @@ TEST_CASE("a halt that the register has lost is decided again") {
   const ShowOnFailure show("consumer", *process);
   topics.produce("a", "no number");
   topics.world.wait_for_state(0, "halted");
-  process->wait_for_output("EVENT halted", kDeadline);
+  process->wait_for_output("EVENT partition_halted", kDeadline);
   // As a failover takes its commit back, and not the acquire before it.
   topics.world.execute(
       "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_kind = NULL, halt_code = "

@@ -94,7 +94,7 @@ TEST_CASE("a setting that a handler leaves in its session reaches no other messa
   CHECK(world.number("SELECT count(*) FROM elsewhere.placed") == 0);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == 0);
   INFO(process->output());
-  CHECK(occurrences(*process, "EVENT failed") == 0);
+  CHECK(occurrences(*process, "EVENT attempt_failed") == 0);
   CHECK(occurrences(*process, "settings of its session") > 0);
   stop_cleanly(*process);
 }
@@ -154,7 +154,7 @@ TEST_CASE("a handler that deallocates prepared statements stops nothing") {
         (fails ? 3 : 0));
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == (fails ? 3 : 0));
   INFO(process->output());
-  CHECK(occurrences(*process, "EVENT halted") == 0);
+  CHECK(occurrences(*process, "EVENT partition_halted") == 0);
   // With concurrency each thread has a session, and says so with its next message.
   if (!mode.starts_with("concurrency"))
     CHECK(occurrences(*process, "removed the prepared statements") > 0);

@@ -86,7 +86,7 @@ TEST_CASE("an SQLSTATE of a lost connection counts against the message while the
   CHECK(letters(world) == "poison " + raised);
   CHECK(world.number("SELECT count(*) FROM ledger") == 2);
   CHECK(world.in_register(0, "owner_epoch >> 24") == "1");
-  CHECK(occurrences(*process, "EVENT disconnected") == 0);
+  CHECK(occurrences(*process, "EVENT database_disconnected") == 0);
   stop_cleanly(*process);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a transaction that its handler made read-only counts against the mess
   const ShowOnFailure show("consumer", *process);
   world.wait_for_stored(0, 1);
   CHECK(letters(world) == "poison 25006");
-  CHECK(occurrences(*process, "EVENT disconnected") == 0);
+  CHECK(occurrences(*process, "EVENT database_disconnected") == 0);
   stop_cleanly(*process);
 }
 
@@ -132,8 +132,9 @@ TEST_CASE("a wait for a twin's uncommitted claim counts against nobody, whatever
       "\"twin\"}')).* FROM pawl.idempotency_keys k WHERE key = 'first'");
   world.produce_one("twin", 5, 0);
   world.produce_one("last", 5, 0);
-  wait_until([&] { return occurrences(*process, "EVENT failed") >= 3 || !letters(world).empty(); },
-             kDeadline, "the claim to wait three times");
+  wait_until(
+      [&] { return occurrences(*process, "EVENT attempt_failed") >= 3 || !letters(world).empty(); },
+      kDeadline, "the claim to wait three times");
   CHECK(letters(world).empty());
   CHECK(world.in_register(0, "attempts") == "0");
   claims.abort();
@@ -153,7 +154,7 @@ TEST_CASE("a server process that is frozen while its session is idle is given up
   world.wait_until_all_processed();
   const FrozenBackends frozen(world);
   REQUIRE(frozen.count() >= 1);
-  process->wait_for_output("has not answered", kDeadline);
+  process->wait_for_output("has not responded", kDeadline);
   world.produce(50);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");
@@ -171,7 +172,7 @@ TEST_CASE("a server that accepts and never answers is told, and waited for") {
   const ShowOnFailure show("consumer", *process);
   world.wait_until_all_processed();
   proxy.stall_all();
-  process->wait_for_output("EVENT database_lost", kDeadline);
+  process->wait_for_output("EVENT database_unreachable", kDeadline);
   world.produce(50);
   proxy.cut_all();
   proxy.resume();
@@ -203,7 +204,7 @@ TEST_CASE(
   stalled.wait(kDeadline);
   world.wait_until_all_processed(180s);
   CHECK(world.imbalance() == "");
-  CHECK(occurrences(*process, "ended PostgreSQL session") == 1);
+  CHECK(occurrences(*process, "terminated PostgreSQL session") == 1);
   stop_cleanly(*process);
 }
 

@@ -1,4 +1,4 @@
-// Consumer::silent_for(): by what a watchdog knows that the process goes on.
+// Consumer::heartbeat_age(): by what a watchdog knows that the process goes on.
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -15,7 +15,7 @@ namespace {
 class Keeper final : public pawl::Observer {
  public:
   void on_event(const pawl::Event& event) noexcept override {
-    if (event.step != pawl::Step::kLogEnd)
+    if (event.step != pawl::Step::kLogEndChanged)
       return;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !keeps_; });
@@ -61,25 +61,25 @@ TEST_CASE("a consumer is silent while one of its watching threads stands, and on
   std::ofstream(config) << world.config();
   const auto keeper = std::make_shared<Keeper>();
   pawl::Consumer consumer(pawl::load_config(config, {"failures.max_attempts=1"}), {}, {keeper});
-  CHECK(consumer.silent_for() == 0ms);
-  CHECK_FALSE(consumer.unready().empty());
+  CHECK(consumer.heartbeat_age() == 0ms);
+  CHECK_FALSE(consumer.not_ready_reason().empty());
   {
     const Running running(consumer, *keeper);
     world.produce_record({.key = "k", .value = "not a payment", .partition = 0});
     world.wait_for_state(0, "halted");
-    CHECK(consumer.unready() == "");
+    CHECK(consumer.not_ready_reason() == "");
     // A halted partition is no silence.
-    wait_until([&] { return consumer.silent_for() < 1s; }, 60s, "the monitor's next round");
+    wait_until([&] { return consumer.heartbeat_age() < 1s; }, 60s, "the monitor's next round");
 
     keeper->keep(true);
     world.produce_record({.key = "k", .value = "not a payment", .partition = 0});
-    wait_until([&] { return consumer.silent_for() > 3s; }, 60s, "the monitor's silence");
+    wait_until([&] { return consumer.heartbeat_age() > 3s; }, 60s, "the monitor's silence");
     // Messages go on all the same.
     world.produce_one("goes on", 1, 1);
     world.wait_for_stored(1, 0);
     keeper->keep(false);
-    wait_until([&] { return consumer.silent_for() < 1s; }, 60s, "the monitor's next round");
+    wait_until([&] { return consumer.heartbeat_age() < 1s; }, 60s, "the monitor's next round");
   }
-  CHECK(consumer.silent_for() == 0ms);
-  CHECK_FALSE(consumer.unready().empty());
+  CHECK(consumer.heartbeat_age() == 0ms);
+  CHECK_FALSE(consumer.not_ready_reason().empty());
 }

@@ -179,7 +179,7 @@ TEST_CASE("another database behind the pooler is left alone, and ours goes on on
   const auto theirs = world.value(state);
   world.produce_one("while it is away", 1, 0);
   process->wait_for_output("EVENT warning", 60s);
-  process->wait_for_output("this is not database", 60s);
+  process->wait_for_output("postgres.url leads to another database", 60s);
   CHECK(world.value(state) == theirs);
   CHECK(world.number("SELECT count(*) FROM seen") == 0);
   CHECK(world.number("SELECT count(*) FROM pawl.processes") == 1);

@@ -147,7 +147,7 @@ TEST_CASE("an unreadable batch with nothing behind it halts, and is read once it
   log.send_batch();
   log.world.drain();
   const auto process = log.world.start();
-  process->wait_for_output("EVENT caught_up", 60s);
+  process->wait_for_output("EVENT partition_caught_up", 60s);
   process->kill(SIGSTOP);
   pawl::test::wait_until_stopped(*process, 60s);
   log.send_batch();

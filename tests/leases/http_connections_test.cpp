@@ -200,7 +200,8 @@ TEST_CASE("a call that has lost its lease has closed its connection before anoth
   wait_for_calls(api, 1);
   // The same key, at whoever has the other partition.
   world.produce_one("event", 1, 1);
-  auto& proxy = one->output().find("EVENT leased") != std::string::npos ? one_proxy : other_proxy;
+  auto& proxy =
+      one->output().find("EVENT lease_acquired") != std::string::npos ? one_proxy : other_proxy;
   proxy.refuse_connections(true);
   proxy.cut_all();
   wait_for_calls(api, 2);

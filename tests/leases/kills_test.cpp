@@ -13,8 +13,9 @@ namespace {
 
 /// Of the process, in the order in which a message meets them; "calling": the API kills it, behind
 /// the charge.
-const std::vector<std::string> kSteps{"fetched",   "leased",     "calling",   "called", "claimed",
-                                      "advancing", "committing", "committed", "handled"};
+const std::vector<std::string> kSteps{"message_fetched", "lease_acquired",    "calling",
+                                      "call_finished",   "key_claimed",       "offset_advancing",
+                                      "commit_sent",     "message_committed", "handler_returned"};
 
 /// PAWL_CRASH_ROUNDS, else few enough for every day.
 int rounds() {

@@ -210,8 +210,7 @@ TEST_CASE("what a process did that woke up behind its lease is not recorded, and
   wait_until([&] { return api.in_hand() == 0; }, 60s, "the answer");
   frozen->kill(SIGCONT);
   frozen->wait_for_output("EVENT warning", 60s);
-  frozen->wait_for_output("the lease of a call was another's before its outcome could be recorded",
-                          60s);
+  frozen->wait_for_output("the lease of a call was lost before its outcome was recorded", 60s);
   wait_until([&] { return world.number("SELECT count(*) FROM pawl.lease_losses") == 1; }, 60s,
              "the loss to be recorded");
   CHECK(world.value("SELECT concat_ws(' ', key, returned) FROM pawl.lease_losses") ==
@@ -390,7 +389,7 @@ TEST_CASE("a call that does not heed its stop token is told of") {
   world.produce_one("event", 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("a call goes on although its time is over", 60s);
+  process->wait_for_output("a call continues although its timeout has passed", 60s);
   // It keeps its key, and what it brings counts.
   CHECK(charging.leases() == 1);
   api.release();

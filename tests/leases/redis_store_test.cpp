@@ -141,9 +141,9 @@ TEST_CASE("leases in Redis: without it no call begins, nothing is lost, and it g
   }
   for (int i = 0; i < 5; ++i)
     world.produce_one(fmt::format("event-{}", i), 1, 0);
-  process->wait_for_output("EVENT redis_lost", 60s);
+  process->wait_for_output("EVENT redis_unreachable", 60s);
   // The call is told to end: its lease cannot be extended.
-  process->wait_for_output("EVENT called", 60s);
+  process->wait_for_output("EVENT call_finished", 60s);
   CHECK(api.call_count() == 1);
   api.release();
   if (stands_still) {
@@ -151,7 +151,7 @@ TEST_CASE("leases in Redis: without it no call begins, nothing is lost, and it g
   } else {
     redis.start();
   }
-  process->wait_for_output("EVENT redis_back", 60s);
+  process->wait_for_output("EVENT redis_reachable", 60s);
   world.wait_until_all_processed();
   // The one that was cut off is called for again, and no other.
   CHECK(api.call_count() == 7);
@@ -176,8 +176,9 @@ TEST_CASE(
   wait_for_calls(api, 4);
   redis.ask({"FLUSHALL"});
   // They are told to end, long before the handler's timeout.
-  wait_until([&] { return pawl::testing::occurrences(process->output(), "EVENT called") == 4; },
-             20s, "the calls to end");
+  wait_until(
+      [&] { return pawl::testing::occurrences(process->output(), "EVENT call_finished") == 4; },
+      20s, "the calls to end");
   world.wait_until_all_processed();
   CHECK(api.call_count() == 8);
   CHECK(api.charges() == 4);
@@ -219,8 +220,9 @@ TEST_CASE("leases in Redis: a process killed at any step leaves each message rec
   auto& world = charging.world();
   world.set("failures.max_attempts=0");
   int nth = 0;
-  for (const auto* step : {"fetched", "leased", "called", "claimed", "handled", "advancing",
-                           "committing", "committed"}) {
+  for (const auto* step :
+       {"message_fetched", "lease_acquired", "call_finished", "key_claimed", "handler_returned",
+        "offset_advancing", "commit_sent", "message_committed"}) {
     world.produce(30);
     nth += 5;
     const auto process =
@@ -258,8 +260,8 @@ TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the th
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   wait_for_calls(api, 8);
   // Each hand has waited in vain for one of them.
-  wait_until([&] { return occurrences(*process, "what a call brought cannot be stored yet") >= 2; },
-             60s, "calls that wait for the lock in vain");
+  wait_until([&] { return occurrences(*process, "cannot store the outcome of a call") >= 2; }, 60s,
+             "calls that wait for the lock in vain");
   for (int i = 0; i < 20; ++i)
     produce_to_second_account(world, fmt::format("other-{}", i), 1);
   world.wait_for_stored(1, 19);
@@ -290,7 +292,7 @@ TEST_CASE("leases in Redis: a lock that is released ends the wait of calls to be
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  process->wait_for_output("cannot store the outcome of a call", 60s);
   lock.reset();
   world.wait_until_all_processed();
   CHECK(api.call_count() == 3);
@@ -313,12 +315,12 @@ TEST_CASE("leases in Redis: a call of before the partition was acquired anew del
   world.produce_one("blocked", 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("what a call brought cannot be stored yet", 60s);
+  process->wait_for_output("cannot store the outcome of a call", 60s);
   world.execute(
       "SELECT pawl.operator_change(consumer_id, topic, partition, NULL, 'running', 'resume', "
       "'test')"
       " FROM pawl.processed_kafka_offsets WHERE partition = 0");
-  wait_until([&] { return occurrences(*process, "EVENT acquired") >= 2; }, 60s,
+  wait_until([&] { return occurrences(*process, "EVENT partition_assigned") >= 2; }, 60s,
              "the partition to be acquired anew");
   produce_to_second_account(world, "free", 0);
   wait_until([&] { return charging.stored() == "1 1"; }, 60s, "the call that waits for no lock");
@@ -367,7 +369,7 @@ TEST_CASE("leases in Redis: one that could not be given back does not keep its m
   REQUIRE(redis.text({"ACL", "SETUSER", "default", "-evalsha"}) == "OK");
   api.release();
   // By the next attempt; the first one is over.
-  process->wait_for_output("EVENT redis_lost", 60s);
+  process->wait_for_output("EVENT redis_unreachable", 60s);
   REQUIRE(redis.text({"ACL", "SETUSER", "default", "+evalsha"}) == "OK");
   world.wait_until_all_processed();
   CHECK(api.call_count() == 2);

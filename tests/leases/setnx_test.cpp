@@ -37,14 +37,14 @@ TEST_CASE(
       world.set("redis.timeout=500ms");
     world.set_kafka_options("session_timeout = \"1s\"");
     world.produce_one("payment-1", 1, 0);
-    const auto frozen = charging.start({"--events", "--freeze", "leased:1"});
+    const auto frozen = charging.start({"--events", "--freeze", "lease_acquired:1"});
     const ShowOnFailure show("frozen", *frozen);
     wait_until_stopped(*frozen, 60s);
     const auto next = charging.start();
     const ShowOnFailure show_next("next", *next);
     world.wait_until_all_processed();
     frozen->kill(SIGCONT);
-    frozen->wait_for_output("EVENT called", 60s);
+    frozen->wait_for_output("EVENT call_finished", 60s);
     stop_cleanly(*frozen);
     stop_cleanly(*next);
     CHECK(api.charges() == 1);

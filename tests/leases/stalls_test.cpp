@@ -49,7 +49,7 @@ TEST_CASE("a process that wakes up behind its lease, before its call, does not c
   auto& world = charging.world();
   world.set_kafka_options("session_timeout = \"1s\"");
   world.produce_one("event", 1, 0);
-  const auto frozen = charging.start({"--events", "--freeze", "leased:1"});
+  const auto frozen = charging.start({"--events", "--freeze", "lease_acquired:1"});
   const ShowOnFailure show("frozen", *frozen);
   wait_until_stopped(*frozen, 60s);
   CHECK(charging.leases() == 1);
@@ -59,7 +59,7 @@ TEST_CASE("a process that wakes up behind its lease, before its call, does not c
   world.wait_until_all_processed();
   frozen->kill(SIGCONT);
   // It has looked at its lease, and does without the call.
-  frozen->wait_for_output("EVENT called", 60s);
+  frozen->wait_for_output("EVENT call_finished", 60s);
   stop_cleanly(*frozen);
   stop_cleanly(*next);
   CHECK(api.call_count() == 1);
@@ -79,7 +79,7 @@ TEST_CASE("a call is told to end before its lease does, whatever PostgreSQL is a
   wait_for_calls(api, 1);
   {
     const Frozen frozen(world, Frozen::What::kServer);
-    process->wait_for_output("EVENT called", 60s);
+    process->wait_for_output("EVENT call_finished", 60s);
   }
   api.release();
   world.wait_until_all_processed();

@@ -20,7 +20,7 @@ Alert dead_letter(const std::string& handler, const std::string& detail) {
   alert.topic = "payments";
   alert.partition = 0;
   alert.handler = handler;
-  alert.detail = detail;
+  alert.msg = detail;
   return alert;
 }
 
@@ -29,7 +29,7 @@ Alert halt(int partition, const std::string& detail) {
   alert.kind = alert_kind::kHalt;
   alert.topic = "payments";
   alert.partition = partition;
-  alert.detail = detail;
+  alert.msg = detail;
   return alert;
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("an alert is sent at once, its like only when the interval is over, wi
   CHECK(limit.next_due() == Clock::time_point::max());
   limit.add(dead_letter("pay", "first"), kStart);
   CHECK(limit.next_due() <= kStart);
-  CHECK(limit.take(0, kStart)->detail == "first");
+  CHECK(limit.take(0, kStart)->msg == "first");
 
   for (int i = 0; i < 5; ++i)
     limit.add(dead_letter("pay", "later " + std::to_string(i)), kStart + 1s);
@@ -48,7 +48,7 @@ TEST_CASE("an alert is sent at once, its like only when the interval is over, wi
   CHECK(limit.next_due() == kStart + 60s);
   const auto next = limit.take(0, kStart + 60s);
   REQUIRE(next);
-  CHECK(next->detail == "later 0");
+  CHECK(next->msg == "later 0");
   CHECK(next->suppressed == 4);
   CHECK_FALSE(limit.take(0, kStart + 600s));
 }
@@ -61,7 +61,7 @@ TEST_CASE("alerts of other handlers, partitions and kinds do not wait for each o
   limit.add_halt(halt(1, "d"), kStart);
   std::string order;
   while (const auto alert = limit.take(0, kStart))
-    order += alert->detail;
+    order += alert->msg;
   CHECK(order == "abcd");
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("a halt that is held back until its partition runs again is not sent")
   limit.add_halt(halt(0, "third"), kStart + 1h);
   const auto third = limit.take(0, kStart + 1h);
   REQUIRE(third);
-  CHECK(third->detail == "third");
+  CHECK(third->msg == "third");
   CHECK(third->suppressed == 1);
 }
 
@@ -138,16 +138,16 @@ TEST_CASE("an outage is an alert when it lasts, and its end another; a short one
   const auto away = limit.take(0, kStart + 70s);
   REQUIRE(away);
   CHECK(away->kind == alert_kind::kDatabaseUnreachable);
-  CHECK(away->detail == "still refused");
+  CHECK(away->msg == "still refused");
   CHECK(away->seconds == 30);
   CHECK_FALSE(limit.take(0, kStart + 500s));
 
   limit.back(Server::kDatabase, 0, kStart + 540s);
   const auto back = limit.take(0, kStart + 540s);
   REQUIRE(back);
-  CHECK(back->kind == alert_kind::kDatabaseBack);
+  CHECK(back->kind == alert_kind::kDatabaseReachable);
   CHECK(back->seconds == 500);
-  CHECK(back->detail == "PostgreSQL can be used again");
+  CHECK(back->msg == "PostgreSQL can be used again");
 }
 
 TEST_CASE("an outage of one server says nothing about the other") {
@@ -167,16 +167,16 @@ TEST_CASE("each remote service has an outage of its own, with the text that was 
   const auto away = limit.take(0, kStart + 30s);
   REQUIRE(away);
   CHECK(away->kind == alert_kind::kRemoteServiceUnreachable);
-  CHECK(away->remote == "https://a");
-  CHECK(away->detail == "2 wait");
+  CHECK(away->endpoint == "https://a");
+  CHECK(away->msg == "2 wait");
   limit.back(Server::kRemoteService, 0, kStart + 40s, "https://b");
   CHECK_FALSE(limit.take(0, kStart + 500s));
   limit.back(Server::kRemoteService, 0, kStart + 540s, "https://a");
   const auto back = limit.take(0, kStart + 540s);
   REQUIRE(back);
   CHECK(back->kind == alert_kind::kRemoteServiceReachable);
-  CHECK(back->remote == "https://a");
-  CHECK(back->detail == "responds again, or no message waits for it");
+  CHECK(back->endpoint == "https://a");
+  CHECK(back->msg == "the endpoint responds, or no message waits for it");
   CHECK(back->seconds == 540);
 }
 
@@ -201,9 +201,9 @@ TEST_CASE("a partition that waits for a lock is told once, and when it waits no 
 TEST_CASE("an outage soon after another that is over before the interval is only counted") {
   AlertLimit limit(300s, 10s);
   limit.lost(Server::kKafka, "a", kStart);
-  CHECK(limit.take(0, kStart + 10s)->detail == "a");
+  CHECK(limit.take(0, kStart + 10s)->msg == "a");
   limit.back(Server::kKafka, 0, kStart + 20s);
-  CHECK(limit.take(0, kStart + 20s)->kind == alert_kind::kKafkaBack);
+  CHECK(limit.take(0, kStart + 20s)->kind == alert_kind::kKafkaReachable);
   limit.lost(Server::kKafka, "b", kStart + 30s);
   CHECK_FALSE(limit.take(0, kStart + 50s));
   limit.back(Server::kKafka, 0, kStart + 60s);
@@ -211,24 +211,24 @@ TEST_CASE("an outage soon after another that is over before the interval is only
   limit.lost(Server::kKafka, "c", kStart + 400s);
   const auto third = limit.take(0, kStart + 410s);
   REQUIRE(third);
-  CHECK(third->detail == "c");
+  CHECK(third->msg == "c");
   CHECK(third->suppressed == 1);
 }
 
-TEST_CASE("an alert in JSON keeps to its bound, whatever its detail needs to be escaped") {
+TEST_CASE("an alert in JSON keeps to its bound, whatever in its text must be escaped") {
   const AlertSender sender{"default", "payments", "host:1"};
   auto alert = halt(3, "");
   alert.message_offset = 41;
   for (int i = 0; i < 5000; ++i)
-    alert.detail += i % 2 == 0 ? "\"" : "ü";
+    alert.msg += i % 2 == 0 ? "\"" : "ü";
   const auto text = alert_json(sender, alert, 999);
   CHECK(text.size() <= 999);
   const auto json = nlohmann::json::parse(text);
   CHECK(json.at("kind") == "halt");
   CHECK(json.at("partition") == 3);
   CHECK(json.at("offset") == 41);
-  CHECK(json.at("detail").get<std::string>().size() > 300);
-  CHECK_THAT(json.at("detail").get<std::string>(), EndsWith("bytes omitted)"));
+  CHECK(json.at("msg").get<std::string>().size() > 300);
+  CHECK_THAT(json.at("msg").get<std::string>(), EndsWith("bytes omitted)"));
   CHECK_FALSE(json.contains("handler"));
 }
 
@@ -293,10 +293,10 @@ TEST_CASE("at the end what was held back for the interval is due, and counted wh
   limit.hurry();
   const auto last = limit.take(0, kStart + 2s);
   REQUIRE(last);
-  CHECK(last->detail == "later");
+  CHECK(last->msg == "later");
   CHECK(last->suppressed == 4);
   CHECK(limit.waiting() == 1);
-  CHECK(limit.take(0, kStart + 2s)->detail == "two");
+  CHECK(limit.take(0, kStart + 2s)->msg == "two");
   CHECK_FALSE(limit.take(0, kStart + 2s));
   CHECK(limit.waiting() == 0);
 }

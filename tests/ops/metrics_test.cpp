@@ -6,8 +6,8 @@
 #include "prelude.hpp"
 
 using namespace pawl::ops;
-using pawl::Company;
 using pawl::Event;
+using pawl::Grouping;
 using pawl::Step;
 using pawl::Timing;
 
@@ -46,11 +46,15 @@ TEST_CASE("a histogram counts each value in the first bucket that it does not ex
 TEST_CASE("each end of a message is counted once, of its topic and partition") {
   MetricsObserver metrics;
   const std::vector<std::pair<Step, Tally>> ends{
-      {Step::kCommitted, Tally::kApplied}, {Step::kDuplicate, Tally::kDuplicates},
-      {Step::kSkipped, Tally::kSkipped},   {Step::kDeadLettered, Tally::kDead},
-      {Step::kParked, Tally::kParked},     {Step::kRetryLater, Tally::kRetryLater},
-      {Step::kRetried, Tally::kRetried},   {Step::kInDoubt, Tally::kInDoubt},
-      {Step::kFenced, Tally::kFenced},
+      {Step::kMessageCommitted, Tally::kApplied},
+      {Step::kMessageDeduplicated, Tally::kDuplicates},
+      {Step::kMessageSkipped, Tally::kSkipped},
+      {Step::kMessageDeadLettered, Tally::kDead},
+      {Step::kMessageParked, Tally::kParked},
+      {Step::kRetryScheduled, Tally::kRetryScheduled},
+      {Step::kRetrySucceeded, Tally::kRetrySucceeded},
+      {Step::kCommitOutcomeUnknown, Tally::kCommitOutcomeUnknown},
+      {Step::kPartitionFenced, Tally::kFenced},
   };
   for (const auto& [step, tally] : ends) {
     metrics.on_event(event(step, 0));
@@ -60,51 +64,60 @@ TEST_CASE("each end of a message is counted once, of its topic and partition") {
     CHECK(read(metrics, tally, 0) == 1);
     CHECK(read(metrics, tally, 1) == 2);
   }
-  for (const auto step : {Step::kFetched, Step::kClaimed, Step::kAdvancing, Step::kCaughtUp})
+  for (const auto step :
+       {Step::kMessageFetched, Step::kKeyClaimed, Step::kOffsetAdvancing, Step::kPartitionCaughtUp})
     metrics.on_event(event(step));
   CHECK(read(metrics, Tally::kApplied) == 1);
   CHECK(read(metrics, Tally::kUnchecked) == 0);
-  auto unchecked = event(Step::kCommitted);
+  auto unchecked = event(Step::kMessageCommitted);
   unchecked.unchecked = true;
   metrics.on_event(unchecked);
   CHECK(read(metrics, Tally::kApplied) == 2);
   CHECK(read(metrics, Tally::kUnchecked) == 1);
 }
 
-TEST_CASE("a partition is taken anew where it was neither assigned just now nor stood still") {
+TEST_CASE("a partition is reacquired if it was neither assigned just now nor halted or paused") {
   MetricsObserver metrics;
   const auto tell = [&](Step step) { metrics.on_event(event(step)); };
-  tell(Step::kAssigned);
-  tell(Step::kAcquired);
+  tell(Step::kAssignmentReceived);
+  tell(Step::kPartitionAssigned);
   CHECK(read(metrics, Tally::kReacquired) == 0);
-  tell(Step::kAcquired);
+  tell(Step::kPartitionAssigned);
   CHECK(read(metrics, Tally::kReacquired) == 1);
-  tell(Step::kHalted);
-  tell(Step::kHalted);  // found so again, by another connection
+  tell(Step::kPartitionHalted);
+  tell(Step::kPartitionHalted);  // found so again, by another connection
   CHECK(read(metrics, Tally::kHalts) == 1);
-  tell(Step::kAcquired);  // resumed
+  tell(Step::kPartitionAssigned);  // resumed
   CHECK(read(metrics, Tally::kReacquired) == 1);
-  tell(Step::kHalted);
+  tell(Step::kPartitionHalted);
   CHECK(read(metrics, Tally::kHalts) == 2);
-  tell(Step::kRevoked);
-  tell(Step::kAssigned);
-  tell(Step::kHalted);
+  tell(Step::kPartitionRevoked);
+  tell(Step::kAssignmentReceived);
+  tell(Step::kPartitionHalted);
   CHECK(read(metrics, Tally::kHalts) == 3);
-  tell(Step::kAcquired);
-  tell(Step::kPaused);
-  tell(Step::kAcquired);
+  tell(Step::kPartitionAssigned);
+  tell(Step::kPartitionPaused);
+  tell(Step::kPartitionAssigned);
+  CHECK(read(metrics, Tally::kReacquired) == 1);
+  tell(Step::kPartitionHalted);
+  tell(Step::kHaltedPartitionRetried);
+  tell(Step::kPartitionHalted);
+  CHECK(read(metrics, Tally::kHalts) == 5);
+  tell(Step::kPartitionResumed);
+  tell(Step::kPartitionHalted);
+  CHECK(read(metrics, Tally::kHalts) == 6);
   CHECK(read(metrics, Tally::kReacquired) == 1);
 }
 
-TEST_CASE("failed tries are counted by whose fault they were") {
+TEST_CASE("failed attempts are counted by their reason") {
   MetricsObserver metrics;
-  auto failed = event(Step::kFailed, 2);
+  auto failed = event(Step::kAttemptFailed, 2);
   for (const auto* of : {"contention", "conflict", "contention"}) {
-    failed.failure_class = of;
+    failed.reason = of;
     metrics.on_event(failed);
   }
   std::map<std::string, std::uint64_t> counts;
-  metrics.failed_tries().each(
+  metrics.failed_attempts().each(
       [&](const std::string& name, std::int32_t partition, const MetricsObserver::Counter& count) {
         CHECK(partition == 2);
         counts[name] = count;
@@ -120,41 +133,41 @@ TEST_CASE("whether a server answers is known once somebody has asked it") {
   MetricsObserver metrics;
   CHECK(metrics.database() == Reached::kUnknown);
   CHECK(metrics.kafka() == Reached::kUnknown);
-  metrics.on_event(Event{Step::kDatabaseLost});
+  metrics.on_event(Event{Step::kDatabaseUnreachable});
   CHECK(metrics.database() == Reached::kNo);
   // One that takes connections may refuse all else.
-  metrics.on_event(Event{Step::kConnected});
+  metrics.on_event(Event{Step::kDatabaseConnected});
   CHECK(metrics.database() == Reached::kNo);
-  metrics.on_event(Event{Step::kDatabaseBack});
+  metrics.on_event(Event{Step::kDatabaseReachable});
   CHECK(metrics.database() == Reached::kYes);
   MetricsObserver begins;
-  begins.on_event(Event{Step::kConnected});
+  begins.on_event(Event{Step::kDatabaseConnected});
   CHECK(begins.database() == Reached::kYes);
-  metrics.on_event(event(Step::kAssigned));
+  metrics.on_event(event(Step::kAssignmentReceived));
   CHECK(metrics.kafka() == Reached::kYes);
-  metrics.on_event(Event{Step::kKafkaLost});
+  metrics.on_event(Event{Step::kKafkaUnreachable});
   CHECK(metrics.kafka() == Reached::kNo);
   // What was fetched before may still be told.
-  metrics.on_event(event(Step::kAssigned));
+  metrics.on_event(event(Step::kAssignmentReceived));
   CHECK(metrics.kafka() == Reached::kNo);
-  metrics.on_event(event(Step::kLogEnd));
+  metrics.on_event(event(Step::kLogEndChanged));
   CHECK(metrics.kafka() == Reached::kYes);
-  metrics.on_event(Event{Step::kRedisLost});
+  metrics.on_event(Event{Step::kRedisUnreachable});
   CHECK(metrics.redis() == Reached::kNo);
-  metrics.on_event(Event{Step::kRedisBack});
+  metrics.on_event(Event{Step::kRedisReachable});
   CHECK(metrics.redis() == Reached::kYes);
 }
 
 TEST_CASE("another database in the place of the right one is a state, which ends with its return") {
   MetricsObserver metrics;
   CHECK_FALSE(metrics.wrong_database());
-  metrics.on_event(Event{Step::kDatabaseLost});
+  metrics.on_event(Event{Step::kDatabaseUnreachable});
   CHECK_FALSE(metrics.wrong_database());
   Event warning{Step::kWarning};
   warning.warning = pawl::Warning::kWrongDatabase;
   metrics.on_event(warning);
   CHECK(metrics.wrong_database());
-  metrics.on_event(Event{Step::kDatabaseBack});
+  metrics.on_event(Event{Step::kDatabaseReachable});
   CHECK_FALSE(metrics.wrong_database());
 }
 
@@ -162,7 +175,7 @@ TEST_CASE("how long the outbox waits is known while this process looks") {
   MetricsObserver metrics;
   const auto now = std::chrono::steady_clock::now();
   CHECK_FALSE(metrics.outbox_waits(now));
-  Event seen{Step::kOutboxSeen};
+  Event seen{Step::kOutboxSampled};
   seen.waits = 90s;
   metrics.on_event(seen);
   CHECK(metrics.outbox_waits(now) == 90s);
@@ -176,8 +189,8 @@ TEST_CASE("how long the outbox waits is known while this process looks") {
 TEST_CASE("what travelled together counts as one flight of so many messages") {
   MetricsObserver metrics;
   Timing timing;
-  timing.company = Company::kPipeline;
-  auto committed = event(Step::kCommitted);
+  timing.grouping = Grouping::kPipeline;
+  auto committed = event(Step::kMessageCommitted);
   committed.handler = "payment";
   committed.timing = &timing;
   timing.since_fetched = std::chrono::milliseconds(3);
@@ -196,7 +209,7 @@ TEST_CASE("what travelled together counts as one flight of so many messages") {
     messages += of.read().all;
   });
   CHECK(messages == 3);
-  timing.company = Company::kBatch;
+  timing.grouping = Grouping::kBatch;
   timing.handler = std::chrono::milliseconds(1);
   timing.messages = 40;
   metrics.on_event(committed);
@@ -214,15 +227,15 @@ TEST_CASE("threads that change from one partition to the other lose no count") {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20000; ++i)
-        metrics.on_event(event(Step::kCommitted, i % 7 < 4 ? 0 : 1, i % 2 == 0 ? "a" : "b"));
+        metrics.on_event(event(Step::kMessageCommitted, i % 7 < 4 ? 0 : 1, i % 2 == 0 ? "a" : "b"));
     });
   }
   for (auto& thread : threads)
     thread.join();
   CHECK(read(metrics, Tally::kApplied, 0) + read(metrics, Tally::kApplied, 1) == 80000);
   // Another one counts for itself, also on a thread that has counted here.
-  metrics.on_event(event(Step::kCommitted, 0, "a"));
+  metrics.on_event(event(Step::kMessageCommitted, 0, "a"));
   MetricsObserver other;
-  other.on_event(event(Step::kCommitted, 0, "a"));
+  other.on_event(event(Step::kMessageCommitted, 0, "a"));
   CHECK(read(other, Tally::kApplied, 0) == 1);
 }

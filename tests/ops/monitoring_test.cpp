@@ -142,7 +142,7 @@ TEST_CASE("only what is there is served, and only to be read") {
 
 TEST_CASE("the status has each partition with what is known of it, and null for what is not") {
   MetricsObserver metrics;
-  metrics.on_event(Event{Step::kConnected});
+  metrics.on_event(Event{Step::kDatabaseConnected});
   ProcessLook look;
   look.version = "1.2.3";
   look.cluster = "default";
@@ -186,19 +186,19 @@ TEST_CASE("each event counts in the metric of its name, for its partition") {
   const auto of_partition = [](const char* name) {
     return fmt::format("{}{{topic=\"payments\",partition=\"3\"}} ", name);
   };
-  const auto count = GENERATE_COPY(
-      values<Case>({{Step::kCommitted, of_partition("pawl_messages_applied_total")},
-                    {Step::kDuplicate, of_partition("pawl_messages_duplicate_total")},
-                    {Step::kSkipped, of_partition("pawl_messages_skipped_total")},
-                    {Step::kDeadLettered, of_partition("pawl_messages_dead_lettered_total")},
-                    {Step::kParked, of_partition("pawl_messages_parked_total")},
-                    {Step::kRetryLater, of_partition("pawl_messages_retry_later_total")},
-                    {Step::kRetried, of_partition("pawl_messages_retried_total")},
-                    {Step::kInDoubt, of_partition("pawl_commits_in_doubt_total")},
-                    {Step::kFenced, of_partition("pawl_partition_fenced_total")},
-                    {Step::kAcquired, of_partition("pawl_partition_reacquired_total")},
-                    {Step::kHalted, of_partition("pawl_partition_halts_total")},
-                    {Step::kDisconnected, "pawl_database_connections_lost_total "}}));
+  const auto count = GENERATE_COPY(values<Case>(
+      {{Step::kMessageCommitted, of_partition("pawl_messages_applied_total")},
+       {Step::kMessageDeduplicated, of_partition("pawl_messages_duplicate_total")},
+       {Step::kMessageSkipped, of_partition("pawl_messages_skipped_total")},
+       {Step::kMessageDeadLettered, of_partition("pawl_messages_dead_lettered_total")},
+       {Step::kMessageParked, of_partition("pawl_messages_parked_total")},
+       {Step::kRetryScheduled, of_partition("pawl_messages_retry_scheduled_total")},
+       {Step::kRetrySucceeded, of_partition("pawl_messages_retry_succeeded_total")},
+       {Step::kCommitOutcomeUnknown, of_partition("pawl_commit_outcomes_unknown_total")},
+       {Step::kPartitionFenced, of_partition("pawl_partition_fenced_total")},
+       {Step::kPartitionAssigned, of_partition("pawl_partition_reacquired_total")},
+       {Step::kPartitionHalted, of_partition("pawl_partition_halts_total")},
+       {Step::kDatabaseDisconnected, "pawl_database_connections_lost_total "}}));
   INFO(count.line);
   MetricsObserver metrics;
   const ProcessLook look;
@@ -210,8 +210,8 @@ TEST_CASE("each event counts in the metric of its name, for its partition") {
   CHECK_THAT(text(), ContainsSubstring("\n" + count.line + "1\n"));
   // Halted where it is halted already, it has halted once.
   metrics.on_event(event);
-  CHECK_THAT(text(),
-             ContainsSubstring("\n" + count.line + (count.step == Step::kHalted ? "1\n" : "2\n")));
+  CHECK_THAT(text(), ContainsSubstring("\n" + count.line +
+                                       (count.step == Step::kPartitionHalted ? "1\n" : "2\n")));
 }
 
 TEST_CASE("the outbox is late by the last look of the one who looks, for as long as that counts") {
@@ -221,7 +221,7 @@ TEST_CASE("the outbox is late by the last look of the one who looks, for as long
   // Whoever had looked before has told others.
   metrics.on_event(Event{Step::kOutboxLate});
   CHECK_FALSE(metrics.outbox_late(now));
-  Event seen{Step::kOutboxSeen};
+  Event seen{Step::kOutboxSampled};
   seen.waits = std::chrono::milliseconds(3001);
   metrics.on_event(seen);
   CHECK(metrics.outbox_late(now) == true);
@@ -268,12 +268,12 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
                         {"messages", 12},
                         {"cause", "refused"},
                         {"lasting", true}}));
-  CHECK_THAT(body("/metrics"),
-             ContainsSubstring(
-                 "pawl_remote_service_unreachable{remote_service=\"https://api.example\"} 1\n") &&
-                 ContainsSubstring("pawl_remote_service_waiting_messages{remote_service=\"https://"
-                                   "api.example\"} 12\n") &&
-                 ContainsSubstring("pawl_partition_blocked{topic=\"t\",partition=\"3\"} 1\n"));
+  CHECK_THAT(
+      body("/metrics"),
+      ContainsSubstring("pawl_remote_service_unreachable{endpoint=\"https://api.example\"} 1\n") &&
+          ContainsSubstring("pawl_remote_service_waiting_messages{endpoint=\"https://"
+                            "api.example\"} 12\n") &&
+          ContainsSubstring("pawl_partition_blocked{topic=\"t\",partition=\"3\"} 1\n"));
   look.conditions.back().lasting = false;
   CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(1).at("lasting") == false);
   CHECK_THAT(body("/metrics"), !ContainsSubstring("pawl_partition_blocked"));
@@ -286,25 +286,25 @@ TEST_CASE("servers, leases, the outbox and warnings stand in their metrics") {
   look.unready = "it begins";
   const auto text = [&] { return answer("GET", "/metrics", metrics, look).body; };
   CHECK_THAT(text(),
-             ContainsSubstring("pawl_silence_seconds 2.5\n") &&
+             ContainsSubstring("pawl_heartbeat_age_seconds 2.5\n") &&
                  ContainsSubstring("pawl_ready 0\n") && !ContainsSubstring("pawl_kafka_up") &&
                  !ContainsSubstring("pawl_redis_up") && !ContainsSubstring("pawl_outbox_late"));
-  for (const auto step : {Step::kKafkaLost, Step::kRedisLost})
+  for (const auto step : {Step::kKafkaUnreachable, Step::kRedisUnreachable})
     metrics.on_event(Event{step});
   CHECK_THAT(text(),
              ContainsSubstring("pawl_kafka_up 0\n") && ContainsSubstring("pawl_redis_up 0\n"));
   Event warning{Step::kWarning};
   warning.warning = pawl::Warning::kLeaseLost;
-  Event seen{Step::kOutboxSeen};
+  Event seen{Step::kOutboxSampled};
   seen.waits = std::chrono::seconds(4);
-  for (const auto& event : {Event{Step::kKafkaBack}, Event{Step::kRedisBack},
-                            Event{Step::kOutboxAcquired}, seen, warning})
+  for (const auto& event : {Event{Step::kKafkaReachable}, Event{Step::kRedisReachable},
+                            Event{Step::kOutboxShardAcquired}, seen, warning})
     metrics.on_event(event);
   CHECK_THAT(text(), ContainsSubstring("pawl_kafka_up 1\n") &&
                          ContainsSubstring("pawl_redis_up 1\n") &&
                          ContainsSubstring("pawl_outbox_late 1\n") &&
                          ContainsSubstring("pawl_leases_lost_total 1\n") &&
-                         ContainsSubstring("pawl_warnings_total{class=\"lease_lost\"} 1\n"));
+                         ContainsSubstring("pawl_warnings_total{code=\"lease_lost\"} 1\n"));
   seen.waits = std::chrono::seconds(0);
   metrics.on_event(seen);
   CHECK_THAT(text(), ContainsSubstring("pawl_outbox_late 0\n"));
@@ -329,7 +329,7 @@ TEST_CASE("what partitions and classes there are bounds the metrics, not what wa
   const auto lines = [&] {
     return std::ranges::count(answer("GET", "/metrics", metrics, look).body, '\n');
   };
-  Event event{Step::kCommitted};
+  Event event{Step::kMessageCommitted};
   event.topic = "payments";
   event.partition = 3;
   metrics.on_event(event);
@@ -338,7 +338,8 @@ TEST_CASE("what partitions and classes there are bounds the metrics, not what wa
     event.offset = i;
     const auto key = fmt::format("key-{}", i);
     event.detail = key;
-    for (const auto step : {Step::kCommitted, Step::kDuplicate, Step::kParked}) {
+    for (const auto step :
+         {Step::kMessageCommitted, Step::kMessageDeduplicated, Step::kMessageParked}) {
       event.step = step;
       metrics.on_event(event);
     }
@@ -354,25 +355,25 @@ TEST_CASE("metrics have no line for what is not known") {
   CHECK_THAT(before, ContainsSubstring("pawl_build_info{version=\"1.2.3\"} 1\n") &&
                          !ContainsSubstring("pawl_database_up") &&
                          !ContainsSubstring("pawl_lag_messages") &&
-                         !ContainsSubstring("pawl_leases_held") &&
+                         !ContainsSubstring("pawl_calls_in_flight") &&
                          !ContainsSubstring("pawl_outbox"));
   look.leases_held = 0;
-  Event seen{Step::kOutboxSeen};
+  Event seen{Step::kOutboxSampled};
   seen.waits = std::chrono::milliseconds(1500);
   metrics.on_event(seen);
   look.partitions = {standing_at(7, 9), standing_at(std::nullopt, 9)};
   look.partitions[1].partition.partition = 4;
   look.partitions[1].on_probation = true;
   look.partitions[1].fetch_crashes = 2;
-  Event committed{Step::kCommitted};
+  Event committed{Step::kMessageCommitted};
   committed.topic = "pay\"ments";
   committed.partition = 3;
   metrics.on_event(committed);
-  metrics.on_event(Event{Step::kDatabaseLost});
+  metrics.on_event(Event{Step::kDatabaseUnreachable});
   const auto text = answer("GET", "/metrics", metrics, look).body;
   CHECK_THAT(text,
              ContainsSubstring("pawl_database_up 0\n") &&
-                 ContainsSubstring("pawl_leases_held 0\n") &&
+                 ContainsSubstring("pawl_calls_in_flight 0\n") &&
                  ContainsSubstring("pawl_outbox_oldest_age_seconds 1.5\n") &&
                  ContainsSubstring("# TYPE pawl_lag_messages gauge\n") &&
                  ContainsSubstring("pawl_lag_messages{topic=\"payments\",partition=\"3\"} 2\n") &&

@@ -1,42 +1,38 @@
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 
-#include "ops/log_line.hpp"
-#include "ops/step_lines.hpp"
+#include "ops/alerts_message.hpp"
+#include "ops/event_table.hpp"
+#include "ops/metrics_text.hpp"
+#include "pawl/condition.hpp"
 #include "pawl/observer.hpp"
 
 using pawl::Event;
 using pawl::Step;
 using pawl::Warning;
+using namespace pawl::ops;
 
 namespace {
 
-std::set<std::string> all_codes() {
+std::set<std::string> warning_codes() {
   std::set<std::string> codes;
   for (int i = 0; pawl::to_string(static_cast<Warning>(i)) != "unknown"; ++i)
     codes.emplace(pawl::to_string(static_cast<Warning>(i)));
   return codes;
 }
 
-/// The names in the first column of a section's table; `head` is that column's.
-std::set<std::string> documented(const std::string& section, const std::string& head) {
-  std::ifstream page(PAWL_SOURCE_DIR "/docs/runbook.md");
+/// The names in the first column of a page's tables; `head` is that column's.
+std::set<std::string> documented(const std::string& page, const std::string& head) {
+  std::ifstream file(std::string(PAWL_SOURCE_DIR "/docs/runbook/") + page);
+  REQUIRE(file);
   std::set<std::string> names;
-  bool in_section = false;
   bool here = false;
-  for (std::string line; std::getline(page, line);) {
-    if (line.starts_with("## "))
-      in_section = line == "## " + section;
-    here = line.starts_with("|") && (here || (in_section && line.starts_with("| " + head + " |")));
+  for (std::string line; std::getline(file, line);) {
+    here = line.starts_with("|") && (here || line.starts_with("| " + head + " |"));
     if (!here || !line.starts_with("| `"))
       continue;
     const auto column = line.substr(0, line.find(" | "));
@@ -49,51 +45,87 @@ std::set<std::string> documented(const std::string& section, const std::string& 
   return names;
 }
 
-/// Steps that the log says at level warning or error by the name of their event.
-std::set<std::string> loud_steps() {
-  // What line_of() leaves to the log, which speaks of outages as a whole.
-  std::set<std::string> names{"connected", "disconnected"};
-  for (int i = 0; pawl::to_string(static_cast<Step>(i)) != "unknown"; ++i) {
-    const auto step = static_cast<Step>(i);
-    const auto line = pawl::ops::line_of(Event{step});
-    if (step != Step::kWarning && line && line->level >= spdlog::level::warn)
-      names.emplace(pawl::to_string(step));
-  }
-  return names;
+bool is_word(std::string_view code, char separator) {
+  return !code.empty() &&
+         code.find_first_not_of(std::string("abcdefghijklmnopqrstuvwxyz0123456789") + separator) ==
+             std::string_view::npos;
 }
 
-/// What the log says of itself at those levels.
-const std::set<std::string> kOfTheLog{"ended", "fatal", "not_reloaded", "repeated"};
+bool is_sentence(std::string_view text) {
+  return text.size() > 2 && text.back() == '.';
+}
 
 }  // namespace
 
-TEST_CASE("docs/runbook.md says of each warning what to do") {
-  CHECK(all_codes().size() == static_cast<std::size_t>(Warning::kSequenceBehind) + 1);
-  CHECK(documented("Warnings", "code") == all_codes());
+TEST_CASE("docs/runbook/warnings.md has what to do for each warning") {
+  CHECK(warning_codes().size() == static_cast<std::size_t>(Warning::kSequenceBehind) + 1);
+  CHECK(documented("warnings.md", "code") == warning_codes());
 }
 
-TEST_CASE("docs/runbook.md says of each loud event what to do, and names no other") {
-  auto events = loud_steps();
-  CHECK(events.contains("outbox_refused"));
-  events.insert(kOfTheLog.begin(), kOfTheLog.end());
-  CHECK(documented("Warnings", "event") == events);
-  std::ifstream file(PAWL_SOURCE_DIR "/framework/ops/log_observer.cpp");
-  const std::string source{std::istreambuf_iterator<char>(file), {}};
-  for (const auto& name : kOfTheLog)
-    CHECK_THAT(source, Catch::Matchers::ContainsSubstring('"' + name + '"'));
+TEST_CASE("docs/runbook/events.md has each event of level warn and error, and no other") {
+  const auto warnings = warning_codes();
+  std::set<std::string> loud;
+  for (const auto& row : event_table()) {
+    if (row.level >= spdlog::level::warn && row.level != spdlog::level::off &&
+        !warnings.contains(std::string(row.code)))
+      loud.emplace(row.code);
+  }
+  CHECK(loud.contains("outbox_message_rejected"));
+  loud.insert("consumer_stopped");  // if messages were not finished
+  CHECK(documented("events.md", "event") == loud);
 }
 
-TEST_CASE("a warning's code stands in the log's JSON, and before its text") {
-  std::ostringstream out;
-  spdlog::logger log("test", std::make_shared<spdlog::sinks::ostream_sink_st>(out));
-  log.set_pattern("%v");
-  pawl::ops::LogLine line;
-  line.event = pawl::to_string(pawl::Step::kWarning);
-  line.code = pawl::to_string(Warning::kNoRoom);
-  line.level = spdlog::level::warn;
-  line.text = "disk full";
-  pawl::ops::write(log, pawl::LogFormat::kJson, "billing", line);
-  pawl::ops::write(log, pawl::LogFormat::kText, "billing", line);
-  CHECK(out.str() == R"("event":"warning","code":"no_room","group":"billing","detail":"disk full"})"
-                     "\n[no_room] disk full\n");
+TEST_CASE("each event has one row, whose code is a thing and what happened to it") {
+  std::set<std::string_view> codes;
+  for (const auto& row : event_table()) {
+    CAPTURE(row.code);
+    CHECK(codes.insert(row.code).second);
+    CHECK(is_word(row.code, '_'));
+    CHECK(is_sentence(row.meaning));
+    CHECK(&event_row(row.code) == &row);
+  }
+  CHECK_THROWS_AS(event_row("no_such_event"), std::logic_error);
+}
+
+TEST_CASE("an event has the row of its step, and a warning that of its code") {
+  CHECK(event_row(Event{Step::kAssignmentReceived}).code == "assignment_received");
+  CHECK(event_row(Event{Step::kPartitionHalted}).code == "partition_halted");
+  CHECK(event_row(Event{Step::kPartitionHalted}).level == spdlog::level::err);
+  CHECK(event_row(Event{Step::kDrainFinished}).code == "drain_finished");
+  Event warning{Step::kWarning};
+  warning.warning = Warning::kSequenceBehind;
+  CHECK(event_row(warning).code == "sequence_behind");
+  CHECK(pawl::to_string(Step::kWarning) == "warning");
+  CHECK(pawl::to_string(pawl::Condition::Kind::kPartitionBlocked) == "partition_blocked");
+  // Rows and enumerators that are next to each other in neither list.
+  CHECK(pawl::to_string(Step::kRetryScheduled) == "retry_scheduled");
+  CHECK(pawl::to_string(Step::kDatabaseUnreachable) == "database_unreachable");
+  CHECK(pawl::to_string(Step::kPartitionUnblocked) == "partition_unblocked");
+  CHECK(pawl::to_string(Step::kOutboxPartitionsWritable) == "outbox_partitions_writable");
+  CHECK(pawl::to_string(Warning::kFetchStalled) == "fetch_stalled");
+  CHECK(pawl::to_string(Warning::kPoolerNotConfigured) == "pooler_not_configured");
+  CHECK(pawl::to_string(Warning::kDelayedRetryUnavailable) == "delayed_retry_unavailable");
+  CHECK(pawl::to_string(Warning::kRetentionBlocked) == "retention_blocked");
+}
+
+TEST_CASE("metrics, alert kinds, and fields have one row each") {
+  std::set<std::string_view> names;
+  for (const auto& row : metric_table()) {
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    CHECK((row.name.starts_with("pawl_") && is_word(row.name, '_')));
+    CHECK((row.name.ends_with("_total") == (row.type == "counter")));
+    CHECK(is_sentence(row.help));
+  }
+  for (const auto& row : alert_table()) {
+    CAPTURE(row.kind);
+    CHECK(names.insert(row.kind).second);
+    CHECK(is_word(row.kind, '-'));
+    CHECK(is_sentence(row.meaning));
+  }
+  for (const auto& row : field_table()) {
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    CHECK(is_word(row.name, '_'));
+  }
 }

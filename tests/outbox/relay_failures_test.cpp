@@ -5,8 +5,9 @@
 
 namespace {
 
-const std::vector<std::string> kSteps{"outbox_acquired", "outbox_begun", "outbox_sent",
-                                      "outbox_committed", "outbox_ended"};
+const std::vector<std::string> kSteps{"outbox_shard_acquired", "outbox_batch_started",
+                                      "outbox_batch_sent", "outbox_batch_committed",
+                                      "outbox_batch_finished"};
 
 }  // namespace
 
@@ -17,7 +18,7 @@ TEST_CASE("a process killed at any step of the relay leaves each message once") 
     for (const auto& step : kSteps) {
       outbox.publish(200);
       // Four lanes take it at once, so that others are in the middle of something.
-      const int nth = step == "outbox_acquired" ? 1 + round % 4 : 1 + round % 7;
+      const int nth = step == "outbox_shard_acquired" ? 1 + round % 4 : 1 + round % 7;
       const auto process = outbox.start({"--events", "--kill", fmt::format("{}:{}", step, nth)});
       const ShowOnFailure show(fmt::format("{} {}", step, nth), *process);
       outbox.publish_until_killed(*process);

@@ -98,7 +98,7 @@ TEST_CASE("a deletion that a crash takes back publishes nothing twice") {
   outbox.world().set_for_database("synchronous_commit = off");
   // One row, so that no other lane's batch waits for the disk behind the deletion.
   outbox.publish(1);
-  const auto process = outbox.start({"--events", "--freeze", "outbox_begun:1"});
+  const auto process = outbox.start({"--events", "--freeze", "outbox_batch_started:1"});
   const ShowOnFailure show("relay", *process);
   wait_until_stopped(*process, 60s);
   stop_wal_writer(outbox);
@@ -175,7 +175,7 @@ TEST_CASE("a batch of which Kafka has forgotten that it has it is published agai
   auto& world = outbox.world();
   outbox.publish(100);
   {
-    const auto process = outbox.start({"--kill", "outbox_committed:5"});
+    const auto process = outbox.start({"--kill", "outbox_batch_committed:5"});
     const ShowOnFailure show("killed", *process);
     // Each lane that has keys has published something before.
     outbox.publish_until_killed(*process);

@@ -6,8 +6,9 @@
 
 namespace {
 
-const std::vector<std::string> kSteps{"outbox_acquired", "outbox_begun", "outbox_sent",
-                                      "outbox_committed", "outbox_ended"};
+const std::vector<std::string> kSteps{"outbox_shard_acquired", "outbox_batch_started",
+                                      "outbox_batch_sent", "outbox_batch_committed",
+                                      "outbox_batch_finished"};
 
 /// A database that publishes into a topic which others publish into as well.
 class Database {

@@ -86,15 +86,15 @@ class Consumer {
   /// second while all is well. Servers that do not answer make it some seconds and a halted
   /// partition nothing, so that a minute says that the process is stuck. Zero while run() connects,
   /// ends in order, or is not running. From any thread, at any time.
-  [[nodiscard]] std::chrono::milliseconds silent_for() const;
+  [[nodiscard]] std::chrono::milliseconds heartbeat_age() const;
 
   /// Why no message can be processed now, for people; empty: run() is in its rounds, PostgreSQL
   /// answers, and Kafka has said which partitions are this process's. From any thread, at any time.
-  [[nodiscard]] std::string unready() const;
+  [[nodiscard]] std::string not_ready_reason() const;
 
   /// Calls of leased handlers under way, or whose outcome is not stored yet: each holds the lease
   /// of its key. Nullopt: no handler is leased. From any thread, at any time.
-  [[nodiscard]] std::optional<std::size_t> leases_held() const;
+  [[nodiscard]] std::optional<std::size_t> calls_in_flight() const;
 
   /// What messages of this process wait for now, other than its database and its Kafka; at most
   /// about a second old. Empty before run(). From any thread, at any time.

@@ -17,7 +17,7 @@ namespace pawl::test {
 
 /// What one consumer process of a test does besides consuming; see test_consumer.cpp.
 struct ProgramOptions {
-  std::vector<std::string> arguments = {};  ///< e.g. {"--drain", "--kill", "handled:17"}
+  std::vector<std::string> arguments = {};  ///< e.g. {"--drain", "--kill", "handler_returned:17"}
   std::string extra_config = {};            ///< TOML behind the generated config
   std::string url = {};                     ///< empty: the world's own; else e.g. a proxy's
   std::map<std::string, std::optional<std::string>> environment = {};  ///< on top of ours

@@ -62,10 +62,10 @@ int longest_flight(const testing::ChildProcess& process) {
     if (!(words >> event >> step >> topic >> partition) || event != "EVENT")
       continue;
     // The monitor's word, at any time.
-    if (step == "log_end")
+    if (step == "log_end_changed")
       continue;
     auto& run = runs[topic.append(" ").append(partition)];
-    run = step == "committing" ? run + 1 : 0;
+    run = step == "commit_sent" ? run + 1 : 0;
     longest = std::max(longest, run);
   }
   return longest;

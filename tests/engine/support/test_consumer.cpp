@@ -53,10 +53,12 @@ class TestObserver final : public pawl::Observer {
   void on_event(const Event& event) noexcept override {
     const auto name = to_string(event.step);
     if (print_all || is_rare(event.step)) {
-      std::printf("EVENT %.*s %.*s %d %lld %.*s\n", static_cast<int>(name.size()), name.data(),
+      const auto code =
+          event.warning ? std::string(to_string(*event.warning)) + ": " : std::string();
+      std::printf("EVENT %.*s %.*s %d %lld %s%.*s\n", static_cast<int>(name.size()), name.data(),
                   static_cast<int>(event.topic.size()), event.topic.data(), event.partition,
-                  static_cast<long long>(event.offset), static_cast<int>(event.detail.size()),
-                  event.detail.data());
+                  static_cast<long long>(event.offset), code.c_str(),
+                  static_cast<int>(event.detail.size()), event.detail.data());
       std::fflush(stdout);
     }
     spring(kill, name);
@@ -69,15 +71,15 @@ class TestObserver final : public pawl::Observer {
  private:
   static bool is_rare(Step step) {
     switch (step) {
-      case Step::kFetched:
-      case Step::kLeased:
-      case Step::kCalled:
-      case Step::kClaimed:
-      case Step::kHandled:
-      case Step::kAdvancing:
-      case Step::kCommitting:
-      case Step::kCommitted:
-      case Step::kDuplicate:
+      case Step::kMessageFetched:
+      case Step::kLeaseAcquired:
+      case Step::kCallFinished:
+      case Step::kKeyClaimed:
+      case Step::kHandlerReturned:
+      case Step::kOffsetAdvancing:
+      case Step::kCommitSent:
+      case Step::kMessageCommitted:
+      case Step::kMessageDeduplicated:
         return false;
       default:
         return true;
