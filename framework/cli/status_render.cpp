@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "cli/counted.hpp"
+#include "console/counted.hpp"
 #include "cli/status.hpp"
 #include "config/document.hpp"
 #include "config/invocation.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/counted.hpp"
+#include "console/counted.hpp"
 #include "cli/status.hpp"
 #include "ops/catching_up.hpp"
 

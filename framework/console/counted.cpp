@@ -1,4 +1,4 @@
-#include "cli/counted.hpp"
+#include "console/counted.hpp"
 
 #include <fmt/format.h>
 
