@@ -129,7 +129,7 @@ TEST_CASE("status tells of a topic that was refused at first contact beside one 
     INFO(partition.dump());
     const bool is_refused = partition.at("topic") == site.topic;
     CHECK(partition.at("concern") == (is_refused ? "unowned" : "none"));
-    CHECK(partition.contains("stored") == !is_refused);
+    CHECK(partition.contains("offset") == !is_refused);
     CHECK(partition.at("end").is_number());
     refused += is_refused ? 1 : 0;
   }
@@ -137,9 +137,9 @@ TEST_CASE("status tells of a topic that was refused at first contact beside one 
   CHECK(as_other({"status", "--exit-code"}).code == 3);
   CHECK(as_other({"status", "--fail-on", "unowned,stalled"}).code == 3);
   CHECK_THAT(as_other({"status"}).out,
-             ContainsSubstring("2 WITHOUT OWNER") &&
-                 ContainsSubstring("Nothing is stored of topic " + site.topic) &&
-                 !ContainsSubstring("Nothing is stored of topic " + own));
+             ContainsSubstring("2 unowned") &&
+                 ContainsSubstring("No offset is stored for " + site.topic + ".") &&
+                 !ContainsSubstring("No offset is stored for " + own));
 
   // A partition that was added, and that nobody has met, is not the whole topic.
   child->kill(SIGTERM);

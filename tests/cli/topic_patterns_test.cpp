@@ -148,7 +148,7 @@ TEST_CASE("a pattern that means nothing yet waits for its first topic; a drain h
   const auto status = site.run({"status", "--exit-code"});
   INFO(status.out << status.err);
   CHECK(status.code == 0);
-  CHECK_THAT(status.out, ContainsSubstring("there is no topic for its patterns yet"));
+  CHECK_THAT(status.out, ContainsSubstring("no topic matches its patterns yet"));
   const auto first = site.create("x-first");
   site.send(first, "first");
   site.wait_for("first", "named 3");
@@ -198,7 +198,7 @@ TEST_CASE("of a pattern's topics one may go, and one that comes back is told to 
   site.wait_for("stays on", "pattern 3");
   const auto gone = site.run({"status", "--exit-code"});
   INFO(gone.out << gone.err);
-  CHECK_THAT(gone.out, ContainsSubstring("Topic " + goes + " does not exist in Kafka any more"));
+  CHECK_THAT(gone.out, ContainsSubstring("Topic " + goes + " no longer exists in Kafka."));
   site.create("goes");
   site.send(goes, "came back");
   site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets WHERE topic = '" + goes + "'",

@@ -243,7 +243,7 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   CHECK(charging.leases() == 0);
 }
 
-TEST_CASE("status says how many calls are in hand, and of how many nobody knows what they did") {
+TEST_CASE("status shows how many calls are in flight, and how many have an unknown outcome") {
   PaymentApi api(true, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
   ChargingWorld charging(1, api);
   auto& world = charging.world();
@@ -267,7 +267,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   const ShowOnFailure show("killed", *process);
   wait_for_calls(api, 3);
   CHECK_THAT(status("--json"), ContainsSubstring("\"in_hand\": 3"));
-  CHECK_THAT(status("--all"), ContainsSubstring("Calls: 3 in hand."));
+  CHECK_THAT(status("--all"), ContainsSubstring("\nCALLS           3 in flight\n"));
   process->kill(SIGKILL);
   process->wait(20s);
   world.execute("UPDATE pawl.leases SET lease_until = clock_timestamp() WHERE key <> 'event-0'");
@@ -275,10 +275,11 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
       "SELECT pawl.resolve_lease(scope_id, key, true, 'ok') FROM pawl.leases"
       " WHERE key = 'event-1'");
   const auto text = status("--all");
-  CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
+  CHECK_THAT(text, ContainsSubstring("1 unowned") &&
                        ContainsSubstring(fmt::format(
-                           "Calls: 1 in hand; 1 done and to be recorded; 1 unknown: nobody knows "
-                           "what they did.\npawl leases list --config {} --unknown\n",
+                           "\nCALLS           1 in flight, 1 done, not recorded yet, 1 with an "
+                           "unknown outcome\n                > pawl calls list --config {} "
+                           "--unknown\n",
                            config.string())));
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
