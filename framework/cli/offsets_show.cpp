@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/status_problems.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/counted.hpp"
@@ -97,7 +96,7 @@ void print_table(const Options& options, const Picture& picture) {
         "\n{} is {} since {}:\n  {}\n",
         row.halt_offset ? name_of(row.partition, *row.halt_offset) : name_of(row.partition),
         ledger::to_string(row.state), date_time(row.state_since),
-        wrapped(printable_lines(halt_view(row, options.invocation).cause), columns, 2));
+        wrapped(printable_lines(row.reason), columns, 2));
   }
 }
 

@@ -111,7 +111,7 @@ class Problems {
     for (const auto* partition : urgent_) {
       if (!partition->row || partition->row->state != state)
         continue;
-      auto view = halt_view(*partition->row, status_.invocation);
+      auto view = halt_view(status_, *partition->row);
       const auto& kind = partition->row->halt_kind;
       const auto known = std::ranges::find_if(groups, [&](const Stopped& group) {
         return group.kind == kind && group.view.handler == view.handler &&
@@ -341,10 +341,10 @@ class Problems {
 
 }  // namespace
 
-HaltView halt_view(const ledger::RegisterRow& row, const InvocationOptions& invocation) {
+HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
   HaltView view{{}, row.reason, {}};
   if (row.state == PartitionState::kPaused) {
-    view.steps = {{fmt::format("{} {}", command_text(invocation, "partitions resume"),
+    view.steps = {{fmt::format("{} {}", command_text(status.invocation, "partitions resume"),
                                short_partition_words(row.partition))}};
   }
   return view;

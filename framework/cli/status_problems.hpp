@@ -5,7 +5,6 @@
 
 #include "cli/status.hpp"
 #include "ledger/register_view.hpp"
-#include "pawl/options.hpp"
 
 namespace pawl::cli {
 
@@ -27,15 +26,14 @@ struct Problem {
 /// The most urgent first; those of one heading are adjacent.
 [[nodiscard]] std::vector<Problem> problems_of(const Status& status);
 
-/// A halt, for people.
+/// Why a partition is halted or paused, for people.
 struct HaltView {
   std::string handler;  ///< empty: unknown, or the halt concerns no handler
   std::string cause;
   std::vector<Step> steps;
 };
-/// The only function that reads how a halt is stored.
-[[nodiscard]] HaltView halt_view(const ledger::RegisterRow& row,
-                                 const InvocationOptions& invocation);
+/// Of a halted or paused partition. The only function that reads how a halt is stored.
+[[nodiscard]] HaltView halt_view(const Status& status, const ledger::RegisterRow& row);
 
 /// How long ago a time in RFC 3339 was; "?" if it is none.
 [[nodiscard]] std::string age_text(const Status& status, const std::string& time);
