@@ -81,12 +81,12 @@ class Page {
 
   void add(std::string_view label, const std::string& text) {
     if (!text.empty())
-      text_ +=
-          padded(label, kLabel) + wrapped(printable_lines(text), terminal_.columns, kLabel) + '\n';
+      text_ += padded(label, kLabel - 1) + ' ' +
+               wrapped(printable_lines(text), terminal_.columns, kLabel) + '\n';
   }
   /// A line of its own below the last label, which is not wrapped.
   void command(std::string_view label, const std::string& command) {
-    text_ += padded(label, kLabel) + printable(command) + '\n';
+    text_ += padded(label, kLabel - 1) + ' ' + printable(command) + '\n';
   }
   [[nodiscard]] const std::string& text() const { return text_; }
 
