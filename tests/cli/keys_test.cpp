@@ -194,7 +194,7 @@ TEST_CASE("check and run warn of a key that looks like the id of a thing, and go
   const auto check = site.run({"check", "--set", "idempotency.key={key}"});
   INFO(check.out);
   CHECK(check.code == 0);
-  CHECK_THAT(check.out, ContainsSubstring("note    ") && ContainsSubstring("{key}"));
+  CHECK_THAT(check.out, ContainsSubstring("Handlers        WARN  ") && ContainsSubstring("{key}"));
   const auto run = site.run({"run", "--drain", "--set", "idempotency.key={key}"});
   CHECK(run.code == 0);
   CHECK_THAT(run.err + run.out, ContainsSubstring("looks like the id of a thing"));
