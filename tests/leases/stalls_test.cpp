@@ -303,7 +303,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
     CHECK(child.wait(60s).code == code);
     return child.output();
   };
-  CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter 1 "));
+  CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter #1 "));
   CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter\": 1"));
   CHECK_THAT(leases({"resolve", "refused", "--done"}),
              ContainsSubstring("Its message is a dead letter: pawl dlq replay --config " +
@@ -322,11 +322,11 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or give --all"));
   CHECK_THAT(leases({"acknowledge", "1", "9"}, 1),
              ContainsSubstring("acknowledged 1") &&
-                 ContainsSubstring("1 of them are none of this consumer's"));
+                 ContainsSubstring("1 of them do not exist for this consumer"));
   const auto left = leases({"list", "--lost"});
   CHECK_THAT(left, !ContainsSubstring("first") && ContainsSubstring("second"));
   CHECK_THAT(leases({"acknowledge", "--all"}), ContainsSubstring("acknowledged 1"));
-  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("no call has lost its lease"));
+  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("No call has lost its lease."));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
