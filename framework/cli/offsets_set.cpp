@@ -1,6 +1,7 @@
 // `offsets set` and `offsets reset`: an operator states where partitions go on, while they run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -11,10 +12,12 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "ledger/rows.hpp"
@@ -59,10 +62,11 @@ struct Plan {
 };
 
 FatalError met_meanwhile(const InvocationOptions& invocation, const std::string& what) {
-  return FatalError(fmt::format(
-      "a consumer has met {} meanwhile and stored where it begins; nothing was changed. "
-      "Repeat the command if it still applies: {}",
-      what, command_text(invocation, "offsets show")));
+  return FatalError(
+      fmt::format("a consumer has stored an offset for {} meanwhile; nothing was changed. Repeat "
+                  "the command if "
+                  "it still applies: {}",
+                  what, command_text(invocation, "offsets show")));
 }
 
 class OffsetChange {
@@ -87,7 +91,7 @@ class OffsetChange {
     }
     apply();
     std::cout << fmt::format(
-        "Done. A running consumer goes on from there within {} s.\n",
+        "Done. A running consumer continues from there within {} s.\n",
         std::max<std::int64_t>(1, options_.postgres.poll_interval.count() / 1000));
     return kDone;
   }
@@ -209,11 +213,13 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
     return;
   const auto start = OffsetTarget::start_of(options_.kafka);
   if (!start) {
-    throw BadCall(fmt::format(
-        "no offset of {} is stored yet, and first contact needs a position for each of its {} "
-        "partitions at once, but kafka.start = \"halt\" gives none to the others. Use --all "
-        "(correct single partitions afterwards), or override it: --set kafka.start=earliest",
-        partitions_.topic, ranges.size()));
+    throw BadCall(
+        fmt::format("no offset of {} is stored yet, and the first assignment needs an offset for "
+                    "each of its {} "
+                    "partitions at once, but kafka.start = \"halt\" has none for the others. Use "
+                    "--all (and set "
+                    "single partitions afterwards), or override it: --set kafka.start=earliest",
+                    partitions_.topic, ranges.size()));
   }
   for (const auto& [partition, next] : resolve(client, *start, others)) {
     plan_.moves.push_back({partition, std::nullopt, ranges.at(partition), next, false});
@@ -224,11 +230,11 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
 
 void OffsetChange::plan_without_kafka(const std::string& problem) {
   if (target_.kind != OffsetTarget::Kind::kOffset || !arguments_.force) {
-    throw FatalError(
-        fmt::format("Kafka does not answer, so the position cannot be found or held against the "
-                    "log: {}. Repeat "
-                    "it when Kafka is back, or give an offset and --force to store it unchecked",
-                    problem));
+    throw FatalError(fmt::format(
+        "Kafka is unreachable, so the offset cannot be found or compared with the log: "
+        "{}. Repeat the command when Kafka is reachable, or pass an offset and --force to "
+        "store it unchecked",
+        problem));
   }
   plan_.moves.clear();  // Kafka may have gone while it was asked
   for (const auto& [partition, row] : rows_) {
@@ -236,11 +242,10 @@ void OffsetChange::plan_without_kafka(const std::string& problem) {
       plan_.moves.push_back({row.partition, row, std::nullopt, target_.number});
   }
   if (plan_.moves.empty()) {
-    throw FatalError(
-        fmt::format("Kafka does not answer ({}), and no offset is stored for what was asked for; "
-                    "repeat it when "
-                    "Kafka is back",
-                    problem));
+    throw FatalError(fmt::format(
+        "Kafka is unreachable ({}), and no offset is stored for these partitions. Repeat "
+        "the command when Kafka is reachable",
+        problem));
   }
 }
 
@@ -277,12 +282,10 @@ void OffsetChange::require_servable() const {
   for (const auto& move : plan_.moves) {
     if (!move.range || (move.next >= move.range->start && move.next <= move.range->end))
       continue;
-    throw BadCall(
-        fmt::format("{} [{}] cannot go on at {}: Kafka's log holds the offsets {} to {} (its end); "
-                    "the partition "
-                    "would halt. Give an offset between them, or --force",
-                    move.partition.topic, move.partition.partition, move.next, move.range->start,
-                    move.range->end));
+    throw BadCall(fmt::format(
+        "{} cannot continue at {}: the log starts at {} and ends at {}, so the partition "
+        "would halt. Pass an offset in this range, or --force",
+        name_of(move.partition), move.next, move.range->start, move.range->end));
   }
 }
 
@@ -298,27 +301,27 @@ void OffsetChange::print() const {
   using Align = Table::Align;
   Table table({{"TOPIC"},
                {"PARTITION", Align::kRight},
-               {"NEXT NOW", Align::kRight},
-               {"NEXT THEN", Align::kRight},
+               {"OFFSET", Align::kRight},
+               {"NEW OFFSET", Align::kRight},
                {"LOG START", Align::kRight},
-               {"LOG END", Align::kRight},
-               {"WHAT HAPPENS"}});
+               {"END", Align::kRight},
+               {"EFFECT"}});
   for (const auto& move : plan_.moves) {
     std::string what;
     if (!move.asked_for) {
-      what = "first contact: kafka.start decides";
+      what = "first assignment, by kafka.start";
     } else if (!move.row) {
-      what = "first position";
+      what = "first assignment";
     } else if (move.other_topic) {
-      what = fmt::format("{} offsets of the new topic are delivered, {} are LEFT OUT",
-                         move.in_log(move.next, move.range->end),
-                         move.in_log(move.range->start, move.next));
+      what = fmt::format("{} of the new topic delivered, {} SKIPPED",
+                         counted(move.in_log(move.next, move.range->end), "offset", "offsets"),
+                         grouped(move.in_log(move.range->start, move.next)));
     } else if (const auto now = move.row->stored.next(); move.next < now) {
-      what = fmt::format("{} offsets are delivered again", move.in_log(move.next, now));
+      what = counted(move.in_log(move.next, now), "offset", "offsets") + " delivered again";
     } else if (move.next > now) {
-      what = fmt::format("{} offsets are LEFT OUT", move.in_log(now, move.next));
+      what = counted(move.in_log(now, move.next), "offset", "offsets") + " SKIPPED";
     } else {
-      what = "stays";
+      what = "unchanged";
     }
     if (move.row && move.row->state == ledger::PartitionState::kHalted)
       what += ", the halt ends";
@@ -329,19 +332,19 @@ void OffsetChange::print() const {
                move.range ? std::to_string(move.range->start) : "?",
                move.range ? std::to_string(move.range->end) : "?", what});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(), [](const Move& move) {
     return move.goes_back() || move.other_topic;
   });
   if (again) {
-    std::cout << "Of what is delivered, messages whose key is stored are duplicates and have no "
-                 "second effect.\n";
+    std::cout << "Delivered messages whose key is stored are duplicates and have no effect.\n";
   }
-  // Without --force it is refused.
+  // Without --force it is rejected.
   if (again && arguments_.force && plan_.horizon.pruned_to()) {
     std::cout << fmt::format(
-        "Keys of before {} are not kept: older messages, if there are any, are NOT recognised and "
-        "are applied again.\n",
+        "Keys from before {} are removed: older messages, if any, are NOT recognized and are "
+        "applied "
+        "again.\n",
         ledger::to_string(*plan_.horizon.pruned_to()));
   }
 }

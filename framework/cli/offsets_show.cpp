@@ -1,15 +1,18 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
 #include "cli/commands.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/kafka_look.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "engine/halt_rendering.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
@@ -22,7 +25,7 @@ struct Arguments {
   bool json = false;
 };
 
-/// The register beside what Kafka has; the latter may be unknown.
+/// The register, and what Kafka has; the latter may be unknown.
 struct Picture {
   std::vector<ledger::RegisterRow> rows;
   KafkaLook kafka;
@@ -65,15 +68,14 @@ void print_json(const Options& options, const Picture& picture) {
 void print_table(const Options& options, const Picture& picture) {
   using Align = Table::Align;
   if (picture.rows.empty()) {
-    std::cout << fmt::format(
-        "No offsets are stored for {}/{}: this consumer has not processed anything here yet.\n",
-        options.kafka.cluster, options.kafka.group);
+    std::cout << fmt::format("No offset is stored for {}/{}: it has not processed a message yet.\n",
+                             options.kafka.cluster, options.kafka.group);
     return;
   }
   Table table({{"TOPIC"},
                {"PARTITION", Align::kRight},
                {"STATE"},
-               {"STORED", Align::kRight},
+               {"OFFSET", Align::kRight},
                {"END", Align::kRight},
                {"LAG", Align::kRight},
                {"EPOCH", Align::kRight},
@@ -82,20 +84,23 @@ void print_table(const Options& options, const Picture& picture) {
   for (const auto& row : picture.rows) {
     const auto end = picture.kafka.end_of(row.partition);
     table.add({row.partition.topic, std::to_string(row.partition.partition), state_text(row),
-               stored_text(row), known_text(end), known_text(lag_of(&row, end)),
-               std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
+               offset_text(row), known_text(end), known_text(lag_of(&row, end)),
+               std::to_string(static_cast<std::int64_t>(row.epoch)), date_time(row.state_since),
                owner_text(row)});
   }
-  std::cout << table.text();
+  const auto columns = terminal_of(STDOUT_FILENO).columns;
+  std::cout << table.text(columns);
   for (const auto& row : picture.rows) {
     const bool halted = row.state == ledger::PartitionState::kHalted;
     const auto reason =
         halted ? engine::halt_text(row.halt, options, row.partition) : row.operator_reason;
     if (row.state == ledger::PartitionState::kRunning || reason.empty())
       continue;
-    std::cout << fmt::format("\n{} [{}] is {} since {}:\n  {}\n", row.partition.topic,
-                             row.partition.partition, ledger::to_string(row.state), row.state_since,
-                             printable_lines(reason));
+    const auto offset = row.halt.message_offset;
+    std::cout << fmt::format("\n{} is {} since {}:\n  {}\n",
+                             offset ? name_of(row.partition, *offset) : name_of(row.partition),
+                             ledger::to_string(row.state), date_time(row.state_since),
+                             wrapped(printable_lines(reason), columns, 2));
   }
 }
 
@@ -114,7 +119,7 @@ int show(const Options& options, const Arguments& arguments) {
     print_table(options, picture);
   }
   if (!picture.kafka.problem.empty()) {
-    std::cerr << "Kafka does not answer, so ends and lags are unknown: " << picture.kafka.problem
+    std::cerr << "Kafka is unreachable, so END and LAG are unknown: " << picture.kafka.problem
               << '\n';
   }
   return kDone;
@@ -123,8 +128,8 @@ int show(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_offsets_show(Command& offsets, Commands& commands) {
-  auto* command = offsets.add_subcommand(
-      "show", "Stored offsets beside the ends of the logs: state, lag, owner");
+  auto* command =
+      offsets.add_subcommand("show", "Show stored offsets, log ends, lag, state, and owner");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");

@@ -1,5 +1,4 @@
-// `partitions pause|resume|skip` (`peek` is partitions_peek.cpp): what an operator does to single
-// partitions while they run.
+// `partitions pause|resume|skip` (`peek` is partitions_peek.cpp): change partitions while they run.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -29,7 +28,7 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
     const auto name = name_of(row.partition);
     switch (set_partition_state(*session, options, consumer, row, state, reason)) {
       case StateChange::kDone:
-        std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name,
+        std::cout << fmt::format("{} was {} and is {} now; next offset {}\n", name,
                                  ledger::to_string(row.state), ledger::to_string(state),
                                  row.stored.next());
         break;
@@ -39,9 +38,8 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
         std::cerr << fmt::format(
-            "{}: it is not {} any more as it was when it was read, nothing was changed there; look "
-            "with: {}\n",
-            name, ledger::to_string(row.state), command_text(options.invocation, "status"));
+            "{}: it is not {} any more, so nothing was changed there. Check: {}\n", name,
+            ledger::to_string(row.state), command_text(options.invocation, "status"));
         break;
     }
   }
@@ -55,9 +53,10 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   const auto row = choose_rows(*session, options, consumer, partitions).front();
   const auto kept = skip_message(*session, options, consumer, row, offset, reason,
                                  fmt::format("--offset {}: ", offset));
-  std::cout << fmt::format("{} offset {} is skipped; {}. {}: {}\n", name_of(row.partition), offset,
-                           row.state == PartitionState::kPaused ? "the partition stays paused"
-                                                                : "the partition goes on after it",
+  std::cout << fmt::format("{} is skipped; {}. {}: {}\n", name_of(row.partition, offset),
+                           row.state == PartitionState::kPaused
+                               ? "the partition stays paused"
+                               : "the partition continues after it",
                            kept, command_text(options.invocation, "skipped list"));
   return kDone;
 }

@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kFetchTimeout{15000};
 kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
   auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
   if (!record) {
-    throw BadCall(fmt::format("{} is at its end: there is no message behind offset {} to skip",
-                              name_of(row.partition), row.stored.last()));
+    throw BadCall(fmt::format("{} is at its end: there is no message at offset {} to skip",
+                              name_of(row.partition), row.stored.next()));
   }
   return *std::move(record);
 }
@@ -53,8 +53,8 @@ std::string skip_message(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
                          std::int64_t offset, const std::string& reason, const std::string& place) {
   if (offset <= row.stored.last()) {
-    throw BadCall(fmt::format("{}{} is past it already, its stored offset is {}", place,
-                              name_of(row.partition), row.stored.last()));
+    throw BadCall(fmt::format("{}{} is already processed; the next offset is {}", place,
+                              name_of(row.partition, offset), row.stored.next()));
   }
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,9 +13,11 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/known_consumers.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -57,15 +60,15 @@ int list(const Options& options, bool json) {
                {"PROCESSES", Align::kRight},
                {"LAST CHANGE"},
                {"DEAD LETTERS", Align::kRight},
-               {"SCOPES OF KEYS"}});
+               {"KEY SCOPES"}});
   for (const auto& consumer : consumers) {
     table.add(
         {consumer.cluster, consumer.group, std::to_string(consumer.partitions),
-         std::to_string(consumer.live.size()), consumer.updated.empty() ? "-" : consumer.updated,
-         std::to_string(consumer.letters),
+         std::to_string(consumer.live.size()),
+         consumer.updated.empty() ? "-" : date_time(consumer.updated), grouped(consumer.letters),
          consumer.scopes.empty() ? "-" : fmt::format("{}", fmt::join(consumer.scopes, ", "))});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   return kDone;
 }
 
@@ -80,8 +83,8 @@ const ledger::ConsumerView& find(const std::vector<ledger::ConsumerView>& consum
   for (const auto& consumer : consumers)
     names.push_back(consumer.cluster + "/" + consumer.group);
   throw BadCall(fmt::format(
-      "GROUP {}: this database has no consumer {}/{}; it has {}. Another cluster's is named by "
-      "--cluster",
+      "GROUP {}: this database has no consumer {}/{}; it has {}. For a consumer of another "
+      "cluster, add --cluster",
       group, cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
@@ -96,7 +99,7 @@ int forget(const Options& options, const ForgetArguments& arguments) {
       return ledger::forget_consumer(*session, options.postgres.schema, consumer.id,
                                      arguments.because, arguments.letters);
     } catch (const postgres::InDoubt& error) {
-      throw FatalError(fmt::format("{}: {}; whether it was stored is unknown: look with: {}", name,
+      throw FatalError(fmt::format("{}: {}; it is unknown whether this was stored. Check: {}", name,
                                    error.what(),
                                    command_text(options.invocation, "consumers list")));
     } catch (const postgres::Error& error) {
@@ -110,19 +113,22 @@ int forget(const Options& options, const ForgetArguments& arguments) {
   }();
   if (!forgotten.live.empty()) {
     throw FatalError(
-        fmt::format("{}: its processes live ({}); nothing was changed. Stop them first", name,
-                    printable(forgotten.live)));
+        fmt::format("{}: its processes are running ({}); nothing was changed. Stop them first",
+                    name, printable(forgotten.live)));
   }
-  std::cout << fmt::format("{} is forgotten: {} partition{} of the register, {} share{} in scopes",
-                           name, forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
-                           forgotten.scopes, forgotten.scopes == 1 ? "" : "s");
+  std::cout << fmt::format(
+      "{} is removed: {}, {}", name,
+      counted(forgotten.partitions, "stored offset", "stored offsets"),
+      counted(forgotten.scopes, "share in a key scope", "shares in key scopes"));
   if (arguments.letters) {
-    std::cout << fmt::format(", {} dead letters, {} records of skipped messages", forgotten.letters,
-                             forgotten.skipped);
+    std::cout << fmt::format(
+        ", {}, {}", counted(forgotten.letters, "dead letter", "dead letters"),
+        counted(forgotten.skipped, "record of a skipped message", "records of skipped messages"));
   } else if (consumer.letters > 0) {
-    std::cout << fmt::format("; {} dead letters that wait for somebody stay", consumer.letters);
+    std::cout << fmt::format("; {} kept", counted(consumer.letters, "unresolved dead letter is",
+                                                  "unresolved dead letters are"));
   }
-  std::cout << ".\nShould it come again it halts until `offsets set` says where it begins.\n";
+  std::cout << ".\nIf it starts again, it halts until `offsets set` sets where it starts.\n";
   return kDone;
 }
 
