@@ -216,7 +216,7 @@ std::string consumer_lost(const Reading& reading) {
 }
 
 std::string start_undecided(const Reading& /*reading*/) {
-  return "the topic is new to this consumer, and kafka.start is \"halt\"";
+  return "the topic is new to this consumer, and kafka.start = \"halt\"";
 }
 
 std::string topic_of_other_consumer(const Reading& reading) {

@@ -200,7 +200,7 @@ std::vector<Row> rows() {
        "database",
        ""},
       {halt(code::kStartUndecided), "position",
-       "the topic is new to this consumer, and kafka.start is \"halt\"", skipped,
+       "the topic is new to this consumer, and kafka.start = \"halt\"", skipped,
        "Set where to start, for example at the first offset",
        "offsets set --topic orders --all --to earliest"},
       {halt(code::kTopicOfOtherConsumer,
