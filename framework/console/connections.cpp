@@ -6,6 +6,7 @@
 #include "config/redact.hpp"
 #include "handlers/topic_entries.hpp"
 #include "kafka/choose_topics.hpp"
+#include "kafka/fetch_one.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/connect_advice.hpp"
@@ -43,14 +44,10 @@ std::unique_ptr<kafka::Client> make_client(const Options& options) {
 
 std::unique_ptr<kafka::Client> make_client_of_one_message(const Options& options) {
   auto kafka = options.kafka;
-  // Another name of fetch.message.max.bytes, and set after it.
-  kafka.librdkafka.erase("max.partition.fetch.bytes");
-  // A broker sends a first batch whatever its size. librdkafka looks again whether its queue has
-  // room when the command has ended. Not much later: an error in the queue makes it wait as well.
-  kafka.librdkafka["fetch.message.max.bytes"] = "1";
-  kafka.librdkafka["queued.min.messages"] = "1";
+  // librdkafka looks again whether its queue has room when the command has ended. Not much later:
+  // an error in the queue makes it wait as well.
   kafka.librdkafka["fetch.queue.backoff.ms"] = "3000";
-  return std::make_unique<kafka::Client>(kafka, kafka::LogFunction{});
+  return kafka::client_of_one_message(std::move(kafka));
 }
 
 message::TopicEntries::Chosen choose_topics(const Options& options, const kafka::Client& client) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/backoff.hpp"
+#include "kafka/fetch_one.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -27,7 +28,11 @@ RetryTask::RetryTask(Context& context)
       policies_{context.options.failures, {}},
       letters_(context.options.postgres.schema, context.registration.consumer),
       view_(context.options.postgres.schema, context.registration.consumer),
-      source_([this]() -> kafka::Client& { return context_.kafka; }) {
+      source_([this]() -> kafka::Client& {
+        if (!reader_)
+          reader_ = kafka::client_of_one_message(context_.options.kafka);
+        return *reader_;
+      }) {
   for (const auto& binding : context.router.bindings())
     policies_.by_handler[binding->label] = &binding->failures;
   thread_ = std::thread([this] { run(); });
@@ -81,6 +86,7 @@ bool RetryTask::pass() {
   while (!bell_.stopping()) {
     const auto due = letters_.due(*session_, kLettersAtOnce);
     if (due.empty()) {
+      end_reader();
       idle_ = queue_.size() == 0 && !policies_.any() && !letters_.any(*session_);
       return true;
     }
@@ -94,6 +100,11 @@ bool RetryTask::pass() {
     }
   }
   return true;
+}
+
+void RetryTask::end_reader() {
+  const std::scoped_lock lock(source_mutex_);
+  reader_.reset();
 }
 
 void RetryTask::add_retrier() {

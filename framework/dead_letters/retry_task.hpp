@@ -42,6 +42,7 @@ class RetryTask final : public BackgroundTask {
   bool connect();
   void add_retrier();
   void end_retriers();
+  void end_reader();
   [[nodiscard]] FrameContext quiet_frame() const;
 
   Context& context_;
@@ -51,6 +52,9 @@ class RetryTask final : public BackgroundTask {
   ledger::DueLetters letters_;
   ledger::DeadLetterView view_;
   std::mutex source_mutex_;
+  /// The consumer's own client has the partitions of its group assigned, and no other. Exists while
+  /// messages that are due may have to be read from Kafka; guarded by source_mutex_
+  std::unique_ptr<kafka::Client> reader_;
   LetterSource source_;  // guarded by source_mutex_
   DueQueue queue_;
   std::vector<std::thread> retriers_;

@@ -213,10 +213,12 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
   } catch (const postgres::InDoubt&) {
     call.note_doubt();
     throw;
-  } catch (const postgres::Error& error) {
+  } catch (...) {
+    // A `record` in code throws libpqxx's exceptions, where SQL throws ours.
+    const auto failure = explain(std::current_exception(), session.alive());
     switch (after_record({.session_alive = session.alive(),
-                          .lease_lost = error.sqlstate() == postgres::kLeaseLostState,
-                          .failure = error.failure(),
+                          .lease_lost = failure.sqlstate == postgres::kLeaseLostState,
+                          .failure = failure.kind,
                           .handler_begun = subject.handler_begun,
                           .keeps_responses = context_.leases->keeps_responses()})) {
       case AfterRecord::kRepeat:
@@ -234,10 +236,6 @@ Outcome MessageProcessor::finish_call(postgres::Session& session, InHand& hand, 
         give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
         break;
     }
-    throw;
-  } catch (...) {  // code's may be anything
-    if (session.alive())
-      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
     throw;
   }
 }

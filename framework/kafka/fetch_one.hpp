@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "kafka/client.hpp"
@@ -9,6 +10,11 @@
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
+
+/// A client for fetch_one, which fetches the batch with the message, and not the batches after it.
+/// Nobody else may use it, and it never joins the group; its own log lines are dropped, its errors
+/// come with the results. Throws KafkaError.
+std::unique_ptr<Client> client_of_one_message(KafkaOptions options);
 
 /// Reads the first record at or behind an offset, as a consumer of committed data sees it, without
 /// joining the group. Nullopt: the log ends before there is one. Throws KafkaError, also when the

@@ -468,6 +468,32 @@ TEST_CASE("a letter that is to run alone still is after Kafka did not answer for
   stop_cleanly(*process);
 }
 
+TEST_CASE(
+    "a letter whose message only Kafka has is retried next to the partitions of its process") {
+  const auto* const assignor = GENERATE("cooperative-sticky", "range");
+  PaymentsWorld world(2);
+  prepare_accounts(world);
+  close(world, "a");
+  produce(world, "a", 1, 1, 0);
+  auto options = retrying(R"(["1h"])");
+  options.extra_config += "[dead_letters]\nstore_payload = false\n";
+  world.set_kafka_options(fmt::format("assignor = \"{}\"", assignor));
+  const auto process = world.start(options);
+  const ShowOnFailure show("consumer", *process);
+  // Its partition is assigned by the group before the letter is due.
+  wait_for_letters(world, 1, "retries = 0 AND payload = 'omitted'");
+  open(world, "a");
+  make_due(world);
+  wait_for_order(world, "a", "1");
+  wait_for_letters(world, 1, "retries = 1 AND status = 'replayed'");
+  // Both partitions are still consumed.
+  produce(world, "a", 2, 2, 0);
+  produce(world, "b", 1, 1, 1);
+  wait_for_order(world, "a", "1,2");
+  wait_for_order(world, "b", "1");
+  stop_cleanly(*process);
+}
+
 TEST_CASE("letters of a paused partition wait, those of the others do not") {
   PaymentsWorld world(2);
   prepare_accounts(world);
