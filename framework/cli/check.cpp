@@ -114,7 +114,7 @@ void Check::check_remotes() {
 }
 
 void Check::check_redis() {
-  if (options_.leases.store != LeaseStore::kRedis)
+  if (options_.calls.lease_store != LeaseStore::kRedis)
     return;
   try {
     const auto connection = redis::Connector(config::redis_settings(options_.redis)).connect();

@@ -64,7 +64,7 @@ constexpr const char* kThirdHandler = R"(#
 
 /// What a section says of all its options.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
-    {{"redis", "Only with leases.store = \"redis\" (docs/effects.md)."},
+    {{"redis", "Only with calls.lease_store = \"redis\" (docs/effects.md)."},
      {"batch",
       "For handlers that take batches (docs/batches.md): `batch = true`, or code that was "
       "registered "

@@ -195,8 +195,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "`\"halt\"`: nowhere, until `pawl offsets set` says so."},
 
     {.section = "kafka",
-     .name = "start_beside",
-     .field = TextsField{field<&Options::kafka, &KafkaOptions::start_beside>},
+     .name = "known_consumers",
+     .field = TextsField{field<&Options::kafka, &KafkaOptions::known_consumers>},
      .values = "names: `\"group\"` or `\"cluster/group\"`",
      .meaning = "Other consumers that process the same topics into the same database, each with "
                 "effects of its own. Beside one that is not named here a topic that is new to this "
@@ -469,8 +469,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .own = &kOwnFailures},
 
     {.section = "failures",
-     .name = "breaker",
-     .field = CountField{field<&Options::failures, &FailureOptions::breaker>, 0, 1'000'000},
+     .name = "circuit_breaker",
+     .field = CountField{field<&Options::failures, &FailureOptions::circuit_breaker>, 0, 1'000'000},
      .meaning = "After so many messages of a handler that failed in a row and in the same way, its "
                 "partitions halt instead of setting more aside, and their messages are tried again "
                 "every `program_error_retry`. 0: never.",
@@ -535,21 +535,21 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "are stored, [at least "
                 "once](failures.md#a-kafka-topic-of-dead-letters). Empty: none."},
 
-    // [leases]
-    {.section = "leases",
-     .name = "store",
-     .field = choice<&Options::leases, &LeaseOptions::store>(kLeaseStores),
+    // [calls]
+    {.section = "calls",
+     .name = "lease_store",
+     .field = choice<&Options::calls, &CallOptions::lease_store>(kLeaseStores),
      .meaning = "Where leases are kept. All processes of a group need the same."},
 
-    {.section = "leases",
-     .name = "time",
-     .field = DurationField{field<&Options::leases, &LeaseOptions::time>, seconds{2}, hours{1}},
+    {.section = "calls",
+     .name = "lease_time",
+     .field = DurationField{field<&Options::calls, &CallOptions::lease_time>, seconds{2}, hours{1}},
      .meaning = "How long the lease of a process that died or stands still keeps others from "
                 "[calling for its key](effects.md). One that lives extends its leases."},
 
-    {.section = "leases",
-     .name = "calls",
-     .field = CountField{field<&Options::leases, &LeaseOptions::calls>, 1, 4096},
+    {.section = "calls",
+     .name = "max_in_flight",
+     .field = CountField{field<&Options::calls, &CallOptions::max_in_flight>, 1, 4096},
      .meaning = "Calls of leased handlers that this process makes at a time, each on a thread."},
 
     // [redis]
@@ -638,8 +638,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "timeout",
      .field = DurationField{field<&Options::redis, &RedisOptions::timeout>, milliseconds{10},
                             minutes{1}},
-     .meaning = "Of one attempt to connect, and of one answer; at most a third of `leases.time`, "
-                "so that an extension that fails is tried again in time."},
+     .meaning =
+         "Of one attempt to connect, and of one answer; at most a third of `calls.lease_time`, "
+         "so that an extension that fails is tried again in time."},
 
     {.section = "redis",
      .name = "prefix",
@@ -981,8 +982,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .example = R"("{/account}")"},
 
     {.section = "handler",
-     .name = "max_ahead",
-     .field = CountField{handler_field<&HandlerOptions::max_ahead>, 1, 100000},
+     .name = "concurrency_window",
+     .field = CountField{handler_field<&HandlerOptions::concurrency_window>, 1, 100000},
      .meaning = "With `concurrency`: messages of a partition that are begun at most while an "
                 "earlier one is not finished."},
 
@@ -993,8 +994,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
                 "earlier call may have had its effect."},
 
     {.section = "handler",
-     .name = "remote_memory",
-     .field = DurationField{handler_field<&HandlerOptions::remote_memory>, seconds{1},
+     .name = "remote_dedup_window",
+     .field = DurationField{handler_field<&HandlerOptions::remote_dedup_window>, seconds{1},
                             kLongestRetention, true},
      .meaning = "With `on_unknown = \"call\"`: for how long the other side knows repetitions by "
                 "their key. An earlier call that is unknown for longer is treated as with "

@@ -307,9 +307,9 @@ void read_path(const Reader& reader, const std::string& key, std::string& out) {
 }
 
 constexpr std::array<std::string_view, 17> kHttpKeys{
-    "method",    "url",        "headers",   "json",        "body",       "key_header",
-    "success",   "retry",      "permanent", "not_done",    "outage",     "timeout",
-    "max_calls", "keep_alive", "ca_file",   "certificate", "private_key"};
+    "method",        "url",        "headers",   "json",        "body",       "key_header",
+    "success",       "retry",      "permanent", "not_done",    "outage",     "timeout",
+    "max_in_flight", "keep_alive", "ca_file",   "certificate", "private_key"};
 
 }  // namespace
 
@@ -360,7 +360,7 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
                     "leave one of the two out: both bound the whole call");
   }
   reader.duration("timeout", settings.handler.timeout);
-  reader.count("max_calls", out.max_calls);
+  reader.count("max_in_flight", out.max_in_flight);
   reader.flag("keep_alive", out.keep_alive);
   read_path(reader, "ca_file", out.ca_file);
   read_path(reader, "certificate", out.certificate);
@@ -392,8 +392,8 @@ Node http_value(Settings& settings) {
   add("permanent", http.permanent);
   add("not_done", http.not_done);
   add("outage", http.outage);
-  if (http.max_calls > 0)
-    table.members.emplace("max_calls", integer_value(http.max_calls));
+  if (http.max_in_flight > 0)
+    table.members.emplace("max_in_flight", integer_value(http.max_in_flight));
   if (!http.keep_alive)
     table.members.emplace("keep_alive", flag_value(false));
   add("ca_file", http.ca_file);

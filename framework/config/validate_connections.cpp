@@ -128,12 +128,12 @@ void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& valida
   if (kafka.start == Start::kTimestamp && kafka.start_timestamp.time_since_epoch().count() < 0) {
     validation.add("kafka.start", "", "a time before 1970", "give a later time, or \"earliest\"");
   }
-  for (const auto& name : kafka.start_beside) {
+  for (const auto& name : kafka.known_consumers) {
     if (name.empty()) {
-      validation.add("kafka.start_beside", "", "an empty name",
+      validation.add("kafka.known_consumers", "", "an empty name",
                      "give names as \"group\" or \"cluster/group\", or leave the list empty");
     }
-    validation.label("kafka.start_beside", name, kLabelBytes + 1 + kKafkaNameBytes);
+    validation.label("kafka.known_consumers", name, kLabelBytes + 1 + kKafkaNameBytes);
   }
   validate_assignment(kafka, validation);
   validate_properties(kafka, validation);

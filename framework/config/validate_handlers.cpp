@@ -197,19 +197,20 @@ void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defau
 
 /// Redis may forget an attempt: after one that is unknown, only a side that knows repetitions by
 /// their key may be called.
-void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
+void validate_unknown(const HandlerOptions& handler, const CallOptions& calls,
                       const std::string& option, Validation& validation) {
-  if (leases.store != LeaseStore::kRedis)
+  if (calls.lease_store != LeaseStore::kRedis)
     return;
   const auto refuse = [&](const std::string& name, const std::string& fix) {
     validation.add(fmt::format("{}.{}", option, name), "",
                    "leases in Redis may be forgotten, and with them that an attempt is unknown",
-                   fmt::format("{}, or leases.store = \"postgres\"", fix), "leases.store");
+                   fmt::format("{}, or calls.lease_store = \"postgres\"", fix),
+                   "calls.lease_store");
   };
   if (handler.on_unknown != OnUnknown::kCall)
     refuse("on_unknown", "write on_unknown = \"call\"");
-  if (handler.remote_memory != milliseconds{0})
-    refuse("remote_memory", "remove it");
+  if (handler.remote_dedup_window != milliseconds{0})
+    refuse("remote_dedup_window", "remove it");
 }
 
 void validate_handler(const HandlerOptions& handler, const Settings& common,
@@ -225,7 +226,7 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
                      kLongestRetention);
   if (!handler.order_by.empty())
     validation.key_template(option + ".order_by", handler.order_by);
-  validate_unknown(handler, common.options.leases, option, validation);
+  validate_unknown(handler, common.options.calls, option, validation);
   validate_own(common, handler, option, validation);
 }
 

@@ -19,8 +19,8 @@ void validate_unused(const Options& options, Validation& validation) {
   for (const OptionDescriptor& option : option_table()) {
     if (option.section == "redis" &&
         toml_text(value_of(option, own)) != toml_text(value_of(option, defaults))) {
-      validation.add(option.option(), "", "set, but leases.store is not \"redis\"",
-                     "remove it, or set leases.store = \"redis\"");
+      validation.add(option.option(), "", "set, but calls.lease_store is not \"redis\"",
+                     "remove it, or set calls.lease_store = \"redis\"");
     }
   }
 }
@@ -40,10 +40,10 @@ void validate_place(const RedisOptions& redis, Validation& validation) {
     validate_address(fmt::format("redis.sentinels[{}]", i), redis.sentinels[i], validation);
   const bool by_sentinel = !redis.sentinels.empty();
   if (redis.address.empty() && !by_sentinel) {
-    validation.add("redis.address", "", "not set, but leases.store is \"redis\"",
+    validation.add("redis.address", "", "not set, but calls.lease_store is \"redis\"",
                    "name the server, such as \"127.0.0.1:6379\", or redis.sentinels and "
                    "redis.master",
-                   "leases.store");
+                   "calls.lease_store");
   } else if (!redis.address.empty() && by_sentinel) {
     validation.add("redis.address", in_quotes(redis.address), "redis.sentinels are set too",
                    "keep one: Sentinel says where the master is", "redis.sentinels");
@@ -89,10 +89,10 @@ void validate_user(const std::string& section, const std::string& user, const st
 }  // namespace
 
 void validate_redis(const Options& options, Validation& validation) {
-  if (options.leases.store != LeaseStore::kRedis)
+  if (options.calls.lease_store != LeaseStore::kRedis)
     return validate_unused(options, validation);
   if (redis::library_version().empty()) {
-    validation.add("leases.store", "\"redis\"", "this pawl was built without Redis",
+    validation.add("calls.lease_store", "\"redis\"", "this pawl was built without Redis",
                    "build it with -DPAWL_REDIS=ON, or write \"postgres\"");
     return;
   }
@@ -105,12 +105,12 @@ void validate_redis(const Options& options, Validation& validation) {
     validation.add("redis.prefix", in_quotes(redis.prefix), "holds a brace",
                    "take it out: braces mark what both keys of a lease have in common");
   }
-  if (redis.timeout > options.leases.time / 3) {
+  if (redis.timeout > options.calls.lease_time / 3) {
     validation.add("redis.timeout", in_quotes(format_duration(redis.timeout)),
-                   fmt::format("longer than a third of leases.time ({})",
-                               format_duration(options.leases.time)),
+                   fmt::format("longer than a third of calls.lease_time ({})",
+                               format_duration(options.calls.lease_time)),
                    "give less, so that an extension that fails is tried again in time",
-                   "leases.time");
+                   "calls.lease_time");
   }
 }
 

@@ -93,7 +93,7 @@ void validate_own(const Settings& settings, const HandlerOptions& handler, const
 /// `consumes`: it needs a group.
 void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
-/// [redis], and leases.store.
+/// [redis], and calls.lease_store.
 void validate_redis(const Options& options, Validation& validation);
 
 /// [idempotency], [dead_letters], [audit], [consumer], [alerts], [monitoring].

@@ -91,7 +91,7 @@ std::optional<std::string> refuse_beside(const KafkaOptions& options,
   std::vector<std::string> described;
   std::vector<std::string> names;
   for (const auto& other : others) {
-    const bool named = std::ranges::any_of(options.start_beside, [&](const auto& name) {
+    const bool named = std::ranges::any_of(options.known_consumers, [&](const auto& name) {
       return name == other.group || name == other.name();
     });
     if (named)
@@ -104,7 +104,8 @@ std::optional<std::string> refuse_beside(const KafkaOptions& options,
   return fmt::format(
       "topic {0} is new to consumer {1}/{2}, but another consumer of this database processes it: "
       "{3}. By kafka.start this one would do again what that one did. If a name is wrong, correct "
-      "kafka.group or kafka.cluster. If each has effects of its own: kafka.start_beside = [{4}]. "
+      "kafka.group or kafka.cluster. If each has effects of its own: kafka.known_consumers = "
+      "[{4}]. "
       "If this one takes over: stop the other and state where it ended, "
       "{5} --topic {6} --partition NUMBER --to OFFSET",
       topic, options.cluster, options.group, fmt::join(described, "; "), fmt::join(names, ", "),

@@ -112,7 +112,7 @@ std::string halt_program_text(const HaltPlace& place, const Attempt& attempt,
 std::string flood_text(const FailureOptions& options, const Attempt& attempt) {
   return fmt::format(
       "{} messages in a row failed in one way ({}), so none is set aside any more: {}",
-      options.breaker, attempt.failure.way(), attempt.failure.text);
+      options.circuit_breaker, attempt.failure.way(), attempt.failure.text);
 }
 
 std::string halt_flood_text(const HaltPlace& place, const FailureOptions& options,
@@ -120,7 +120,7 @@ std::string halt_flood_text(const HaltPlace& place, const FailureOptions& option
   return fmt::format(
       "{} offset {}: {} messages of {} in a row failed in this way, so none is set aside any more: "
       "{}. Correct the cause; it is tried again every {} by itself",
-      text_of(place), attempt.offset, options.breaker,
+      text_of(place), attempt.offset, options.circuit_breaker,
       handler.empty() ? "no handler" : handlers::handler_text(handler), attempt.failure.text,
       config::format_duration(options.program_error_retry));
 }

@@ -148,7 +148,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
     case How::kHeld:
       throw UnknownOutcome(fmt::format(
           "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; it is "
-          "shown by: {} -- {}. Run with leases.store = \"postgres\" until it "
+          "shown by: {} -- {}. Run with calls.lease_store = \"postgres\" until it "
           "is, and change the store while no process runs",
           command_text(context_.options.invocation, "leases show"), shell_word(key)));
     case How::kUnusable:

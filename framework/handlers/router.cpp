@@ -164,7 +164,7 @@ Router::Router(const Options& options, const Registry& registry)
     binding->concurrency = from.concurrency;
     binding->leased = binding->handler->as_leased_handler();
     binding->on_unknown = from.on_unknown;
-    binding->remote_memory = from.remote_memory;
+    binding->remote_memory = from.remote_dedup_window;
     binding->calls_code = binding->leased != nullptr && from.http.empty();
     binding->liability = liability_of(*binding);
     if (!from.order_by.empty())

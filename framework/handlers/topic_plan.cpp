@@ -240,7 +240,7 @@ std::vector<HandlerTraits> traits_of(const Options& options, const Registry* reg
     traits.missing_key = from.missing_key.value_or(options.idempotency.missing_key);
     traits.on_failure = from.failures.value_or(options.failures).on_failure;
     traits.concurrency = from.concurrency;
-    traits.max_ahead = from.max_ahead;
+    traits.max_ahead = from.concurrency_window;
     traits.order_by = from.order_by;
     all.push_back(std::move(traits));
   }

@@ -44,8 +44,8 @@ struct Site {
 Site open(const Options& options) {
   auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
-  if (options.leases.store == LeaseStore::kRedis) {
-    std::cerr << "leases.store is \"redis\": what is there is not looked at. Of PostgreSQL's "
+  if (options.calls.lease_store == LeaseStore::kRedis) {
+    std::cerr << "calls.lease_store is \"redis\": what is there is not looked at. Of PostgreSQL's "
                  "leases, and of lost ones:\n";
   }
   return {std::move(session), ledger::LeaseView(options.postgres.schema, consumer.id)};

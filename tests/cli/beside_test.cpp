@@ -42,13 +42,13 @@ TEST_CASE("a consumer with a wrong name does nothing again until it is told to")
   CHECK(refused.code == 4);
   CHECK(site.sql(kBalance) == "10");
   CHECK_THAT(refused.err, ContainsSubstring(first + " ([0] up to offset 9") &&
-                              ContainsSubstring("kafka.start_beside = [\"" + first + "\"]") &&
+                              ContainsSubstring("kafka.known_consumers = [\"" + first + "\"]") &&
                               ContainsSubstring("offsets set"));
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets") == "2");
 
   const auto check = as_other({"check"});
   CHECK(check.code == 1);
-  CHECK_THAT(check.out, ContainsSubstring(first) && ContainsSubstring("start_beside"));
+  CHECK_THAT(check.out, ContainsSubstring(first) && ContainsSubstring("known_consumers"));
 }
 
 TEST_CASE("another name for the Kafka cluster does nothing again either") {
@@ -67,8 +67,8 @@ TEST_CASE("several consumers of one topic are said to be meant, or begin where t
   const auto other = "other-" + site.group;
   SECTION("by name") {
     const auto name = GENERATE(as<std::string>{}, "group", "cluster/group");
-    site.kafka_lines = "start_beside = [\"" + (name == "group" ? site.group : site.first_name()) +
-                       "\", \"nobody\"]\n";
+    site.kafka_lines = "known_consumers = [\"" +
+                       (name == "group" ? site.group : site.first_name()) + "\", \"nobody\"]\n";
     CHECK(site.run({"run", "--drain", "--set", "kafka.group=" + other}).code == 0);
     CHECK(site.sql(kBalance) == "20");
   }
@@ -118,7 +118,7 @@ TEST_CASE("status tells of a topic that was refused at first contact beside one 
   site.wait_for_sql(
       "SELECT sum(applied_count) FROM pawl.processed_kafka_offsets WHERE topic = '" + own + "'",
       "1");
-  child->wait_for_output("start_beside", kDeadline);
+  child->wait_for_output("known_consumers", kDeadline);
 
   const auto json = nlohmann::json::parse(as_other({"status", "--json"}).out);
   CHECK(json.at("totals").at("partitions") == 4);

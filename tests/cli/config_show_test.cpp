@@ -108,7 +108,7 @@ TEST_CASE("what config show prints is a config of the same values") {
   };
   CHECK(values(first.out) == values(second.out));
   CHECK(values(first.out).at("handler[0].max_attempts") == 7);
-  CHECK(values(first.out).at("kafka.start_beside") == nlohmann::json::array());
+  CHECK(values(first.out).at("kafka.known_consumers") == nlohmann::json::array());
 }
 
 TEST_CASE("config show without a file prints the defaults, and tells what is wrong") {

@@ -171,7 +171,7 @@ retry_initial = "12ms"
 retry_max = "13s"
 retry_later = ["1m", "2h"]
 program_error_retry = "14s"
-breaker = 18
+circuit_breaker = 18
 [dead_letters]
 store_payload = false
 max_payload = "19B"
@@ -272,12 +272,12 @@ TEST_CASE("every name of a choice stands for its value") {
 }
 
 TEST_CASE("what a handler inherits is wrong once, what it has of its own is wrong at its place") {
-  const std::string handlers = kRequired + "[failures]\nbreaker = 2000000\n" +
+  const std::string handlers = kRequired + "[failures]\ncircuit_breaker = 2000000\n" +
                                "[[handler]]\ntopics = [\"t\"]\nsql = \"SELECT 1\"\n";
   CHECK(messages_of(request(handlers + "on_failure = \"park\"\n")) ==
-        "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000");
+        "a.toml:13: failures.circuit_breaker = 2000000: out of range; give 0 to 1000000");
   CHECK(messages_of(request(handlers + "retry_initial = \"31s\"\nmax_crashes = 0\n")) ==
-        "a.toml:13: failures.breaker = 2000000: out of range; give 0 to 1000000\n"
+        "a.toml:13: failures.circuit_breaker = 2000000: out of range; give 0 to 1000000\n"
         "a.toml:17: handler[1].retry_max = \"30s\": less than handler[1].retry_initial; give the "
         "first delay in retry_initial and the longest in retry_max\n"
         "a.toml:18: handler[1].max_crashes = 0: out of range; give 1 to 100");
@@ -302,13 +302,13 @@ sql = "SELECT 1"
 topics = ["u"]
 sql = "SELECT 1"
 on_failure = "park"
-breaker = 0
+circuit_breaker = 0
 )"));
   REQUIRE(options.handlers.size() == 2);
   CHECK(options.handlers[0].failures == std::nullopt);
   auto own = options.failures;
   own.on_failure = FailurePolicy::kPark;
-  own.breaker = 0;
+  own.circuit_breaker = 0;
   CHECK(options.handlers[1].failures == own);
   CHECK(own.max_attempts == 7);
 }

@@ -12,8 +12,8 @@ using namespace pawl::config;
 
 namespace {
 
-const std::string kInRedis = R"([leases]
-store = "redis"
+const std::string kInRedis = R"([calls]
+lease_store = "redis"
 )";
 
 const std::string kWhole = kInRedis + R"([redis]
@@ -50,12 +50,12 @@ struct Case {
 // clang-format off
 const std::vector<Case> kCases{
     {"[redis]\naddress = \"a:1\"\ntls = true\n",
-     "redis.address: set, but leases.store is not \"redis\"; remove it, or set leases.store = \"redis\"\n"
-     "redis.tls: set, but leases.store is not \"redis\"; remove it, or set leases.store = \"redis\""},
-    {"[leases]\nstore = \"memory\"\n",
-     R"(leases.store: "memory" is not a known value; write "postgres" or "redis")"},
+     "redis.address: set, but calls.lease_store is not \"redis\"; remove it, or set calls.lease_store = \"redis\"\n"
+     "redis.tls: set, but calls.lease_store is not \"redis\"; remove it, or set calls.lease_store = \"redis\""},
+    {"[calls]\nlease_store = \"memory\"\n",
+     R"(calls.lease_store: "memory" is not a known value; write "postgres" or "redis")"},
     {kInRedis,
-     R"(redis.address: not set, but leases.store is "redis"; name the server, such as "127.0.0.1:6379", or redis.sentinels and redis.master)"},
+     R"(redis.address: not set, but calls.lease_store is "redis"; name the server, such as "127.0.0.1:6379", or redis.sentinels and redis.master)"},
     {kInRedis + "[redis]\naddress = \"localhost\"\n",
      R"(redis.address = "localhost": not the address of a server; write host:port, such as "127.0.0.1:6379")"},
     {kInRedis + "[redis]\naddress = \"redis://localhost:1\"\n",
@@ -80,7 +80,7 @@ const std::vector<Case> kCases{
     {kInRedis + "[redis]\naddress = \"a:1\"\nprefix = \"{x}\"\n",
      R"(redis.prefix = "{x}": holds a brace; take it out: braces mark what both keys of a lease have in common)"},
     {kInRedis + "time = \"2s\"\n[redis]\naddress = \"a:1\"\n",
-     R"(redis.timeout = "1s": longer than a third of leases.time (2s); give less, so that an extension that fails is tried again in time)"},
+     R"(redis.timeout = "1s": longer than a third of calls.lease_time (2s); give less, so that an extension that fails is tried again in time)"},
     {kInRedis + "[redis]\naddress = \"a:1\"\ntimeout = \"1ms\"\n",
      R"(redis.timeout = "1ms": out of range; give "10ms" to "1m")"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nadress = \"b:1\"\n",
@@ -105,7 +105,7 @@ TEST_CASE("a build without Redis says so") {
   if (!pawl::redis::library_version().empty())
     SKIP("built with Redis");
   CHECK(problems(kWhole) ==
-        "leases.store = \"redis\": this pawl was built without Redis; build it with "
+        "calls.lease_store = \"redis\": this pawl was built without Redis; build it with "
         "-DPAWL_REDIS=ON, or write \"postgres\"");
 }
 
@@ -118,13 +118,13 @@ http = { url = "https://api.example/charges", body = "{value}" }
 )";
   const std::string reason =
       "leases in Redis may be forgotten, and with them that an attempt is unknown; ";
-  const std::string instead = ", or leases.store = \"postgres\"";
+  const std::string instead = ", or calls.lease_store = \"postgres\"";
   CHECK(problems(handler).empty());
   CHECK(problems(handler + "on_unknown = \"call\"\n").empty());
   CHECK(problems(handler + "on_unknown = \"halt\"\n") ==
         "handler[1].on_unknown: " + reason + "write on_unknown = \"call\"" + instead);
-  CHECK(problems(handler + "remote_memory = \"1h\"\n") ==
-        "handler[1].remote_memory: " + reason + "remove it" + instead);
+  CHECK(problems(handler + "remote_dedup_window = \"1h\"\n") ==
+        "handler[1].remote_dedup_window: " + reason + "remove it" + instead);
 }
 
 TEST_CASE("no password of [redis] is listed") {

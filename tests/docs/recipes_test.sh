@@ -211,7 +211,7 @@ MESSAGES
     drain tombstone
     require "addresses after texts that mean none" '' "$(query 'SELECT * FROM addresses')"
     # The key that the page warns of takes the second deletion for the first.
-    said pawl run --drain --config tombstone.toml --set kafka.group=other --set 'kafka.start_beside=["shop"]' \
+    said pawl run --drain --config tombstone.toml --set kafka.group=other --set 'kafka.known_consumers=["shop"]' \
         --set 'idempotency.key={key}:{sha256:value?}'
     require "an address that is gone, under a key by content" 'Elm 5' \
         "$(query "SELECT street FROM addresses WHERE id = 'a1'")"

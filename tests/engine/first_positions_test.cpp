@@ -18,7 +18,7 @@ pawl::Options options(Start start, std::vector<std::string> beside = {}) {
   options.kafka.cluster = "main";
   options.kafka.group = "new";
   options.kafka.start = start;
-  options.kafka.start_beside = std::move(beside);
+  options.kafka.known_consumers = std::move(beside);
   return options;
 }
 
@@ -43,7 +43,8 @@ TEST_CASE("what would do again what another consumer did is refused until all of
   CHECK(refused(options(start, {"other/payments", "Payments", "main"}), "t", {kFirst}));
   const auto both = refused(options(start), "t", {kFirst, kSecond});
   REQUIRE(both);
-  CHECK(both->find(R"(kafka.start_beside = ["main/payments", "main/audit"])") != std::string::npos);
+  CHECK(both->find(R"(kafka.known_consumers = ["main/payments", "main/audit"])") !=
+        std::string::npos);
   const auto one = refused(options(start, {"payments"}), "t", {kFirst, kSecond});
   REQUIRE(one);
   CHECK(one->find("main/payments") == std::string::npos);

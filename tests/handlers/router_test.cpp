@@ -36,7 +36,7 @@ TEST_CASE("options.failures is the policy of each handler that has none of its o
   auto options = two_handlers();
   options.failures.on_failure = FailurePolicy::kPark;
   options.failures.max_attempts = 7;
-  options.failures.breaker = 3;
+  options.failures.circuit_breaker = 3;
   const pawl::Registry registry;
   const Router router(options, registry);
   REQUIRE(router.bindings().size() == 2);

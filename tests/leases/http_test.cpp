@@ -241,12 +241,12 @@ TEST_CASE("of an answer as much is stored as idempotency.max_response allows") {
 }
 
 TEST_CASE(
-    "a host gets no more requests at a time than max_calls, and others do not wait for that") {
+    "a host gets no more requests at a time than max_in_flight, and others do not wait for that") {
   PaymentApi api(false, [](const ApiCall& call) {
     return ApiAnswer{.stall = call.headers.contains("event-id")};
   });
   ChargingWorld charging(1, api);
-  use_http(charging, api, "max_calls = 3",
+  use_http(charging, api, "max_in_flight = 3",
            fmt::format(R"(when = "{{header:event-id}} != \"other\""
 [[handler]]
 topics = ["{}"]

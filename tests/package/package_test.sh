@@ -129,7 +129,7 @@ require "the program of docs/cpp.md: ledger" 1000 "$(query 'SELECT count(*) FROM
 require "the program of docs/cpp.md: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 
 # The example in apps/, in a group of its own: the same payments again, now with stored responses.
-sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nstart_beside = [\"payments\"]/" \
+sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nknown_consumers = [\"payments\"]/" \
     "$root/conf/payments-cpp.toml" >"$work/payments-cpp.toml"
 quietly "$build/bin/payments" run --drain --config "$work/payments-cpp.toml"
 require "apps/payments: ledger" 2000 "$(query 'SELECT count(*) FROM ledger')"

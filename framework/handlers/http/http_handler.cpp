@@ -58,7 +58,7 @@ HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::siz
               .certificate = options.certificate,
               .private_key = options.private_key,
               .keep_alive = options.keep_alive},
-      max_calls_(options.max_calls) {
+      max_calls_(options.max_in_flight) {
   start_curl();
 }
 

@@ -55,7 +55,7 @@ struct KafkaOptions {
   std::chrono::sys_time<milliseconds> start_timestamp{};
   /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
   /// begin a topic that they process, because its effects are others than theirs.
-  std::vector<std::string> start_beside;
+  std::vector<std::string> known_consumers;
   /// Upper bound of fetched but unprocessed bytes of all partitions together; each has what it
   /// needs of it. A larger single record still passes.
   std::size_t buffer = std::size_t{32} << 20U;
@@ -183,7 +183,7 @@ struct FailureOptions {
   milliseconds program_error_retry{10000};
   /// Messages in a row that failed in one way before their handler's partitions halt instead of
   /// setting more aside; 0: never.
-  std::uint32_t breaker = 50;
+  std::uint32_t circuit_breaker = 50;
 
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
@@ -212,16 +212,16 @@ enum class LeaseStore { kPostgres, kRedis };
 
 /// Leases of idempotency keys, for handlers whose effect is outside of the database
 /// (docs/effects.md).
-struct LeaseOptions {
+struct CallOptions {
   /// With kRedis, RedisOptions say where it is.
-  LeaseStore store = LeaseStore::kPostgres;
+  LeaseStore lease_store = LeaseStore::kPostgres;
   /// How long the lease of a process that died, or stands still, keeps others from calling,
   /// 2 s..1 h. One that lives extends it.
-  milliseconds time{30000};
+  milliseconds lease_time{30000};
   /// Calls of this process at a time, each with a thread; 1..4096.
-  std::uint32_t calls = 256;
+  std::uint32_t max_in_flight = 256;
 
-  friend bool operator==(const LeaseOptions&, const LeaseOptions&) = default;
+  friend bool operator==(const CallOptions&, const CallOptions&) = default;
 };
 
 /// The Redis of LeaseStore::kRedis.
@@ -389,7 +389,7 @@ struct HttpOptions {
   /// attempt counts. Empty: none.
   std::string outage;
   /// Requests of this process to the host at a time; 0: as many as there are calls.
-  std::uint32_t max_calls = 0;
+  std::uint32_t max_in_flight = 0;
   /// A connection stays open for the next request; false: each request has one of its own.
   bool keep_alive = true;
   /// PEM files; empty: the system's authorities, no client certificate.
@@ -404,8 +404,8 @@ struct HttpOptions {
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
-                      of.retry, of.permanent, of.not_done, of.outage, of.max_calls, of.keep_alive,
-                      of.ca_file, of.certificate, of.private_key);
+                      of.retry, of.permanent, of.not_done, of.outage, of.max_in_flight,
+                      of.keep_alive, of.ca_file, of.certificate, of.private_key);
     };
     return all(one) == all(other);
   }
@@ -440,12 +440,12 @@ struct HandlerOptions {
   /// it gives none in any. Of a topic that has a handler with concurrency above 1.
   std::string order_by = "{key}";
   /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
-  std::uint32_t max_ahead = 1000;
+  std::uint32_t concurrency_window = 1000;
   // Of leased handlers:
   OnUnknown on_unknown = OnUnknown::kCall;
   /// For how long the other side knows repetitions: a first attempt that is unknown for longer is
   /// treated as with OnUnknown::kHalt. Zero: for ever.
-  milliseconds remote_memory{0};
+  milliseconds remote_dedup_window{0};
   /// Bound of one run of the handler.
   milliseconds timeout{30000};
   /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
@@ -553,7 +553,7 @@ struct Options {
   FailureOptions failures;
   DeadLetterOptions dead_letters;
   OutboxOptions outbox;
-  LeaseOptions leases;
+  CallOptions calls;
   RedisOptions redis;
   AuditOptions audit;
   RetentionOptions retention;
