@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "config/broker_list.hpp"
-#include "config/deprecated.hpp"
 #include "config/document.hpp"
+#include "config/option_table.hpp"
 #include "config/overrides.hpp"
 #include "config/read_options.hpp"
 #include "config/shape.hpp"
@@ -218,7 +218,7 @@ class Loading {
  public:
   explicit Loading(const LoadRequest& request) : request_(request) {
     merge_layers();
-    options_ = read_options(root_, request_.table, findings_);
+    options_ = read_options(root_, option_table(), findings_);
     if (const auto url = findings_.nodes.find("postgres.url"); url != findings_.nodes.end()) {
       options_.postgres.renewal =
           renewal_of(*url->second, request_.environment, options_.postgres.url);
@@ -252,16 +252,10 @@ class Loading {
     if (file)
       layers.push_back(*std::move(file));
     add(request_.overrides, "--set");
-    std::vector<std::string> warnings;
     for (Node& layer : layers) {
-      rename_deprecated(layer, request_.table, warnings, findings_.problems);
-      check_shape(layer, request_.table, findings_.problems);
+      check_shape(layer, option_table(), findings_.problems);
       substitute(layer, request_.environment, files(), findings_.problems);
       merge(root_, layer);
-    }
-    for (const std::string& warning : warnings) {
-      if (request_.warn)
-        request_.warn(warning);
     }
   }
 
@@ -301,7 +295,7 @@ Options load(const LoadRequest& request) {
 
 std::vector<OptionInForce> load_in_force(const LoadRequest& request) {
   Loading loading{request};
-  return options_in_force(loading.options(), request.table, loading.findings());
+  return options_in_force(loading.options(), option_table(), loading.findings());
 }
 
 }  // namespace pawl::config

@@ -9,7 +9,6 @@
 
 #include "config/files.hpp"
 #include "config/in_force.hpp"
-#include "config/option_table.hpp"
 #include "config/problems.hpp"
 #include "config/substitution.hpp"
 
@@ -36,14 +35,10 @@ struct LoadRequest {
   /// room does not know librdkafka (kafka::property_problem does).
   std::function<std::string(const std::string& name, const std::string& value)> property_problem =
       {};
-  /// Told, one line each, what is read but should be changed: old names of options.
-  std::function<void(const std::string& warning)> warn = {};
   /// False: what nobody has said may be missing.
   bool complete = true;
   /// What lacks both kafka.group and handlers is no consumer's, and enough to relay the outbox.
   bool may_only_relay = false;
-  /// Another one than the program's is for tests.
-  OptionTable table = option_table();
 };
 
 /// The options of the user's file over the defaults, and the overrides over both.

@@ -110,9 +110,6 @@ constexpr ChoiceField handler_choice(std::span<const Word> words) {
 /// [handler_defaults] are fields of the handler at hand.
 constexpr HandlersOwn kOwnDefault{[](Settings&) {}, [](Settings&) {}};
 
-constexpr std::array<std::string_view, 1> kOnFailureOld{"then"};
-constexpr std::array<std::string_view, 1> kUnmatchedOld{"consumer.unmatched"};
-
 constexpr HandlersOwn kOwnFailures{
     [](Settings& settings) { settings.handler.failures = settings.options.failures; },
     [](Settings& settings) {
@@ -396,15 +393,13 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .meaning =
          "What happens to a message that cannot be applied: [policies](failures.md#policies).",
      .example = R"("park")",
-     .own = &kOwnFailures,
-     .deprecated = kOnFailureOld},
+     .own = &kOwnFailures},
 
     {.section = "failures",
      .name = "unmatched",
      .field = choice<&Options::failures, &FailureOptions::unmatched>(kUnmatched),
      .meaning =
-         "What becomes of a message whose topic has handlers, none of which takes it (`when`).",
-     .deprecated = kUnmatchedOld},
+         "What becomes of a message whose topic has handlers, none of which takes it (`when`)."},
 
     {.section = "failures",
      .name = "retry_for",

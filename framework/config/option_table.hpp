@@ -126,9 +126,6 @@ struct OptionDescriptor {
   std::string_view meaning = {};     ///< Markdown, whole sentences
   std::string_view example = {};     ///< TOML, for conf/reference.toml; empty: the default
   const HandlersOwn* own = nullptr;  ///< nullptr: no handler may say otherwise
-  /// Names that it had: "name" in the same section, or "section.name". They are read with a
-  /// warning.
-  std::span<const std::string_view> deprecated = {};
   Shown shown = Shown::kAll;
   bool free_table = false;  ///< a section of its own within its section, with any keys
 

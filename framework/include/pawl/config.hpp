@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,15 +16,11 @@ namespace pawl {
 /// an option counts. ${NAME} in a string is a variable of this process' environment, ${file:PATH} a
 /// file's content.
 ///
-/// `warn`: is told, one line each, what is read but should be changed (options under an old name);
-/// empty: it goes to stderr.
-///
 /// Throws ConfigErrors with everything that is wrong, in the order of the file, one line each with
 /// its place and what to do; a file that cannot be read is one of them. No text shows a password or
 /// what ${...} stands for. librdkafka's properties are checked too. Connects to nothing; whether
 /// code has registered a handler that the file names is Consumer's to say.
 [[nodiscard]] Options load_config(const std::filesystem::path& file,
-                                  const std::vector<std::string>& overrides = {},
-                                  const std::function<void(const std::string&)>& warn = {});
+                                  const std::vector<std::string>& overrides = {});
 
 }  // namespace pawl
