@@ -30,7 +30,7 @@ std::optional<std::string> read_file(const std::filesystem::path& path, Files& f
   Problem problem;
   problem.where = path.string();
   problem.what = fmt::format("cannot be read ({})", content.problem);
-  problem.fix = "give the path of a TOML file";
+  problem.fix = "Use the path of a TOML file";
   problems.push_back(std::move(problem));
   return std::nullopt;
 }
@@ -98,8 +98,8 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   problem.where = node.where();
   problem.line = node.line;
   if (problem.place && node.substituted) {
-    problem.what = "cannot be understood after substitution, and is therefore not shown";
-    problem.fix = "put the text itself here to see what is wrong";
+    problem.what = "cannot be parsed after substitution, and is not shown because it may be secret";
+    problem.fix = "Write the text itself here to see the error";
   } else if (problem.place) {
     if (auto where = node.where_at(*problem.place)) {
       problem.where = *std::move(where);
@@ -150,7 +150,7 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
     std::vector<Problem> problems;
     substitute(renewed, environment, files, problems);
     if (!problems.empty()) {
-      throw std::runtime_error(fmt::format("{}; {}", problems.front().what, problems.front().fix));
+      throw std::runtime_error(fmt::format("{}. {}", problems.front().what, problems.front().fix));
     }
     return renewed.value;
   };
@@ -189,7 +189,7 @@ void check_properties(const Options& options, const LoadRequest& request,
     Problem problem;
     problem.option = option;
     problem.what = std::move(what);
-    problem.fix = "see CONFIGURATION.md of librdkafka";
+    problem.fix = "See CONFIGURATION.md of librdkafka";
     problems.push_back(std::move(problem));
   }
 }

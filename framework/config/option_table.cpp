@@ -942,8 +942,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
          "parameters, never text of the statement. In a pipeline, a view with rewrite rules "
          "may count different rows; set `consumer.pipeline = 1` for such a view.",
      .example = R"toml([
-  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, "
-  "{/amount}::bigint)",
+  "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
   { text = "UPDATE accounts SET balance = balance + {/amount}::bigint WHERE id = {/account}", expect_rows = 1 },
 ])toml"},
 

@@ -43,11 +43,11 @@ TEST_CASE("what is no pattern is said, with what to write instead") {
   const std::vector<Row> rows{
       {"^orders\\..*", ""},
       {"^[0-9]{2}\\\\$", ""},
-      {"orders", "is no pattern"},
+      {"orders", "is not a pattern"},
       {"^(orders", "Unmatched ( or \\("},
       {"^[a-", "Unmatched [, [^, [:, [., or [="},
-      {"^orders-\\d+", "has \\d, which says nothing in a POSIX extended regular expression"},
-      {"^(a)\\1", "has \\1, which says nothing in a POSIX extended regular expression"},
+      {"^orders-\\d+", "contains \\d, which has no meaning in a POSIX extended regular expression"},
+      {"^(a)\\1", "contains \\1, which has no meaning in a POSIX extended regular expression"},
       {"^a\0b"s, "has a NUL"},
   };
   for (const auto& row : rows) {
