@@ -8,18 +8,21 @@
 
 namespace pawl {
 
-/// The options with which `pawl run --config FILE --set KEY=VALUE ...` would run, for programs with
-/// a main of their own (pawl::Consumer). docs/configuration.md has the format.
+/// Reads the options with which `pawl run --config FILE --set KEY=VALUE ...` would run, for
+/// programs with their own main() (pawl::Consumer). docs/reference describes the file.
 ///
-/// `file`: a TOML file; empty: none, everything comes from `overrides` and the defaults.
-/// `overrides`: each as after --set, "kafka.group=other"; they come after the file, the last one of
-/// an option counts. ${NAME} in a string is a variable of this process' environment, ${file:PATH} a
-/// file's content.
+///   const auto options = pawl::load_config("payments.toml", {"kafka.group=other"});
 ///
-/// Throws ConfigErrors with everything that is wrong, in the order of the file, one line each with
-/// its place and what to do; a file that cannot be read is one of them. No text shows a password or
-/// what ${...} stands for. librdkafka's properties are checked too. Connects to nothing; whether
-/// code has registered a handler that the file names is Consumer's to say.
+/// `file`: a TOML file. Empty: all options come from `overrides` and the defaults.
+/// `overrides`: each as after --set, "kafka.group=other". They replace the options of the file, and
+/// the last one of an option counts. ${NAME} in a string is replaced by an environment variable,
+/// ${file:PATH} by the content of a file.
+///
+/// Throws ConfigErrors with all errors in the order of the file, one line each: place, option, what
+/// is wrong, and what to do. A file that cannot be read is such an error. No text contains a
+/// password or the value of ${...}. load_config() also checks properties of librdkafka. It connects
+/// to no server. pawl::Consumer checks whether code has registered the handlers that the file
+/// names.
 [[nodiscard]] Options load_config(const std::filesystem::path& file,
                                   const std::vector<std::string>& overrides = {});
 

@@ -1,5 +1,20 @@
 #pragma once
 
+/// The options of a consumer. docs/reference describes each option of the configuration file; the
+/// structs below have the same sections and names.
+///
+///   pawl::Options options;
+///   options.kafka.bootstrap_servers = "127.0.0.1:9092";
+///   options.kafka.group = "payments";
+///   options.postgres.url = "postgresql://localhost/payments";
+///   options.idempotency.key = "{header:event-id}";
+///   auto& handler = options.handlers.emplace_back();
+///   handler.name = "payment";  // the name under which the program registers it
+///   handler.topics = {"payments"};
+///
+/// load_config() (pawl/config.hpp) reads the same from a file. pawl::Consumer checks both.
+/// Stable from 1.0: members are only added; before 1.0, a minor version may rename them.
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,210 +30,228 @@ namespace pawl {
 
 using std::chrono::milliseconds;
 
-/// Where an option was written, for error texts: "conf/payments.toml:12".
+/// The place of an option in the configuration, for error texts: "conf/payments.toml:12".
 using SourceLocation = std::string;
 
-/// Where a partition starts that this consumer has never processed (first contact).
-/// Resolved and stored for all partitions of the topic at once; never asked again.
+/// The initial offset of a partition that has no stored offset. pawl determines and stores it once,
+/// for all partitions of the topic.
 enum class Start {
-  kCommitted,  ///< adopt Kafka's committed offset of the group once; without one, earliest
-  kEarliest,   ///< the log's start
-  kLatest,     ///< the log's end at first contact
-  kTimestamp,  ///< first record at or after `start_timestamp`
-  kHalt,       ///< refuse: an operator sets the position with `pawl offsets set`
+  kCommitted,  ///< the offset that the group committed to Kafka; without one, kEarliest
+  kEarliest,   ///< the start of the log
+  kLatest,     ///< the end of the log at the first assignment
+  kTimestamp,  ///< the first record at or after `start_timestamp`
+  kHalt,       ///< the partition halts until `pawl offsets set` sets an offset
 };
 
-/// How the group agrees on who owns which partition.
+/// How a process gets its partitions.
 enum class Assignment {
-  kGroup,   ///< Kafka's group membership (subscribe)
-  kManual,  ///< exactly `manual_partitions` of every topic, without coordination (KIP-less
-            ///< "assign")
+  kGroup,   ///< Kafka assigns them to the processes of the group
+  kManual,  ///< exactly `manual_partitions` of every topic, without coordination
 };
 
 enum class GroupProtocol {
-  kClassic,   ///< the client-side assignors
-  kConsumer,  ///< KIP-848, brokers >= 4.0
+  kClassic,   ///< the clients assign partitions, by `assignor`
+  kConsumer,  ///< the brokers assign partitions (KIP-848, Kafka 4.0 and later)
 };
 
 struct KafkaOptions {
   std::string bootstrap_servers;
   std::string group;
-  /// Our own name for the Kafka cluster; with the group it identifies the consumer in PostgreSQL.
+  /// Your name for the Kafka cluster. Cluster and group identify the consumer in PostgreSQL.
   std::string cluster = "default";
-  /// Static membership (KIP-345): a stable name of this process within the group; empty = dynamic.
+  /// Static membership (KIP-345): a stable name of this process in the group. Empty: dynamic.
   std::string group_instance_id;
   GroupProtocol group_protocol = GroupProtocol::kClassic;
-  /// "cooperative-sticky", "range" or "roundrobin"; ignored under KIP-848.
+  /// "cooperative-sticky", "range", or "roundrobin". No effect with kConsumer.
   std::string assignor = "cooperative-sticky";
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
   std::chrono::sys_time<milliseconds> start_timestamp{};
-  /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
-  /// begin a topic that they process, because its effects are others than theirs.
+  /// Other consumers of the same database, "group" or "cluster/group", with effects of their own. A
+  /// topic that another consumer has processed halts at its first assignment.
   std::vector<std::string> known_consumers;
-  /// Upper bound of fetched but unprocessed bytes of all partitions together; each has what it
-  /// needs of it. A larger single record still passes.
+  /// Bytes that are fetched but not processed, of all partitions together, 1 MiB..64 GiB. A larger
+  /// record is still accepted.
   std::size_t buffer = std::size_t{32} << 20U;
-  /// How often topic ids (KIP-516) and new partitions are looked for.
+  /// Interval of the checks for recreated topics (KIP-516) and new partitions, 100 ms..1 h.
   milliseconds topic_check_interval{1000};
-  /// How often processed offsets are told to Kafka (for lag tools only; never read back but at
-  /// first contact).
+  /// Interval of commits of processed offsets to Kafka, 100 ms..1 h. pawl reads them only for
+  /// Start::kCommitted.
   milliseconds commit_interval{5000};
   Assignment assignment = Assignment::kGroup;
   std::vector<std::int32_t> manual_partitions;
-  /// An absolute path and its arguments; run without a shell. Prints an OAuth token, for
-  /// sasl.mechanism OAUTHBEARER (docs/security.md). Empty: none.
+  /// An absolute path and its arguments, run without a shell. The program prints an OAuth token for
+  /// sasl.mechanism OAUTHBEARER. Empty: none.
   std::vector<std::string> oauth_token_command;
-  /// Any librdkafka property; those that would break the promise are refused by validation.
+  /// Properties of librdkafka. Validation rejects those that would break the guarantees.
   std::map<std::string, std::string> librdkafka;
 
   friend bool operator==(const KafkaOptions&, const KafkaOptions&) = default;
 };
 
-/// How a connection string is renewed at each connect. Not compared.
+/// How pawl renews a connection string at each connect, if the string contains ${file:PATH}. Not
+/// compared.
 struct UrlRenewal {
-  /// What the connection string is now; another one than load_config() has read stays as it is. Any
-  /// thread. Throws std::runtime_error, whose text holds no secret. Empty: it stays as it is.
+  /// Returns the current connection string. A `url` that load_config() did not read is returned as
+  /// it is. May be called by any thread. Throws std::runtime_error without secrets in its text.
+  /// Empty: the string is not renewed.
   std::function<std::string(const std::string& url)> now;
-  /// The connection string as load_config() has read it.
+  /// The connection string that load_config() read.
   std::string read;
-  /// The same with "1" for what came from files, or empty if a file says how it begins: what is
-  /// wrong with it stays wrong.
+  /// The same, with "1" instead of the content of files, for validation. Empty if a file contains
+  /// the start of the string.
   std::string literal;
-  /// The files, for people.
+  /// The paths of the files, for error texts.
   std::string files;
 
   friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
 };
 
 struct PostgresOptions {
-  /// A libpq connection string or URI; parts that are absent come from libpq's environment,
-  /// service and password files.
+  /// A libpq connection string or URI. Omitted parts come from libpq's environment, service file,
+  /// and password file.
   std::string url;
-  /// Set by load_config() if `url` holds ${file:PATH}: the file is read again at each connect.
+  /// load_config() sets it if `url` contains ${file:PATH}: pawl reads the file at each connect.
   UrlRenewal renewal;
-  /// An absolute path and its arguments; run without a shell at each connect, for at most 10 s. The
-  /// first line that it prints is the password. Empty: none.
+  /// An absolute path and its arguments, run without a shell at each connect, for at most 10 s. The
+  /// first line of output is the password. Empty: none.
   std::vector<std::string> password_command;
   std::string schema = "pawl";
-  /// Through a transaction-pooling proxy (PgBouncer): nothing is set or kept per session.
+  /// Connections go through a pooler in transaction mode (PgBouncer): pawl sets and keeps nothing
+  /// per session.
   bool pooled = false;
-  /// "" keeps the database's own setting; else on, off, local, remote_write, remote_apply.
+  /// "on", "off", "local", "remote_write", or "remote_apply". Empty: the setting of the database.
   std::string synchronous_commit;
+  /// Limit of one attempt to connect to one host, 100 ms..10 min.
   milliseconds connect_timeout{5000};
-  /// Bound of one wait for a lock; waiting longer is retried and never held against a message.
+  /// Limit of one wait for a lock, 10 ms..1 h. pawl then retries, without counting an attempt.
   milliseconds lock_timeout{5000};
-  /// Reconnect and retry delays: exponential from initial to max, with full jitter.
+  /// Delays before pawl reconnects or retries: exponential from initial to max, with full jitter,
+  /// 1 ms..1 h.
   milliseconds retry_initial{50};
   milliseconds retry_max{1000};
-  /// A previous owner's session that blocks us and has been idle in transaction for longer is
-  /// ended.
+  /// pawl terminates a previous owner's session that blocks a partition and is idle in transaction
+  /// for this long, 100 ms..1 h.
   milliseconds stalled_owner_after{10000};
-  /// How often operators' changes (pause, resume, offsets set) are looked for.
+  /// Interval of the checks for operators' commands (pause, resume, offsets set), 10 ms..1 h.
   milliseconds poll_interval{1000};
-  /// A handler's SQL ends in a comment with the record's trace context: /*traceparent='00-...'*/.
+  /// A handler's SQL ends with a comment with the trace context of its message:
+  /// /*traceparent='00-...'*/.
   bool trace_comment = false;
 
   friend bool operator==(const PostgresOptions&, const PostgresOptions&) = default;
 };
 
-/// What happens when no idempotency key can be derived from a message.
+/// Handling of a message without an idempotency key.
 enum class MissingKey {
-  kFail,     ///< the failure policy
-  kProcess,  ///< applied without duplicate check, counted
-  kSkip,     ///< recorded as skipped
+  kFail,     ///< the failure policy applies
+  kProcess,  ///< the message is applied without a duplicate check, and counted
+  kSkip,     ///< the message is skipped and recorded
 };
 
-/// What happens when a key arrives again with another payload.
-enum class Conflict { kFail, kIgnore };
+/// Handling of a message whose key exists with another payload.
+enum class Conflict {
+  kFail,    ///< the failure policy applies
+  kIgnore,  ///< the message is a duplicate
+};
 
 struct IdempotencyOptions {
-  /// Key template, e.g. "{header:event-id}"; empty: the handler's C++ key function or none.
+  /// Template of the key, such as "{header:event-id}". Empty: the handler's key function, or none.
   std::string key;
-  /// Keys are unique within a scope; empty: consumer + topic.
+  /// Keys are unique within a scope. Empty: one scope per consumer and topic.
   std::string scope;
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
-  /// Bytes of a response that is stored with a key, 1 KiB..16 MiB; a larger one fails its message.
+  /// Largest response that is stored with a key, in bytes, 1 KiB..16 MiB. A larger response fails
+  /// its message.
   std::size_t max_response = std::size_t{64} << 10U;
-  /// A person has checked that no two events have the same key, so pawl does not warn about it.
+  /// An operator has checked that no two events have the same key, so pawl does not warn about it.
   bool key_checked = false;
 
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
 
-/// What happens to a message that cannot be applied.
+/// Handling of a message that cannot be applied.
 enum class FailurePolicy {
-  kHalt,        ///< its partition stops at it, the others go on
-  kDeadLetter,  ///< stored whole in pawl.dead_letters, and the partition goes on
-  kPark,        ///< the same, and later messages of its record key wait behind it, in order
-  kRetryLater,  ///< as kPark, and it is tried again by itself after each of retry_later
-  kSkip,        ///< left out, and recorded whole in pawl.skipped_messages
+  kHalt,        ///< its partition halts, other partitions continue
+  kDeadLetter,  ///< it is stored in full in pawl.dead_letters, and the partition continues
+  kPark,        ///< as kDeadLetter; later messages with its record key are parked, in order
+  kRetryLater,  ///< as kPark; it is retried automatically after each delay of `retry_later`
+  kSkip,        ///< it is skipped, and recorded in full in pawl.skipped_messages
 };
 
-/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
-enum class Unmatched { kFail, kSkip };
+/// Handling of a message whose topic has handlers, if no `when` condition matches.
+enum class Unmatched {
+  kFail,  ///< the failure policy applies
+  kSkip,  ///< the message is skipped and recorded
+};
 
 struct FailureOptions {
   FailurePolicy on_failure = FailurePolicy::kHalt;
-  /// That of Options::failures counts, since such a message has no handler.
+  /// Only Options::failures counts, because such a message has no handler.
   Unmatched unmatched = Unmatched::kFail;
-  /// How long a message that fails is tried before the policy applies: its waits between attempts,
-  /// added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, and the time
-  /// in which no process ran does not count.
+  /// How long a failed message is retried before the policy applies, 0..7 days: the sum of the
+  /// delays between its attempts. PostgreSQL stores the attempts, so a restart does not reset them.
+  /// Time during which no process runs does not count.
   milliseconds retry_for{std::chrono::minutes(5)};
-  /// Attempts of one message before the policy applies, whatever retry_for says; 0: no such bound.
+  /// Attempts of one message before the policy applies, whatever `retry_for` is, 0..1000. 0: no
+  /// limit.
   std::uint32_t max_attempts = 0;
-  /// How many processes may end while they run a message alone (probation), before the policy
-  /// applies; also how many may end while they fetch the next message of a partition, before it
-  /// halts. 1..100.
+  /// Processes that may crash while they process a message alone (probation) before the policy
+  /// applies, 1..100. A partition halts after the same number of crashes while its next message is
+  /// fetched.
   std::uint32_t max_crashes = 3;
+  /// Delays before the next attempt of a message: exponential from initial to max, with jitter,
+  /// 1 ms..24 h.
   milliseconds retry_initial{100};
   milliseconds retry_max{30000};
-  /// Of kRetryLater: the delays before a message that was set aside is tried again, 1 to 20 of 1 s
-  /// to 30 days each; after the last one it is a dead letter. By the database's clock.
+  /// For kRetryLater: the delays before each delayed retry, by the clock of the database, 1 to 20
+  /// of 1 s..30 days each. If the last one fails, the message is a dead letter.
   std::vector<milliseconds> retry_later{std::chrono::minutes(1), std::chrono::minutes(10),
                                         std::chrono::hours(1), std::chrono::hours(6)};
-  /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
+  /// Delay between attempts while a partition is halted by a schema or program error (a missing
+  /// table or privilege), or by the circuit breaker, 10 ms..24 h.
   milliseconds program_error_retry{10000};
-  /// Messages in a row that failed in one way before their handler's partitions halt instead of
-  /// setting more aside; 0: never.
+  /// Consecutive messages of a handler that fail the same way before its circuit breaker opens and
+  /// its partitions halt, 0..1,000,000. 0: never.
   std::uint32_t circuit_breaker = 50;
 
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
 
-/// What is kept of messages that were set aside.
+/// The content of dead letters.
 struct DeadLetterOptions {
-  /// False: only where the message stands in Kafka, why it failed and its keys are stored.
+  /// False: only the position in Kafka, the keys, and the error are stored.
   bool store_payload = true;
-  /// A larger value is stored up to here, and replay needs the record in Kafka.
+  /// Largest value that is stored in full, in bytes, up to 512 MiB. A larger value is truncated,
+  /// and a replay reads the message from Kafka.
   std::size_t max_payload = std::size_t{1} << 20U;
-  /// A Kafka topic that is fed from the table, at least once; empty: none.
+  /// A Kafka topic to which pawl publishes the dead letters of the table, at least once. Empty:
+  /// none.
   std::string topic;
 
   friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
 };
 
-/// Whether `run` publishes what stands in the outbox.
+/// Whether `run` publishes the messages of the outbox.
 enum class RelayOutbox {
-  kAuto,  ///< where a handler publishes; what code does shows when it does it
+  kAuto,  ///< if a handler publishes: at once for SQL, after its first message for C++ code
   kOn,
   kOff,
 };
 
-/// Where leases are kept. Outcomes are recorded in PostgreSQL in either case.
+/// Where leases are stored. PostgreSQL stores outcomes with both.
 enum class LeaseStore { kPostgres, kRedis };
 
-/// Leases of idempotency keys, for handlers whose effect is outside of the database
-/// (docs/effects.md).
+/// External calls: handlers with effects outside of the database, under leases of their idempotency
+/// keys (docs/external-calls.md).
 struct CallOptions {
-  /// With kRedis, RedisOptions say where it is.
+  /// kRedis requires RedisOptions.
   LeaseStore lease_store = LeaseStore::kPostgres;
-  /// How long the lease of a process that died, or stands still, keeps others from calling,
-  /// 2 s..1 h. One that lives extends it.
+  /// How long the lease of a crashed or frozen process prevents other processes from calling,
+  /// 2 s..1 h. A running process extends its leases.
   milliseconds lease_time{30000};
-  /// Calls of this process at a time, each with a thread; 1..4096.
+  /// Calls that this process makes concurrently, each on a thread, 1..4096.
   std::uint32_t max_in_flight = 256;
 
   friend bool operator==(const CallOptions&, const CallOptions&) = default;
@@ -226,62 +259,63 @@ struct CallOptions {
 
 /// The Redis of LeaseStore::kRedis.
 struct RedisOptions {
-  /// "host:port". Empty: `sentinels` say where the master called `master` is.
+  /// "host:port". Empty: `sentinels` return the address of `master`.
   std::string address;
   std::vector<std::string> sentinels;
   std::string master;
-  /// An ACL user; empty: "default", of whom an empty password means that none is asked for.
+  /// ACL user. Empty: "default". An empty password: no password.
   std::string user;
   std::string password;
   // The same for Sentinel.
   std::string sentinel_user;
   std::string sentinel_password;
   std::uint32_t database = 0;
-  /// Also to Sentinel. Certificates are verified, with the name that they are for.
+  /// Also to Sentinel. pawl verifies certificates and the names in them.
   bool tls = false;
-  /// Whom the certificates are for; empty: the host that was connected to.
+  /// The host name that certificates must contain. Empty: the host that pawl connects to.
   std::string server_name;
-  /// PEM files; empty: the system's authorities, no client certificate.
+  /// PEM files. Empty: the certificate authorities of the system, no client certificate.
   std::string ca_file;
   std::string certificate;
   std::string private_key;
-  /// Of connecting, and of an answer, 10 ms..1 min.
+  /// Limit of one attempt to connect, and of one response, 10 ms..1 min.
   milliseconds timeout{1000};
-  /// Begins the name of every key.
+  /// Prefix of every key.
   std::string prefix = "pawl:";
 
   friend bool operator==(const RedisOptions&, const RedisOptions&) = default;
 };
 
-/// What is done about a message of which an earlier call may have had its effect.
+/// Handling of a message if an earlier call may or may not have succeeded.
 enum class OnUnknown {
-  kCall,       ///< the other side knows repetitions by the lease's key
-  kReconcile,  ///< it is asked
-  kHalt,       ///< until an operator says
+  kCall,       ///< pawl calls again; the remote service must detect duplicates by Lease::key()
+  kReconcile,  ///< LeasedHandler::reconcile checks with the remote service
+  kHalt,       ///< the partition halts until an operator records the outcome
 };
 
-/// Messages that pawl.publish() has written (docs/outbox.md).
+/// The outbox: messages that pawl.publish() has written (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
-  /// False: at least once, without Kafka's transactions.
+  /// False: at least once, without Kafka transactions.
   bool transactions = true;
-  /// A topic with one partition that stays empty: it carries the numbers of the batches.
+  /// A topic with one partition that stays empty. Kafka commits the numbers of batches for it.
   std::string state_topic = "pawl-outbox-state";
-  /// Bytes of key, value and headers together that pawl.publish() takes, 1 KiB..100 MiB.
+  /// Largest key, value, and headers of a message together, in bytes, 1 KiB..100 MiB.
+  /// pawl.publish() rejects larger messages.
   std::size_t max_message = 1'000'000;
-  /// How long a message may wait before that is an alert, and late in `status`; zero: for ever.
+  /// How long a message may wait before pawl raises an alert, 1 s..3650 days. Zero: no limit.
   milliseconds alert_age{std::chrono::minutes(5)};
 
   friend bool operator==(const OutboxOptions&, const OutboxOptions&) = default;
 };
 
-/// A query of the application's: a row that it returns is something wrong.
+/// A query of the application. Each row that it returns is an inconsistency.
 struct AuditCheck {
-  std::string name;  ///< empty: named by its place
+  std::string name;  ///< empty: the place of the query
   std::string text;
   SourceLocation where = {};
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const AuditCheck& one, const AuditCheck& other) {
     return one.name == other.name && one.text == other.text;
   }
@@ -290,38 +324,41 @@ struct AuditCheck {
 /// `pawl audit`.
 struct AuditOptions {
   std::vector<AuditCheck> checks;
-  /// Bound of one check.
+  /// Limit of one query, 1 ms..24 h.
   milliseconds timeout{60000};
 
   friend bool operator==(const AuditOptions&, const AuditOptions&) = default;
 };
 
-/// When records that are no longer needed are removed (docs/retention.md). Zero: never.
+/// How long records are kept (docs/retention.md), 1 s..3650 days each. Zero: they are never
+/// removed.
 struct RetentionOptions {
-  /// How late a producer's duplicate may come and still be recognised.
+  /// A producer's duplicate that arrives later is not detected.
   milliseconds keys{std::chrono::hours(7 * 24)};
-  /// Since a dead letter was replayed or discarded; others are never removed.
+  /// Counted from the replay or the discarding. Unresolved dead letters are never removed.
   milliseconds dead_letters{std::chrono::hours(30 * 24)};
-  /// Since a message was skipped.
+  /// Counted from the time when the message was skipped.
   milliseconds skipped{std::chrono::hours(90 * 24)};
-  /// Since a message of the outbox that Kafka refused was given up; others are never removed.
+  /// Counted from the time when an operator discarded a rejected message of the outbox. Others are
+  /// never removed.
   milliseconds outbox{std::chrono::hours(30 * 24)};
-  /// How often a running consumer looks whether something is to be removed; zero: it never does.
+  /// Interval at which a consumer checks for data to remove, 100 ms..24 h. Zero: never.
   milliseconds interval{std::chrono::minutes(10)};
-  /// Share of the time in which a removal works, 1..100 percent; in the rest it pauses.
+  /// Percentage of the time during which a removal works, 1..100. It pauses during the rest.
   std::uint32_t load = 10;
 
   friend bool operator==(const RetentionOptions&, const RetentionOptions&) = default;
 };
 
-/// One transaction for many messages of a partition, where a handler takes batches
+/// One transaction for many messages of a partition, for handlers that apply batches
 /// (docs/batches.md).
 struct BatchOptions {
-  /// 1..10000; 1: each message alone.
+  /// Messages of a batch, 1..10000. 1: each message alone.
   std::uint32_t max_messages = 500;
-  /// Bound of its keys and values; one larger message is a batch of its own.
+  /// Limit of the keys and values of a batch, in bytes, 1 KiB..256 MiB. One larger message is a
+  /// batch of its own.
   std::size_t max_bytes = std::size_t{1} << 20U;
-  /// How long a batch that is not full waits for more messages.
+  /// How long a batch that is not full waits for more messages, 0..1 min.
   milliseconds linger{0};
 
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
@@ -329,70 +366,72 @@ struct BatchOptions {
 
 struct SqlStatement {
   std::string text;
-  /// Rows that the statement must affect or return; anything else fails the message.
+  /// Rows that the statement must affect or return. Any other number fails the message.
   std::optional<std::uint64_t> expect_rows = {};
   SourceLocation where = {};
-  /// For SqlResponse::statement; empty: it has none.
+  /// For SqlResponse::statement. Empty: no name.
   std::string name = {};
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const SqlStatement& one, const SqlStatement& other) {
     return one.text == other.text && one.expect_rows == other.expect_rows && one.name == other.name;
   }
 };
 
-/// What an SQL handler stores as the response of a message: what a statement returns, one row of
-/// one column; for batches two columns, the message's number from 1 and its response. None while
-/// both are empty.
+/// The response that an SQL handler stores for a message: the result of a statement with one row
+/// and one column. For batches, the result has two columns: the number of the message, from 1, and
+/// its response. Both members empty: no response.
 struct SqlResponse {
-  std::string text;       ///< a statement that runs behind the others
-  std::string statement;  ///< the name of one of them, instead
+  std::string text;       ///< a statement that runs after the others
+  std::string statement;  ///< alternatively, the name of one of the others
   SourceLocation where = {};
 
   [[nodiscard]] bool empty() const { return text.empty() && statement.empty(); }
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const SqlResponse& one, const SqlResponse& other) {
     return one.text == other.text && one.statement == other.statement;
   }
 };
 
-/// A text with placeholders for a message's parts, and ${NAME} or ${file:PATH} as they were
-/// written: what they stand for is looked up when it is needed.
+/// A text with placeholders for parts of the message, and with ${NAME} or ${file:PATH}, which pawl
+/// replaces at each request.
 struct HttpText {
   std::string written;
-  std::string folder;  ///< where a relative PATH begins
+  std::string folder;  ///< the folder of a relative PATH
 
   [[nodiscard]] bool empty() const { return written.empty(); }
   friend bool operator==(const HttpText&, const HttpText&) = default;
 };
 
-/// A leased handler without code: one HTTP request for each message (docs/effects.md).
+/// A handler that sends one HTTP request per message, under a lease (docs/external-calls-http.md).
 struct HttpOptions {
   std::string method = "POST";
   HttpText url;                             ///< empty: the handler has no request
   std::map<std::string, HttpText> headers;  ///< by name
   HttpText body;
-  /// JSON whose strings are templates; empty: `body` counts.
+  /// JSON whose strings are templates. Empty: `body` is sent.
   HttpText json;
-  /// The header that carries Lease::key(); empty: none does.
+  /// The header that contains Lease::key(). Empty: none.
   std::string key_header = "Idempotency-Key";
-  /// Statuses, as "200,201" or "2xx". The first list that names one counts, in the order success,
-  /// not_done, retry, permanent; else the first that has its class. What is in none is permanent.
+  /// Lists of HTTP statuses, such as "200,201" or "2xx". The first list that contains a status
+  /// itself counts, in the order success, not_done, retry, permanent; otherwise the first list with
+  /// its class. A status in no list is permanent.
   std::string success = "2xx";
   std::string retry = "408,409,425,429,5xx";
   std::string permanent;
-  /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
-  /// proxies say of requests that they have passed on.
+  /// Statuses which mean that the call had no effect. pawl retries it (RFC 8470, RFC 6585). Not
+  /// 503, because proxies return it also for requests that they have forwarded.
   std::string not_done = "425,429";
-  /// Statuses of not_done that mean that the endpoint cannot be used now: its messages wait, and no
+  /// Statuses of `not_done` which mean that the endpoint is unavailable: its messages wait, and no
   /// attempt counts. Empty: none.
   std::string outage;
-  /// Requests of this process to the host at a time; 0: as many as there are calls.
+  /// Concurrent requests of this process to the host. 0: only CallOptions::max_in_flight limits
+  /// them.
   std::uint32_t max_in_flight = 0;
-  /// A connection stays open for the next request; false: each request has one of its own.
+  /// A connection stays open for the next request. False: each request opens a connection.
   bool keep_alive = true;
-  /// PEM files; empty: the system's authorities, no client certificate.
+  /// PEM files. Empty: the certificate authorities of the system, no client certificate.
   std::string ca_file;
   std::string certificate;
   std::string private_key;
@@ -400,7 +439,7 @@ struct HttpOptions {
 
   [[nodiscard]] bool empty() const { return url.empty(); }
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
@@ -412,74 +451,79 @@ struct HttpOptions {
 };
 
 struct HandlerOptions {
-  /// Name under which C++ code registered the handler; for SQL and function handlers a label.
+  /// The name under which C++ code registers the handler. For other handlers, a label.
   std::string name;
+  /// Names of topics, and patterns, which start with ^.
   std::vector<std::string> topics;
-  /// Condition on the message, e.g. `{header:type} == "refund"`; empty matches everything.
+  /// Condition on the message, such as `{header:type} == "refund"`. Empty: all messages.
   std::string when;
   std::vector<SqlStatement> sql;
   SqlResponse response;
-  /// A database function to call with the message, e.g. "app.apply_payment".
+  /// A database function that pawl calls with the message, such as "app.apply_payment".
   std::string function;
   HttpOptions http;
-  /// `sql` takes many messages at once: each placeholder is an array with one element a message.
+  /// `sql` applies many messages at once: each placeholder is an array with one element per
+  /// message.
   bool batch = false;
-  // Set: instead of what Options::idempotency says for all handlers.
+  // If set, they replace the members of Options::idempotency for this handler.
   std::optional<std::string> key;
   std::optional<bool> key_checked;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
   std::optional<std::size_t> max_response;
-  /// How late a producer's duplicate may come; instead of RetentionOptions::keys. Zero: its keys
-  /// are never removed. The longest of a scope counts for all of its keys.
+  /// Replaces RetentionOptions::keys for this handler. Zero: its keys are never removed. The
+  /// longest retention of a scope applies to all of its keys.
   std::optional<milliseconds> retention;
-  /// Its messages of one partition that run side by side, 1..1000; 1: one after the other.
+  /// Messages of one partition that are processed concurrently, 1..1000. 1: one after the other.
   std::uint32_t concurrency = 1;
-  /// Messages for which this template gives the same text run in the log's order; those for which
-  /// it gives none in any. Of a topic that has a handler with concurrency above 1.
+  /// Messages for which this template has the same result are processed in the order of the log.
+  /// Messages without a result are processed in any order. Applies to topics that have a handler
+  /// with `concurrency` above 1.
   std::string order_by = "{key}";
-  /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
+  /// Messages of a partition that may start before the oldest unfinished one completes, 1..100000.
   std::uint32_t concurrency_window = 1000;
-  // Of leased handlers:
+  // For external calls:
   OnUnknown on_unknown = OnUnknown::kCall;
-  /// For how long the other side knows repetitions: a first attempt that is unknown for longer is
-  /// treated as with OnUnknown::kHalt. Zero: for ever.
+  /// How long the remote service detects duplicates. An older call with an unknown outcome is
+  /// handled as with OnUnknown::kHalt. Zero: no limit.
   milliseconds remote_dedup_window{0};
-  /// Bound of one run of the handler.
+  /// Limit of one attempt of the handler, 1 ms..24 h.
   milliseconds timeout{30000};
-  /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
-  /// with what the handler itself says of it.
+  /// Replaces Options::failures for this handler as a whole. load_config() fills it with [failures]
+  /// and the handler's own options.
   std::optional<FailureOptions> failures;
-  /// "", "read committed", "repeatable read" or "serializable".
+  /// "", "read committed", "repeatable read", or "serializable".
   std::string isolation;
-  /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may write to although
-  /// they commit separately.
+  /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may change, although
+  /// these servers commit separately.
   std::vector<std::string> not_atomic;
   SourceLocation where;
 
   friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
 };
 
-/// What a crash of the database may take back (docs/guarantees.md).
+/// Whether COMMIT waits for the disk (docs/guarantees.md).
 enum class Durability {
-  kSynchronous,  ///< nothing that was committed, as far as postgres.synchronous_commit says so
-  kReplayable,   ///< the last commits, with key, effects and offset; Kafka still has their messages
+  kSynchronous,  ///< as postgres.synchronous_commit specifies
+  kReplayable,  ///< no: a database crash may lose the last commits, and pawl applies their messages
+                ///< again, because Kafka still has them
 };
 
 struct EngineOptions {
   /// Worker threads, each with one PostgreSQL connection, 1..256.
   std::uint32_t workers = 8;
-  /// Transactions that a worker sends before it waits for an answer, 1..1000.
+  /// Transactions that a worker sends to PostgreSQL before it waits for a response, 1..1000.
   std::uint32_t pipeline = 64;
-  /// Messages that run side by side in this process where handlers have a concurrency above 1,
-  /// each with a thread and a PostgreSQL connection, which are made when they are needed; 1..1000.
+  /// Messages that this process processes concurrently if handlers have a concurrency above 1,
+  /// 1..1000. Each needs a thread and a PostgreSQL connection, which are created on demand.
   std::uint32_t concurrency = 16;
   Durability durability = Durability::kSynchronous;
-  /// With kReplayable: how long a commit may wait for the disk, 10 ms..1 min.
+  /// With kReplayable: longest time until a commit is on disk, 10 ms..1 min.
   milliseconds durability_interval{1000};
+  /// Time for in-flight messages to finish after a stop was requested, 100 ms..1 h.
   milliseconds shutdown_timeout{30000};
-  /// End once every partition has reached the end it had at start.
+  /// The consumer stops once every partition reaches the end offset it had at startup.
   bool drain = false;
 
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
@@ -491,61 +535,64 @@ struct LogOptions {
   LogFormat format = LogFormat::kText;
   /// trace, debug, info, warn, error
   std::string level = "info";
-  /// Progress line interval; zero turns it off.
+  /// Interval of the line about progress, 100 ms..24 h. Zero: none.
   milliseconds progress_interval{10000};
-  /// Failures are logged with PostgreSQL's DETAIL, which may quote values of rows.
+  /// Failures are logged with PostgreSQL's DETAIL, which may quote row values.
   bool error_details = false;
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };
 
-/// Who is told when something needs a person. Nobody while both ways are empty.
+/// Alerts about states that need an operator. No alerts are sent if `command` and `notify_channel`
+/// are both empty.
 struct AlertOptions {
-  /// An absolute path and its arguments; run without a shell, with the alert as JSON on stdin.
+  /// An absolute path and its arguments, run without a shell, with the alert as JSON on stdin.
   std::vector<std::string> command;
-  /// The command is ended when it runs for longer.
+  /// Limit of one run of the command, 100 ms..1 h.
   milliseconds timeout{10000};
-  /// A channel for NOTIFY, with the JSON as its payload; at most 63 bytes.
+  /// A channel for NOTIFY with the same JSON, at most 63 bytes.
   std::string notify_channel;
-  /// Between two alerts of one kind about the same partition, handler, or remote service.
+  /// Minimum time between two alerts of one kind about the same partition, handler, or remote
+  /// service, 0..24 h.
   milliseconds min_interval{60000};
-  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before that is an alert.
+  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before pawl sends an
+  /// alert, 100 ms..24 h.
   milliseconds unreachable_after{60000};
 
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
-/// What `run` and `relay` tell about themselves over HTTP (docs/observe.md).
+/// Metrics, probes, and the dashboard of `run` and `relay`, over HTTP (docs/observe.md).
 struct MonitoringOptions {
-  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
+  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: no HTTP server.
   std::string listen;
-  /// Names by which the dashboard and `/status` are asked for, beside addresses, localhost and the
-  /// machine's name.
+  /// Host names under which the dashboard and `/status` are served, in addition to numeric
+  /// addresses, localhost, and the name of the machine.
   std::vector<std::string> hosts;
-  /// Who presents this token may act on the dashboard; at least 16 characters. Empty: nobody may
-  /// by a token.
+  /// Operators who sign in with this token may act on the dashboard. At least 16 characters. Empty:
+  /// no operator may sign in.
   std::string actions_token;
-  /// The numeric address of the proxy whose `actor_header` is believed. Empty: none is.
+  /// The numeric address of the proxy that names the operator in `actor_header`. Empty: none.
   std::string trusted_proxy;
-  /// The request header in which the trusted proxy names the person.
+  /// The request header in which the trusted proxy names the operator.
   std::string actor_header = "X-Forwarded-User";
 
   friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
 };
 
-/// How an operator calls this program: the commands in its texts begin with it.
+/// How an operator calls this program. Commands in its messages start with it.
 struct InvocationOptions {
   std::string program = "pawl";
-  /// The configuration file in use. Empty: unknown, the texts say FILE.
+  /// The configuration file in use. Empty: unknown, and commands contain FILE.
   std::string config_file;
-  /// What --set said of the servers and of whose work it is, as it would be said again:
-  /// "kafka.group=other". What may be secret stands as ***.
+  /// The overrides that such a command must repeat to address the same consumer:
+  /// "kafka.group=other". Values that may be secret are ***.
   std::vector<std::string> overrides = {};
 
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };
 
-/// Everything a consumer needs to know, validated. load_config() fills it from TOML.
+/// All options of a consumer.
 struct Options {
   KafkaOptions kafka;
   PostgresOptions postgres;
