@@ -140,9 +140,8 @@ TopicEntries::Chosen TopicEntries::choose(const std::vector<std::string>& existi
 std::string ambiguous_topic_text(const std::string& topic,
                                  const std::vector<std::string>& patterns) {
   return fmt::format(
-      "topic {} is meant by more than one pattern ({}), so nobody handles it: name it in the "
-      "topics "
-      "of the handler that is to have it, or let only one pattern mean it",
+      "topic {} matches more than one pattern ({}), so no handler consumes it. Name the topic in "
+      "the topics of one handler, or let only one pattern match it",
       topic, fmt::join(patterns, ", "));
 }
 

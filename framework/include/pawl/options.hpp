@@ -580,13 +580,13 @@ struct MonitoringOptions {
   friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
 };
 
-/// How an operator calls this program. Commands in its messages start with it.
+/// How an operator calls this program: the commands in its texts begin with it.
 struct InvocationOptions {
   std::string program = "pawl";
-  /// The configuration file in use. Empty: unknown, and commands contain FILE.
+  /// The configuration file in use. Empty: unknown, the texts say FILE.
   std::string config_file;
-  /// The overrides that such a command must repeat to address the same consumer:
-  /// "kafka.group=other". Values that may be secret are ***.
+  /// What --set said of the servers and of whose work it is, as it would be said again:
+  /// "kafka.group=other". What may be secret stands as ***.
   std::vector<std::string> overrides = {};
 
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
