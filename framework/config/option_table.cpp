@@ -76,10 +76,10 @@ constexpr std::array<Word, 3> kOnUnknown{
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits, as `postgres.synchronous_commit` specifies"},
      {"replayable",
-      "COMMIT does not wait. A crash of the database may lose the last commits, with "
-      "key, effects, and offset together. pawl then applies the messages again, "
-      "because Kafka still has them ([Guarantees](guarantees.md)). Meanwhile, other "
-      "sessions may see effects that disappear for a moment"}}};
+      "COMMIT does not wait. A crash of the database may lose the last commits, with key, effects, "
+      "and offset together. pawl then applies the messages again, because Kafka still has them. "
+      "Meanwhile, other sessions may see effects that disappear for a moment. See "
+      "[Guarantees](guarantees.md)"}}};
 constexpr std::array<Word, 2> kLogFormats{{{"text", "for people"}, {"json", "for log collectors"}}};
 constexpr std::array<Word, 5> kLogLevels{{{"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}}};
 constexpr std::array<Word, 4> kIsolations{
@@ -174,9 +174,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "kafka",
      .name = "assignor",
      .field = WordField{field<&Options::kafka, &KafkaOptions::assignor>, kAssignors},
-     .meaning = "Assignment strategy; all processes of the group need the same. "
-                "`cooperative-sticky` moves only the partitions that must move. The others stop "
-                "the whole group at every rebalance."},
+     .meaning = "Assignment strategy. All processes of the group need the same. "
+                "`cooperative-sticky` moves only the partitions that must move. `range` and "
+                "`roundrobin` stop the whole group at every rebalance."},
 
     {.section = "kafka",
      .name = "session_timeout",
@@ -205,10 +205,10 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = TextsField{field<&Options::kafka, &KafkaOptions::known_consumers>},
      .values = "names: `\"group\"` or `\"cluster/group\"`",
      .meaning = "Other consumers that apply the same topics to this database, each with its own "
-                "effects. If a consumer that is not listed has processed a topic, the [first "
-                "assignment](architecture/offset-store.md) of that topic halts. The halt prevents "
-                "that a wrong `group` repeats all effects. With `start = \"latest\"`, no such halt "
-                "occurs."},
+                "effects. If a consumer that is not listed has processed a topic, the topic halts "
+                "at its [first assignment](architecture/offset-store.md). The halt prevents a "
+                "wrong `group` from repeating all effects. With `start = \"latest\"`, the topic "
+                "does not halt."},
 
     {.section = "kafka",
      .name = "buffer",
@@ -248,10 +248,10 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "oauth_token_command",
      .field = TextsField{field<&Options::kafka, &KafkaOptions::oauth_token_command>},
      .values = "a path and arguments",
-     .meaning = "Program that prints an OAuth token, for `sasl.mechanism = \"OAUTHBEARER\"` "
-                "([Kafka security](security-kafka.md)). The path is absolute, and no shell is "
-                "used. Every connection to Kafka uses the token. pawl runs the program again "
-                "before the token expires, for at most 10 s. Empty: none.",
+     .meaning = "Program that prints an OAuth token, for `sasl.mechanism = \"OAUTHBEARER\"`. The "
+                "path is absolute, and no shell is used. Every connection to Kafka uses the token. "
+                "pawl runs the program again before the token expires, for at most 10 s. Empty: "
+                "none. See [Kafka security](security-kafka.md).",
      .shown = Shown::kProgram},
 
     {.section = "kafka",
@@ -275,10 +275,10 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "password_command",
      .field = TextsField{field<&Options::postgres, &PostgresOptions::password_command>},
      .values = "a path and arguments",
-     .meaning = "Program whose first line of output is the password ([PostgreSQL "
-                "security](security-postgresql.md)). The path is absolute, and no shell is used. "
-                "pawl runs the program at each connect, for at most 10 s, so passwords can rotate "
-                "and tokens can expire. Not allowed if `url` contains a password. Empty: none.",
+     .meaning = "Program whose first line of output is the password. The path is absolute, and no "
+                "shell is used. pawl runs the program at each connect, for at most 10 s, so "
+                "passwords can rotate and tokens can expire. Not allowed if `url` contains a "
+                "password. Empty: none. See [PostgreSQL security](security-postgresql.md).",
      .shown = Shown::kProgram},
 
     {.section = "postgres",
@@ -356,9 +356,9 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = TextField{field<&Options::idempotency, &IdempotencyOptions::key>},
      .values = "a template",
      .meaning = "Idempotency key of a message, such as `{header:event-id}` or "
-                "`payment:{/tenantId}:{/paymentId}`. pawl applies each key once ([Keys](keys.md)). "
-                "Required here or in each SQL, function, or HTTP handler, unless `missing_key = "
-                "\"process\"`.",
+                "`payment:{/tenantId}:{/paymentId}`. pawl applies each key once. Required here or "
+                "in each SQL, function, or HTTP handler, unless `missing_key = \"process\"`. See "
+                "[Keys](keys.md).",
      .example = R"("{header:event-id}")",
      .own = &kOwn<&IdempotencyOptions::key, &HandlerOptions::key>},
 
@@ -396,7 +396,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = SizeField{field<&Options::idempotency, &IdempotencyOptions::max_response>, kKiB,
                         16 * kMiB},
      .meaning = "Largest [response](stored-responses.md) that is stored with a key. A larger "
-                "response fails its message, and is not retried.",
+                "response fails its message, without retries.",
      .own = &kOwn<&IdempotencyOptions::max_response, &HandlerOptions::max_response>},
 
     // [failures]
@@ -433,8 +433,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "failures",
      .name = "max_crashes",
      .field = CountField{field<&Options::failures, &FailureOptions::max_crashes>, 1, 100},
-     .meaning = "Processes that may crash while they process a message alone "
-                "([probation](crash-isolation.md#probation)) before `on_failure` applies. A "
+     .meaning = "Processes that may crash while they process a message alone, in "
+                "[probation](crash-isolation.md#probation), before `on_failure` applies. A "
                 "partition halts after the same number of crashes while its next message is "
                 "fetched.",
      .own = &kOwnFailures},
@@ -478,8 +478,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "circuit_breaker",
      .field = CountField{field<&Options::failures, &FailureOptions::circuit_breaker>, 0, 1'000'000},
      .meaning = "Consecutive messages of a handler that fail the same way before its [circuit "
-                "breaker](failures.md#circuit-breaker) opens. The handler's partitions then halt, "
-                "and no further dead letters are stored. Their messages are retried every "
+                "breaker](failures.md#circuit-breaker) opens. The handler's partitions then halt "
+                "instead of storing more dead letters. pawl retries their next messages every "
                 "`program_error_retry`. 0: the circuit breaker never opens.",
      .own = &kOwnFailures},
 
@@ -488,15 +488,15 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "relay",
      .field = choice<&Options::outbox, &OutboxOptions::relay>(kOutboxRelays),
      .meaning = "Whether `pawl run` publishes to Kafka the messages that any program has written "
-                "with `pawl.publish`. `pawl relay` only publishes ([Outbox](outbox.md))."},
+                "with `pawl.publish`. `pawl relay` only publishes. See [Outbox](outbox.md)."},
 
     {.section = "outbox",
      .name = "transactions",
      .field = FlagField{field<&Options::outbox, &OutboxOptions::transactions>},
      .meaning = "If `false`, pawl publishes without Kafka transactions: at least once, copies with "
-                "the same `pawl-outbox-id`. Use it for brokers without transactions, or if readers "
-                "must not wait for open transactions. All processes that publish need the same "
-                "value."},
+                "the same `pawl-outbox-id`. Use `false` for brokers without transactions, or if "
+                "readers must not wait for open transactions. All processes that publish need the "
+                "same value."},
 
     {.section = "outbox",
      .name = "state_topic",
@@ -681,8 +681,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .field = DurationField{field<&Options::retention, &RetentionOptions::keys>, seconds{1},
                             kLongestRetention, true},
      .meaning = "How long idempotency keys are kept. A producer's duplicate that arrives later is "
-                "not detected. Age counts back from the oldest message that waits, so a consumer "
-                "that was stopped forgets nothing. A handler may set its own `retention`. "
+                "not detected. Age counts back from the oldest message that waits, so no key "
+                "expires while a consumer is stopped. A handler may set its own `retention`. "
                 "`\"0s\"`: keys are never removed."},
 
     {.section = "retention",
@@ -894,7 +894,8 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
     {.section = "handler_defaults",
      .name = "timeout",
      .field = DurationField{handler_field<&HandlerOptions::timeout>, milliseconds{1}, hours{24}},
-     .meaning = "Limit of one attempt of a handler. Exceeding it is a failure of the message.",
+     .meaning = "Limit of one attempt of a handler. A longer attempt is a failed attempt of the "
+                "message.",
      .own = &kOwnDefault},
 
     {.section = "handler_defaults",
@@ -999,8 +1000,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "concurrency_window",
      .field = CountField{handler_field<&HandlerOptions::concurrency_window>, 1, 100000},
      .meaning = "With `concurrency`: messages of a partition that may start before the oldest "
-                "unfinished message completes. With a larger window, a slow message blocks the "
-                "others later."},
+                "unfinished message completes. Increase it if slow messages block others."},
 
     {.section = "handler",
      .name = "on_unknown",
