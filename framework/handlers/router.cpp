@@ -246,10 +246,10 @@ std::vector<std::string> key_warnings(const Router& router) {
       continue;
     const auto& key = binding->key_template->text();
     warnings.push_back(fmt::format(
-        "{}: its key {} looks like the id of a thing, not of an event{}: if "
-        "several events are about the same one, all but the first are taken for "
-        "duplicates or conflicts. Use an id that the producer gives each event, or add "
-        "one to the key. If no two events have the same key, set key_checked = true",
+        "{}: its key {} looks like the ID of an entity, not of an event{}. If several events "
+        "concern one entity, all except the first are duplicates or conflicts. Use an ID that the "
+        "producer assigns to each event, or add one to the key. If no two events have the same "
+        "key, set key_checked = true",
         handler_text(binding->label), key, *entity == key ? "" : fmt::format(" ({})", *entity)));
   }
   return warnings;

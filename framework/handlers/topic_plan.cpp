@@ -117,10 +117,10 @@ void note_key_order(const Group& group, std::vector<std::string>& notes) {
     const auto& handler = group.all[member];
     if (is_concurrent(handler))
       continue;
-    notes.push_back(
-        fmt::format("{} runs its messages of topic {} one at a time, next to messages of other "
-                    "handlers, because {} has concurrency",
-                    handler_text(handler.label), group.entry, concurrent));
+    notes.push_back(fmt::format(
+        "{} processes its messages of topic {} one at a time, next to messages of other "
+        "handlers, because {} has concurrency",
+        handler_text(handler.label), group.entry, concurrent));
   }
 }
 
@@ -132,8 +132,8 @@ void note_calls_in_order(const Group& group, std::vector<std::string>& notes) {
     if (!handler.calls)
       continue;
     notes.push_back(fmt::format(
-        "a call of {} holds back all later messages of its partition of topic {} until it is "
-        "finished, including those of {}",
+        "a call of {} blocks all later messages of its partition of topic {} until it finishes, "
+        "including those of {}",
         handler_text(handler.label), group.entry,
         group.names([&](const auto& other) { return &other != &handler; })));
   }
