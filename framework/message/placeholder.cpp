@@ -213,8 +213,8 @@ Resolved resolve_json(const Source& source, JsonView& json, std::string& scratch
   const std::optional<std::string_view> text = value->text(scratch);
   if (!text) {
     throw RenderError(source.text,
-                      fmt::format("{{{}}} is a JSON string with an unpaired surrogate, which no "
-                                  "UTF-8 text can hold; correct the producer, or skip the message",
+                      fmt::format("{{{}}} is a JSON string with an unpaired surrogate, which "
+                                  "UTF-8 does not allow. Fix the producer",
                                   source.text));
   }
   return value_of(*text);

@@ -36,21 +36,19 @@ bool reads_value(const Placeholder& placeholder) {
   const bool tombstone = !message.has_value() && reads_value(placeholder);
   throw RenderError(
       placeholder.text(),
-      fmt::format(
-          "{1} {{{0}}}; write {{{0}?}} where it may be absent ({2}), {3}", placeholder.text(),
-          tombstone ? "the message is a tombstone (its value is null) and has no"
-                    : "the message has no",
-          absent,
-          tombstone
-              ? "put a handler with when = \"!has({value})\" before this one, or skip the message"
-              : "correct the producer, or skip the message"));
+      fmt::format("{1} {{{0}}}. {3}, or write {{{0}?}} if the value may be absent ({2})",
+                  placeholder.text(),
+                  tombstone ? "the message is a tombstone (its value is null), so it has no"
+                            : "the message has no",
+                  absent,
+                  tombstone ? "Add a handler with when = \"!has({value})\" before this one"
+                            : "Fix the producer"));
 }
 
 [[noreturn]] void throw_not_text(const Placeholder& placeholder, std::string_view why) {
-  throw RenderError(
-      placeholder.text(),
-      fmt::format("{{{}}} {}; correct the producer, handle the message in code, or skip it",
-                  placeholder.text(), why));
+  throw RenderError(placeholder.text(),
+                    fmt::format("{{{}}} {}. Fix the producer, or handle the message in code",
+                                placeholder.text(), why));
 }
 
 }  // namespace

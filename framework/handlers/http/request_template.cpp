@@ -42,9 +42,8 @@ bool is_unreserved(char c) {
 }
 
 [[noreturn]] void refuse(const Placeholder& placeholder, std::string_view why) {
-  throw message::RenderError(
-      placeholder.text(),
-      fmt::format("{{{}}} {}; correct the producer, or skip the message", placeholder.text(), why));
+  throw message::RenderError(placeholder.text(),
+                             fmt::format("{{{}}} {}. Fix the producer", placeholder.text(), why));
 }
 
 /// Whether a part of it between slashes, of either kind, is a step up or on the spot: servers that
@@ -75,9 +74,9 @@ void percent_encode(std::string_view value, std::string& out) {
 void escape_in_url(std::string_view value, const Placeholder& placeholder, std::string& out) {
   const bool in_path = out.find('?') == std::string::npos;
   if (in_path && value.empty() && !placeholder.is_optional())
-    refuse(placeholder, "is empty, and another URL would be meant");
+    refuse(placeholder, "is empty, so the request would have another URL");
   if (in_path && has_step(value))
-    refuse(placeholder, "has a \".\" or \"..\", which a URL takes for a step in its path");
+    refuse(placeholder, "contains \".\" or \"..\", which is a step in the path of a URL");
   percent_encode(value, out);
 }
 
@@ -89,7 +88,7 @@ void escape_in_form(std::string_view value, const Placeholder& /*placeholder*/, 
 void escape_in_header(std::string_view value, const Placeholder& placeholder, std::string& out) {
   const auto ends_header = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
   if (std::ranges::any_of(value, ends_header))
-    refuse(placeholder, "has a line end or NUL, which no header can hold");
+    refuse(placeholder, "contains a line break or NUL, which a header cannot contain");
   out += value;
 }
 
@@ -103,8 +102,8 @@ std::string json_string(std::string_view text, const std::string& of) {
     return nlohmann::json(std::string(text)).dump();
   } catch (const nlohmann::json::type_error&) {
     throw message::RenderError(
-        of, fmt::format("{{{}}} is not UTF-8, which JSON cannot hold; correct the producer, handle "
-                        "the message in code, or skip it",
+        of, fmt::format("{{{}}} is not UTF-8, which JSON requires. Fix the producer, or handle the "
+                        "message in code",
                         of));
   }
 }
