@@ -6,14 +6,17 @@
 
 namespace pawl {
 
-/// Thrown by a handler for a message that no retry can help: the failure policy applies at once.
-/// Any other exception is retried up to `failures.max_attempts` times first.
+/// A handler throws it if retries cannot help: the failure policy applies at once. After any other
+/// exception, pawl first retries the message (`failures.retry_for`, `failures.max_attempts`).
+///
+///   throw pawl::PermanentError("account " + account + " is closed");
 class PermanentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Invalid options. Holds everything that is wrong, each with its place and what to do.
+/// Invalid options. problems() contains all errors, one line each: place, option, what is wrong,
+/// and what to do.
 class ConfigErrors : public std::runtime_error {
  public:
   explicit ConfigErrors(std::vector<std::string> problems);
@@ -23,8 +26,8 @@ class ConfigErrors : public std::runtime_error {
   std::vector<std::string> problems_;
 };
 
-/// The consumer as a whole cannot run: wrong cluster, schema too old, fatal Kafka error.
-/// what() says why and what to do.
+/// The consumer cannot run, for example because the schema is too old, or because of a fatal error
+/// of Kafka. what() contains the cause and what to do.
 class FatalError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -19,77 +19,86 @@
 
 namespace pawl {
 
-/// Applies one message inside pawl's transaction. Returning commits effects, key and offset
-/// together; throwing rolls all of them back. Called on a worker thread, at most once at a time per
-/// partition, concurrently for partitions of different workers. The handler must not end the
-/// transaction (commit(), abort(), raw COMMIT or ROLLBACK): that is detected and fails the message.
-/// pqxx::subtransaction is fine.
+/// Applies one message in pawl's transaction. If the function returns, effects, key, and offset
+/// commit together. If it throws, all of them roll back.
+///
+///   app.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+///     tx.exec("INSERT INTO payments (payload) VALUES ($1)", pqxx::params{message.value()});
+///   });
+///
+/// pawl calls it on a worker thread: one call at a time per partition (unless the handler has
+/// `concurrency`), and concurrently for partitions of different workers. The handler must not end
+/// the transaction (commit(), abort(), COMMIT, or ROLLBACK): pawl detects this, and the message
+/// fails. pqxx::subtransaction is allowed.
 using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Message&)>;
 
-/// Applies messages of one partition, in the log's order and without duplicates, in one
-/// transaction: all of it commits, or none of it. Called as HandlerFunction is, with at least one
-/// message; with exactly one when messages must be told apart: after a failure, on probation, in a
-/// replay (docs/batches.md). So what it does with many must be what it does with each of them in
-/// turn. Returns a response for each message, in their order, or none at all.
+/// Applies messages of one partition in one transaction, in the order of the log and without
+/// duplicates (docs/batches.md). All effects commit, or none. pawl calls it like HandlerFunction,
+/// with at least one message. After a failure, on probation, and in a replay, it passes exactly one
+/// message, so many messages must have the same effect as each of them in turn. Returns one
+/// response per message, in their order, or none.
 using BatchFunction =
     std::function<std::vector<Response>(pqxx::dbtransaction&, std::span<const Message>)>;
 
-/// Says by which statements one message is applied, for handlers that read nothing before they
-/// write. So its transaction needs no answer before COMMIT, and many travel to the server at once
-/// (`consumer.pipeline`), each message still in a transaction of its own and in order. Must depend
-/// on the message alone: it is called before the message's transaction begins, before it is known
-/// whether the message is a duplicate, and again when the message is tried alone. Throwing fails
-/// the message, as in HandlerFunction; threads are the same too.
+/// Plans the statements that apply one message, for handlers that read nothing before they write.
+/// The transaction then needs no response before COMMIT, so pawl sends many at once
+/// (`consumer.pipeline`). Each message keeps its own transaction, in order. The result must depend
+/// only on the message: pawl calls the function before the transaction starts, before it knows
+/// whether the message is a duplicate, and again if it retries the message alone. Threads and
+/// exceptions are the same as for HandlerFunction.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
 
-/// A handler whose effect is outside of this database (docs/effects.md): one process at a time
-/// calls for a message's idempotency key, and the outcome is recorded once.
+/// A handler with an effect outside of this database (docs/external-calls.md). One process at a
+/// time calls for the idempotency key of a message, and pawl records the outcome once.
 struct LeasedHandler {
-  /// Makes the call, outside of any transaction, on a thread of its own: concurrently for different
-  /// messages, also of one partition. What it returns is the response. Throwing NotDone or
-  /// PermanentError says that nothing was done; anything else, that nobody knows.
+  /// Makes the call, outside of any transaction, on its own thread: concurrently for different
+  /// messages, also of one partition. Its result is the response. NotDone and PermanentError mean
+  /// that the call had no effect. After any other exception, the outcome is unknown.
   std::function<Response(Lease&, const Message&)> call;
-  /// Optional: runs in the transaction that records the outcome, under the rules of
-  /// HandlerFunction. When it throws, the call is not repeated: the next attempt records the same
-  /// response.
+  /// Optional. Runs in the transaction that records the outcome, with the rules of HandlerFunction.
+  /// If it throws, pawl does not repeat the call: the next attempt records the same response.
   std::function<void(pqxx::dbtransaction&, const Message&, const Response&)> record = nullptr;
-  /// Optional, for `on_unknown = "reconcile"`: asks the other side about an earlier attempt that is
-  /// unknown. Called as `call` is.
+  /// Optional, for `on_unknown = "reconcile"`. Checks with the remote service whether an earlier
+  /// attempt succeeded. pawl calls it like `call`.
   std::function<Found(Lease&, const Message&)> reconcile = nullptr;
 };
 
-/// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
+/// Derives the idempotency key of a message. Nullopt: the message has none
+/// (`idempotency.missing_key`).
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
-/// Told about a message whose key was already processed, with the response stored then. Runs after
-/// the offset of the duplicate is committed; an exception from it is logged and changes nothing.
+/// pawl calls it for a message whose key was already processed, with the stored response, after the
+/// offset of the duplicate is committed. pawl logs an exception, which has no further effect.
 using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 
-/// Runs on every new PostgreSQL connection before its first message, e.g. to prepare statements.
+/// pawl calls it for every new PostgreSQL connection before its first message, for example to
+/// prepare statements.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
-/// A handler's function that is about to be called; views what the call gets.
+/// A call of a handler's function. Views of the arguments.
 struct HandlerCall {
-  std::string_view handler;           ///< its name
-  std::span<const Message> messages;  ///< one; of a batch handler all that it gets
+  std::string_view handler;           ///< the name of the handler
+  std::span<const Message> messages;  ///< one; for a batch handler, all messages of the call
 };
 
-/// Told how a call ended: nullptr when it returned, else what it threw. Destroyed right after.
+/// pawl calls it after a call of a handler, with the exception of the handler, or nullptr if it
+/// returned. pawl destroys it afterwards.
 using CallEnd = std::function<void(const std::exception_ptr&)>;
 
-/// Called before each call of a handler's C++ function; what it returns, if not empty, is called
-/// behind it, on the same thread, whatever happened. So it can neither leave the handler out nor
-/// keep its exception back. Of several the first one registered is the outermost: begun first, told
-/// last. What it throws itself, or its CallEnd after a call that returned, fails the message as if
-/// the handler had thrown it, and is told to those around it.
+/// pawl calls it before each call of a handler's C++ function, and the returned CallEnd, if it is
+/// not empty, after that call on the same thread in any case. It can neither prevent the call nor
+/// suppress an exception. If there are several, the first registered one is the outermost: pawl
+/// calls it first, and its CallEnd last. An exception of it, or of its CallEnd after a call that
+/// returned, fails the message as if the handler had thrown it. Outer CallEnds receive that
+/// exception.
 ///
-/// It is about the function, not about the message: a retry and a replay are calls, a duplicate is
-/// none; of a StatementFunction a call says the statements, which run later. SQL handlers have no
-/// call. What became of a message's transaction is told to an Observer.
+/// Retries and replays are calls, duplicates are not. A call of a StatementFunction plans
+/// statements, which run later. SQL handlers have no calls. An Observer receives the outcome of
+/// transactions.
 using AroundFunction = std::function<CallEnd(const HandlerCall&)>;
 
-/// The functions that a program gives to pawl, by handler name; of two under one name the later one
-/// counts. Filled before the consumer starts, read-only afterwards.
+/// The functions that a program registers, by the name of the handler. A later function replaces an
+/// earlier one with the same name. Fill it before the consumer starts. It is read-only afterwards.
 class Registry {
  public:
   template <typename F>
@@ -155,7 +164,7 @@ class Registry {
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
   [[nodiscard]] const std::vector<AroundFunction>& around_functions() const { return arounds_; }
-  /// Of all kinds.
+  /// The names of all handlers, of every kind.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
  private:

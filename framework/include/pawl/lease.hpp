@@ -12,8 +12,15 @@
 
 namespace pawl {
 
-/// One attempt of a call to the outside, under the lease of the message's idempotency key
-/// (docs/effects.md). No other process calls for this key as long as the lease is held.
+/// One attempt of an external call, under the lease of the message's idempotency key
+/// (docs/external-calls.md). While the lease is held, no other process calls for this key.
+///
+///   pawl::Response charge(pawl::Lease& lease, const pawl::Message& message) {
+///     const auto reply = post("/charges", message.value(), {{"Idempotency-Key", lease.key()}});
+///     if (reply.status == 429)
+///       throw pawl::NotDone("rate limit", reply.retry_after);
+///     return reply.body;
+///   }
 class Lease {
  public:
   struct Fields {
@@ -26,36 +33,37 @@ class Lease {
   };
   explicit Lease(Fields fields) : fields_(std::move(fields)) {}
 
-  /// For the other side to recognise a repetition by: 64 hexadecimal digits, the SHA-256 of the
-  /// scope's name and the idempotency key. The same for every attempt and every process.
+  /// The key by which the remote service detects duplicates: 64 hexadecimal digits, the SHA-256 of
+  /// the name of the scope and the idempotency key. Every attempt and every process uses the same.
   [[nodiscard]] const std::string& key() const { return fields_.key; }
-  /// From 1 on; of those that are known.
+  /// The number of this attempt, from 1, among the recorded ones.
   [[nodiscard]] std::uint32_t attempt() const { return fields_.attempt; }
-  /// An earlier one may have done it: its process died, lost its lease, or did not learn how it
-  /// ended.
+  /// An earlier attempt may have succeeded: its process crashed, lost its lease, or did not receive
+  /// the response.
   [[nodiscard]] bool earlier_attempt_unknown() const { return fields_.earlier_attempt_unknown; }
-  /// So long ago, by the server's clock, began the last attempt before this one. Nullopt: there was
-  /// none, or it is not known. For as long as a request may be under way on the other side, that
-  /// this does not find it there says nothing.
+  /// Time since the start of the previous attempt, by the clock of the database. Nullopt: there was
+  /// none, or the time is unknown. A request can still be in progress at the remote service, so a
+  /// missing result proves nothing shortly after the attempt.
   [[nodiscard]] std::optional<std::chrono::milliseconds> last_attempt_ago() const {
     return fields_.last_attempt_ago;
   }
-  /// When the handler's `timeout` is over; the stop token is set then at the latest.
+  /// The end of the handler's `timeout`. The stop token is set then at the latest.
   [[nodiscard]] std::chrono::steady_clock::time_point deadline() const { return fields_.deadline; }
-  /// Set when the call should end: its deadline has come, its lease is lost, or the process shuts
-  /// down and can wait no longer. A call that returns all the same is recorded, if it can be.
+  /// Set when the call should stop: its deadline has passed, its lease is lost, or the shutdown of
+  /// the process cannot wait longer. pawl still records the result of a call that returns later, if
+  /// possible.
   [[nodiscard]] const std::stop_token& stop_token() const { return fields_.stop_token; }
 
  private:
   Fields fields_;
 };
 
-/// Thrown by a call that has certainly done nothing: it is tried again as any failure is, and is
-/// not unknown. PermanentError says so too, and that no attempt can help. Any other exception
-/// leaves it unknown whether it did anything.
+/// A call throws it if the call certainly had no effect: pawl retries it like any failure.
+/// PermanentError means the same, and that retries cannot help. After any other exception, the
+/// outcome is unknown.
 class NotDone : public std::runtime_error {
  public:
-  /// `retry_after`: not before that it is worth trying again, up to an hour.
+  /// `retry_after`: the earliest retry, at most 1 hour.
   explicit NotDone(const std::string& what, std::chrono::milliseconds retry_after = {})
       : std::runtime_error(what), retry_after_(retry_after) {}
   [[nodiscard]] std::chrono::milliseconds retry_after() const { return retry_after_; }
@@ -64,16 +72,17 @@ class NotDone : public std::runtime_error {
   std::chrono::milliseconds retry_after_;
 };
 
-/// What the other side says of an earlier attempt that is unknown.
+/// The outcome of an earlier attempt, as the remote service reports it.
 class Found {
  public:
   enum class How { kDone, kNotDone, kUnknown };
 
-  /// It has done it; `response` is recorded as if the call had returned it.
+  /// The call succeeded. pawl records `response` as if the call had returned it.
   static Found done(Response response = std::nullopt) { return {How::kDone, std::move(response)}; }
-  /// It has not, and will not: the call follows.
+  /// The call had no effect and will have none. pawl calls again.
   static Found not_done() { return {How::kNotDone, std::nullopt}; }
-  /// It cannot say (yet): a failure of the message, which is tried again as any is.
+  /// The remote service cannot tell (yet). This is a failed attempt, which pawl retries like any
+  /// other.
   static Found unknown() { return {How::kUnknown, std::nullopt}; }
 
   [[nodiscard]] How how() const { return how_; }

@@ -8,16 +8,16 @@
 
 namespace pawl {
 
-/// A time as Kafka's records carry it, UTC.
+/// The timestamp of a Kafka record, in UTC.
 using Timestamp = std::chrono::sys_time<std::chrono::milliseconds>;
 
-/// One Kafka header. A header's value may be null, which is not the same as empty.
+/// A Kafka header. Its value can be null, which differs from empty.
 struct Header {
   std::string_view name;
   std::optional<std::string_view> value;
 };
 
-/// The parts of a record, as the Kafka room hands them over; see Message.
+/// The parts of a record, from which a Message is constructed.
 struct MessageFields {
   std::string_view topic;
   std::int32_t partition = 0;
@@ -27,12 +27,15 @@ struct MessageFields {
   std::span<const Header> headers;
   std::optional<Timestamp> timestamp;
   std::string_view topic_id;
-  /// The record has headers that Kafka's client cannot read; `headers` is empty, and says nothing.
+  /// Kafka's client cannot read the headers of the record. `headers` is then empty.
   bool headers_unreadable = false;
 };
 
-/// A non-owning view of one Kafka record. Valid only while the handler that received it runs;
-/// copy what must live longer. Cheap to copy, safe to read from any thread meanwhile.
+/// A non-owning view of a Kafka record. Valid only while the handler that received it runs, so copy
+/// data that must live longer. Cheap to copy. During that time, any thread may read it.
+///
+///   if (const auto id = message.header("event-id"))
+///     insert(*id, message.value());
 class Message {
  public:
   explicit Message(const MessageFields& fields) : fields_(fields) {}
@@ -41,24 +44,25 @@ class Message {
   [[nodiscard]] std::int32_t partition() const { return fields_.partition; }
   [[nodiscard]] std::int64_t offset() const { return fields_.offset; }
 
-  /// The record key's bytes; nullopt is a null key.
+  /// The bytes of the record key. Nullopt: a null key.
   [[nodiscard]] std::optional<std::string_view> key() const { return fields_.key; }
 
-  /// False for a tombstone (null value); value() is empty then.
+  /// False for a tombstone, whose value is null. value() is then empty.
   [[nodiscard]] bool has_value() const { return fields_.value.has_value(); }
   [[nodiscard]] std::string_view value() const {
     return fields_.value.value_or(std::string_view{});
   }
 
-  /// Whether the record has headers that Kafka's client cannot read, for example more than
-  /// 100,000. Such a record is undecodable: no condition, key function or handler gets it.
+  /// Whether Kafka's client cannot read the headers of the record, for example because there are
+  /// more than 100,000. Such a record is undecodable: no condition, key function, or handler
+  /// receives it.
   [[nodiscard]] bool headers_unreadable() const { return fields_.headers_unreadable; }
 
-  /// All headers in the producer's order; names may repeat.
+  /// All headers in the order of the producer. Names can repeat.
   [[nodiscard]] std::span<const Header> headers() const { return fields_.headers; }
 
-  /// The value of the LAST header of that name (Kafka's convention, KIP-82); nullopt when there is
-  /// none or when its value is null: ask has_header() to tell these apart.
+  /// The value of the last header with this name (Kafka's convention, KIP-82). Nullopt: there is no
+  /// such header, or its value is null. has_header() distinguishes the two.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const {
     for (auto it = fields_.headers.rbegin(); it != fields_.headers.rend(); ++it) {
       if (it->name == name)
@@ -74,11 +78,11 @@ class Message {
     return false;
   }
 
-  /// When the record was created or appended, as the topic is configured
-  /// (message.timestamp.type); nullopt: it carries no time.
+  /// When the record was created or appended, as the topic's message.timestamp.type specifies.
+  /// Nullopt: the record has no timestamp.
   [[nodiscard]] std::optional<Timestamp> timestamp() const { return fields_.timestamp; }
 
-  /// The topic's id (KIP-516) in Kafka's base64 form; empty where the broker has none.
+  /// The topic ID (KIP-516) in Kafka's base64 form. Empty: the broker provides none.
   [[nodiscard]] std::string_view topic_id() const { return fields_.topic_id; }
 
  private:

@@ -1,6 +1,18 @@
 #pragma once
 
-/// Everything a program that consumes with pawl needs.
+/// All public headers of pawl, for programs with handlers in C++.
+///
+///   int main(int argc, char** argv) {
+///     pawl::App app{"payments"};
+///     app.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+///       tx.exec("INSERT INTO payments (event_id, payload) VALUES ($1, $2)",
+///               pqxx::params{message.header("event-id"), message.value()});
+///     });
+///     return app.main(argc, argv);  // payments run --config payments.toml
+///   }
+///
+/// Stability: before 1.0, a minor version may change these headers, and CHANGELOG.md lists each
+/// change. pawl/testing/ has the same status. Headers outside of include/ are internal.
 #include "pawl/app.hpp"
 #include "pawl/condition.hpp"
 #include "pawl/config.hpp"

@@ -10,24 +10,27 @@
 
 namespace pawl {
 
-/// A message for a Kafka topic, with views that are read during the call only. Absent key and value
-/// are Kafka's null.
+/// A message for a Kafka topic. pawl reads its views only during the call of publish(). A missing
+/// key or value is Kafka's null.
 struct Outgoing {
   std::string_view topic;
   std::optional<std::string_view> key = {};
   std::optional<std::string_view> value = {};
   std::vector<Header> headers = {};
-  /// What the record's header pawl-outbox-id says; empty: it is made (docs/outbox.md).
+  /// The value of the header pawl-outbox-id. Empty: pawl generates one (docs/outbox.md).
   std::string_view event_id = {};
 };
 
-/// Publishes a message once this transaction has committed (docs/outbox.md). In a handler it costs
-/// no round trip: it travels as pawl::defer does, and what pawl.publish refuses fails the message.
-/// In any other transaction it runs at once, and throws pqxx::sql_error. `schema`: of pawl's
-/// tables.
+/// Publishes a message to Kafka after this transaction commits (docs/outbox.md).
+///
+///   pawl::publish(tx, {.topic = "receipts", .key = account, .value = receipt});
+///
+/// In a handler, it costs no round trip, because pawl sends the statement like pawl::defer. A
+/// message that pawl.publish rejects fails the message of the handler. In any other transaction,
+/// the statement runs at once, and throws pqxx::sql_error. `schema`: the schema of pawl's tables.
 void publish(pqxx::dbtransaction& tx, const Outgoing& message, std::string_view schema = "pawl");
 
-/// The same as one more of a message's statements.
+/// The same, as a further statement of a statement handler.
 void publish(Statements& statements, const Outgoing& message, std::string_view schema = "pawl");
 
 }  // namespace pawl

@@ -5,8 +5,8 @@
 
 namespace pawl {
 
-/// What a handler answers: bytes to store with the idempotency key, at most
-/// `idempotency.max_response`, or nothing (docs/responses.md).
+/// The response of a handler: bytes that pawl stores with the idempotency key, at most
+/// `idempotency.max_response`, or nothing (docs/stored-responses.md).
 using Response = std::optional<std::string>;
 
 }  // namespace pawl

@@ -6,7 +6,7 @@
 
 namespace pawl {
 
-/// One partition of one topic; ordered by topic, then number.
+/// A partition of a topic. Ordered by topic, then by number.
 struct TopicPartition {
   std::string topic;
   std::int32_t partition = 0;
