@@ -20,19 +20,18 @@ namespace pawl {
 
 /// How a run ended. The numbers are the process exit codes of `pawl run`.
 enum class RunResult {
-  kStopped = 0,           ///< asked to stop, everything in hand finished; or drained
+  kStopped = 0,           ///< stopped or drained; all in-flight messages finished
   kFatal = 1,             ///< FatalError; what() was logged
-  kHaltedPartitions = 4,  ///< --drain: a partition is halted, or paused before its end
-  kShutdownTimeout = 5,   ///< stopped, but something in hand was abandoned (safe: it runs again)
-  kHung =
-      6,  ///< a handler did not return and could not be interrupted (safe: its message runs again)
+  kHaltedPartitions = 4,  ///< drained, but a partition is halted, or is paused before its end
+  kShutdownTimeout = 5,   ///< stopped; unfinished messages will be processed again
+  kHung = 6,              ///< a handler did not return; its message will be processed again
 };
 
 /// Where this process stands with a partition that Kafka has assigned to it. What is not known
 /// (yet) is nullopt.
 struct PartitionSnapshot {
   TopicPartition partition;
-  bool acquired = false;                            ///< the register has given it to this process
+  bool acquired = false;                            ///< this process owns its offset in PostgreSQL
   bool halted = false;                              ///< why says `halt_reason`
   bool paused = false;                              ///< by an operator
   std::optional<std::int64_t> next = std::nullopt;  ///< offset of the next message to process
@@ -56,10 +55,18 @@ struct PartitionSnapshot {
   }
 };
 
-/// The engine without a command line, for programs with their own main(). Thread-safe where said.
+/// A consumer without a command line, for programs with their own main(). A method that any thread
+/// may call states this.
 ///
-/// Guarantee: each message is one PostgreSQL transaction of idempotency key, handler's effects and
-/// processed offset; see docs/guarantees.md.
+///   pawl::Registry registry;
+///   registry.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+///     tx.exec("INSERT INTO payments (payload) VALUES ($1)", pqxx::params{message.value()});
+///   });
+///   pawl::Consumer consumer(pawl::load_config("payments.toml"), std::move(registry));
+///   const auto result = consumer.run();
+///
+/// The idempotency key, the effects of the handler, and the processed offset of a message commit in
+/// one PostgreSQL transaction (docs/guarantees.md).
 class Consumer {
  public:
   /// Validates the options against the registry; throws ConfigErrors.
@@ -69,12 +76,12 @@ class Consumer {
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
 
-  /// Runs until stop() is called, the topics are drained (`consumer.drain`), or nothing can go on
-  /// (throws FatalError). Connection losses do not end it. Call once.
+  /// Runs until stop() is called, or until the topics are drained (`consumer.drain`). Throws
+  /// FatalError if the consumer cannot continue. Lost connections do not stop it. Call it once.
   RunResult run();
 
-  /// Asks run() to finish what is in hand and return. From any thread, any number of times;
-  /// not async-signal-safe.
+  /// Makes run() finish the in-flight messages and return. Any thread may call it, any number of
+  /// times. It is not async-signal-safe.
   void stop();
 
   /// The partitions that are assigned now, in order of topic and number. From any thread, at any
