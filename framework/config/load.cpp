@@ -35,7 +35,7 @@ std::optional<std::string> read_file(const std::filesystem::path& path, Files& f
   return std::nullopt;
 }
 
-/// What error texts call the file; empty when there is none.
+/// The name of the file in error texts. Empty: there is no file.
 std::string name_of(const LoadRequest& request) {
   return request.path.empty() && request.text ? "config" : request.path.string();
 }
@@ -54,7 +54,7 @@ std::optional<Node> user_file(const LoadRequest& request, Files& files,
   return parse_document(source, problems);
 }
 
-/// Where an option came from: its own node (`exact`), else the table or array around it.
+/// The origin of an option: its own node (`exact`), or the table or array around it.
 struct Origin {
   const Node* node = nullptr;
   bool exact = false;
@@ -81,8 +81,8 @@ bool holds_substituted(const Node& node) {
                      [](const auto& member) { return holds_substituted(member.second); });
 }
 
-/// Puts a place to a problem that validate() found, and what the user wrote in the place of what it
-/// stands for. False: nothing that the user wrote is wrong, something is lacking.
+/// Adds the place to a problem that validate() found, and replaces a substituted value by the text
+/// of the user. False: the problem is a missing option.
 bool attribute(Problem& problem, const Findings& findings, const std::string& file) {
   Origin from = origin(findings, problem.option);
   if (!from.exact || !from.from_user()) {
@@ -112,7 +112,7 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   return true;
 }
 
-/// Takes each ${file:PATH} of a text for the file's path.
+/// Returns the paths of all ${file:PATH} in a text, and replaces each by "1".
 std::vector<std::string> take_files(std::string& text, const std::filesystem::path& folder) {
   constexpr std::string_view kFile = "${file:";
   std::vector<std::string> files;
@@ -129,7 +129,7 @@ std::vector<std::string> take_files(std::string& text, const std::filesystem::pa
   return files;
 }
 
-/// Of a text with ${file:PATH}: what it stands for whenever that is asked. `read`: as it was
+/// Renews a text with ${file:PATH} at each connect. `read`: the text with the files as they were
 /// loaded.
 UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
                       const std::string& read) {
@@ -142,7 +142,7 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
   std::vector<Problem> reported;
   substitute(literal, environment, none, reported);
   const auto now = [node, environment, read](const std::string& url) {
-    // A program has chosen another one since.
+    // The program has replaced the URL.
     if (url != read)
       return url;
     auto renewed = node;
@@ -163,7 +163,7 @@ bool is_inside(std::string_view option, std::string_view around) {
           option[around.size()] == '[');
 }
 
-/// An option that could not be read has its default now, about which nobody wants to hear.
+/// An option that could not be read has its default, whose problems are only a consequence.
 bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) {
   return std::any_of(causes.begin(), causes.end(), [&](const Problem& cause) {
     return !cause.option.empty() &&
@@ -171,7 +171,7 @@ bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) 
   });
 }
 
-/// What librdkafka itself says of its properties, where validate() has no objection.
+/// Adds problems of librdkafka with its properties, unless validate() has reported the property.
 void check_properties(const Options& options, const LoadRequest& request,
                       std::vector<Problem>& problems) {
   if (!request.property_problem)
@@ -194,7 +194,7 @@ void check_properties(const Options& options, const LoadRequest& request,
   }
 }
 
-/// Every handler inherits a wrong default; it is wrong once.
+/// Every handler inherits a wrong default, which is reported once.
 bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
   return !problem.also.empty() &&
          std::any_of(problems.begin(), problems.end(), [&](const Problem& other) {
@@ -203,7 +203,7 @@ bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
          });
 }
 
-/// Line by line, then what the file lacks, then what came with --default and --set.
+/// Line by line, then missing options, then options of --default and --set.
 void in_order_of_the_file(std::vector<Problem>& problems) {
   std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
     const auto place = [](const Problem& problem) {
@@ -213,7 +213,7 @@ void in_order_of_the_file(std::vector<Problem>& problems) {
   });
 }
 
-/// Everything that loading finds out. Not to be moved: the findings point into the tree.
+/// The result of loading. It cannot be moved, because the findings point into the tree.
 class Loading {
  public:
   explicit Loading(const LoadRequest& request) : request_(request) {
@@ -223,7 +223,7 @@ class Loading {
       options_.postgres.renewal =
           renewal_of(*url->second, request_.environment, options_.postgres.url);
     }
-    // Of a file that cannot be read nothing is known, so neither is what it lacks.
+    // The missing options of an unreadable file are unknown.
     if (readable_)
       check();
     in_order_of_the_file(findings_.problems);
