@@ -113,7 +113,7 @@ TEST_CASE("a file that cannot be read or is not TOML is the only thing told of i
   missing.path = "/";
   CHECK(messages_of(missing) == "/: cannot be read (Is a directory). Use the path of a TOML file");
   CHECK_THAT(messages_of(request("[kafka]\ngroup = \n")),
-             StartsWith("a.toml:2:9: not TOML: ") && !ContainsSubstring("bootstrap"));
+             StartsWith("a.toml:2:9: invalid TOML: ") && !ContainsSubstring("bootstrap"));
   CHECK_THAT(messages_of(request("[kafka]\ngroup = \"a\"\ngroup = \"b\"\n")),
              StartsWith("a.toml:3:"));
 }

@@ -92,8 +92,8 @@ TEST_CASE("a URL whose host a message could choose is refused, and what is no UR
       {"https://user:secret@a/b", "url: contains a user or a password"},
       {"https://a/b#c", "url: contains a space, a control character, or a #"},
       {"https://a/b c", "url: contains a space, a control character, or a #"},
-      {"https://a/b/../c", "url: has a"},
-      {"https://a/{/b}/./c", "url: has a"},
+      {"https://a/b/../c", "url: contains \".\""},
+      {"https://a/{/b}/./c", "url: contains \".\""},
       {"https://a/{/b} c", "url: contains a space, a control character, or a #"},
       {"https://a/{nothing}", "url: column "},
   };
