@@ -132,7 +132,7 @@ def init_on_odd_messages(site):
             continue
         s.config = out
         c = s.pawl("check", "--config", out, "--set", f"postgres.url={s.url}", timeout=40)
-        bad = [x for x in c.out.splitlines() if "not TOML" in x or re.search(r"column \d+: ", x) or "unknown" in x]
+        bad = [x for x in c.out.splitlines() if "invalid TOML" in x or re.search(r"column \d+: ", x) or "unknown" in x]
         s.expect(not bad, f"{name}: init {r.code} wrote what check cannot read: {bad[:3]}")
         s.note(f"{name}: init {r.code}, check {c.code}: " + " | ".join(x[:160] for x in c.out.splitlines() if "WRONG" in x)[:330])
 
