@@ -478,7 +478,6 @@ const std::vector<Case> kCases{
 TEST_CASE("every wrong option has its message") {
   for (const Case& wrong : kCases) {
     CAPTURE(wrong.set);
-    CHECK(messages_of(request(kRequired, {wrong.set}, {{"V", "8"}})) ==
-          wrong.error);
+    CHECK(messages_of(request(kRequired, {wrong.set}, {{"V", "8"}})) == wrong.error);
   }
 }
