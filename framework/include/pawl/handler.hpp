@@ -1,5 +1,29 @@
 #pragma once
 
+// Two handlers: "payment" reads a balance, which pawl stores as the response; "bonus" reads
+// nothing.
+//
+//   #include <pawl/handler.hpp>
+//   #include <pqxx/pqxx>
+//
+//   pawl::Registry handlers() {
+//     pawl::Registry registry;
+//     registry.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+//       return tx
+//           .exec("UPDATE accounts SET balance = balance + ($1::jsonb->>'amount')::bigint"
+//                 " WHERE id = $1::jsonb->>'account' RETURNING balance",
+//                 pqxx::params{message.value()})
+//           .one_field()
+//           .as<std::string>();
+//     });
+//     registry.statement_handler(
+//         "bonus", [](pawl::Statements& statements, const pawl::Message& message) {
+//           statements.add("INSERT INTO bonuses (bonus) VALUES ($1::jsonb)",
+//                          pqxx::params{message.value()});
+//         });
+//     return registry;
+//   }
+
 #include <exception>
 #include <functional>
 #include <map>
@@ -19,86 +43,90 @@
 
 namespace pawl {
 
-/// Applies one message in pawl's transaction. If the function returns, effects, key, and offset
-/// commit together. If it throws, all of them roll back.
+/// Applies one message in pawl's transaction. If it returns, its effects, the idempotency key, and
+/// the offset commit together. If it throws, all of them are rolled back.
 ///
-///   app.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
-///     tx.exec("INSERT INTO payments (payload) VALUES ($1)", pqxx::params{message.value()});
-///   });
+/// pawl calls it on a worker thread: one call at a time per partition, concurrently for different
+/// partitions, and with `concurrency` also for one partition. It must be thread-safe.
 ///
-/// pawl calls it on a worker thread: one call at a time per partition (unless the handler has
-/// `concurrency`), and concurrently for partitions of different workers. The handler must not end
-/// the transaction (commit(), abort(), COMMIT, or ROLLBACK): pawl detects this, and the message
-/// fails. pqxx::subtransaction is allowed.
+/// It must not end the transaction: commit(), abort(), and the statements COMMIT and ROLLBACK fail
+/// the message. pqxx::subtransaction is allowed.
 using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Message&)>;
 
-/// Applies messages of one partition in one transaction, in the order of the log and without
-/// duplicates (docs/batches.md). All effects commit, or none. pawl calls it like HandlerFunction,
-/// with at least one message. After a failure, on probation, and in a replay, it passes exactly one
-/// message, so many messages must have the same effect as each of them in turn. Returns one
-/// response per message, in their order, or none.
+/// Applies messages of one partition in one transaction, which commits or rolls back as a whole
+/// (docs/batches.md). The messages are in the order of the log, without duplicates, at least one.
+///
+/// pawl calls it as a HandlerFunction. After a failure, on probation, and in a replay, it receives
+/// one message at a time. So the result for many messages must be that of one message after the
+/// other.
+///
+/// It returns one response per message, in their order, or an empty vector. Any other number fails
+/// the messages.
 using BatchFunction =
     std::function<std::vector<Response>(pqxx::dbtransaction&, std::span<const Message>)>;
 
-/// Plans the statements that apply one message, for handlers that read nothing before they write.
-/// The transaction then needs no response before COMMIT, so pawl sends many at once
-/// (`consumer.pipeline`). Each message keeps its own transaction, in order. The result must depend
-/// only on the message: pawl calls the function before the transaction starts, before it knows
-/// whether the message is a duplicate, and again if it retries the message alone. Threads and
-/// exceptions are the same as for HandlerFunction.
+/// Lists the statements of one message, for handlers that read nothing. pawl sends up to
+/// `consumer.pipeline` messages in one round trip, each in a transaction of its own, in order.
+///
+/// It must depend on the message only. pawl calls it before the message's transaction begins, also
+/// for duplicates, and again if the message is processed alone. It runs on the same threads as a
+/// HandlerFunction. If it throws, the message fails.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
 
-/// A handler with an effect outside of this database (docs/external-calls.md). One process at a
-/// time calls for the idempotency key of a message, and pawl records the outcome once.
+/// A handler that calls a remote service (docs/external-calls.md). One process at a time calls for
+/// an idempotency key, and pawl records the outcome once.
 struct LeasedHandler {
-  /// Makes the call, outside of any transaction, on its own thread: concurrently for different
-  /// messages, also of one partition. Its result is the response. NotDone and PermanentError mean
-  /// that the call had no effect. After any other exception, the outcome is unknown.
+  /// Makes the call outside of any transaction, on a thread of its own, concurrently for different
+  /// messages. Returns the response. NotDone and PermanentError mean that nothing was done. After
+  /// any other exception, the outcome is unknown.
   std::function<Response(Lease&, const Message&)> call;
-  /// Optional. Runs in the transaction that records the outcome, with the rules of HandlerFunction.
-  /// If it throws, pawl does not repeat the call: the next attempt records the same response.
+  /// Optional. Runs in the transaction that records the outcome, under the rules of
+  /// HandlerFunction. If it throws, the call is not repeated: the next attempt records the same
+  /// response.
   std::function<void(pqxx::dbtransaction&, const Message&, const Response&)> record = nullptr;
-  /// Optional, for `on_unknown = "reconcile"`. Checks with the remote service whether an earlier
-  /// attempt succeeded. pawl calls it like `call`.
+  /// Required for `on_unknown = "reconcile"`. Checks with the remote service whether an earlier
+  /// attempt has succeeded. pawl calls it as `call`.
   std::function<Found(Lease&, const Message&)> reconcile = nullptr;
 };
 
-/// Derives the idempotency key of a message. Nullopt: the message has none
-/// (`idempotency.missing_key`).
+/// Derives the idempotency key. Nullopt or an empty text: the message has no key, and
+/// `idempotency.missing_key` applies. If it throws, the message fails.
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
-/// pawl calls it for a message whose key was already processed, with the stored response, after the
-/// offset of the duplicate is committed. pawl logs an exception, which has no further effect.
+/// Receives a message whose key was already processed, with the response that was stored then. It
+/// runs after the offset of the duplicate has committed. pawl logs an exception as
+/// `callback_failed`, which changes nothing else.
 using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 
-/// pawl calls it for every new PostgreSQL connection before its first message, for example to
-/// prepare statements.
+/// Runs on each new connection to PostgreSQL before its first message, for example to prepare
+/// statements. What it may set: docs/cpp.md.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
-/// A call of a handler's function. Views of the arguments.
+/// The call of a handler's function. Views, which are valid until the call has ended.
 struct HandlerCall {
-  std::string_view handler;           ///< the name of the handler
-  std::span<const Message> messages;  ///< one; for a batch handler, all messages of the call
+  std::string_view handler;           ///< its name
+  std::span<const Message> messages;  ///< one; for a batch handler, all messages of the batch
 };
 
-/// pawl calls it after a call of a handler, with the exception of the handler, or nullptr if it
-/// returned. pawl destroys it afterwards.
+/// Receives the exception of a call, or nullptr if the call returned. pawl destroys it afterwards.
 using CallEnd = std::function<void(const std::exception_ptr&)>;
 
-/// pawl calls it before each call of a handler's C++ function, and the returned CallEnd, if it is
-/// not empty, after that call on the same thread in any case. It can neither prevent the call nor
-/// suppress an exception. If there are several, the first registered one is the outermost: pawl
-/// calls it first, and its CallEnd last. An exception of it, or of its CallEnd after a call that
-/// returned, fails the message as if the handler had thrown it. Outer CallEnds receive that
+/// Runs before each call of a handler's C++ function. It may return a CallEnd, which runs after the
+/// call on the same thread, whatever the call did. Neither can prevent the call or hide its
 /// exception.
 ///
-/// Retries and replays are calls, duplicates are not. A call of a StatementFunction plans
-/// statements, which run later. SQL handlers have no calls. An Observer receives the outcome of
-/// transactions.
+/// Of several functions, the one that was registered first is the outermost: it runs first, and its
+/// CallEnd runs last. If an AroundFunction throws, or a CallEnd after a call that returned, the
+/// message fails as if the handler had thrown. The outer CallEnds receive that exception.
+///
+/// A retry and a replay are calls; a duplicate is not. The call of a StatementFunction returns
+/// before its statements run. SQL handlers have no call. An Observer receives the outcome of the
+/// message.
 using AroundFunction = std::function<CallEnd(const HandlerCall&)>;
 
-/// The functions that a program registers, by the name of the handler. A later function replaces an
-/// earlier one with the same name. Fill it before the consumer starts. It is read-only afterwards.
+/// The functions of a program, by the name of their handler. If a name is registered twice, the
+/// later function replaces the earlier one. Fill it before the consumer starts. App has the same
+/// functions, with comments.
 class Registry {
  public:
   template <typename F>
@@ -144,6 +172,7 @@ class Registry {
   void on_connect(ConnectFunction function) { connects_.push_back(std::move(function)); }
   void around(AroundFunction function) { arounds_.push_back(std::move(function)); }
 
+  /// The function with this name; nullptr: no such function is registered.
   [[nodiscard]] const HandlerFunction* find_handler(std::string_view name) const {
     return find(handlers_, name);
   }
@@ -164,7 +193,7 @@ class Registry {
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
   [[nodiscard]] const std::vector<AroundFunction>& around_functions() const { return arounds_; }
-  /// The names of all handlers, of every kind.
+  /// The names of all handlers, of all kinds.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
  private:

@@ -1,5 +1,19 @@
 #pragma once
 
+// Counts warnings. Pass an instance to the constructor of Consumer.
+//
+//   #include <atomic>
+//   #include <pawl/observer.hpp>
+//
+//   class WarningCounter final : public pawl::Observer {
+//    public:
+//     void on_event(const pawl::Event& event) noexcept override {
+//       if (event.step == pawl::Step::kWarning)
+//         ++warnings;
+//     }
+//     std::atomic<int> warnings = 0;
+//   };
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,19 +1,24 @@
 #pragma once
 
-/// The options of a consumer. docs/reference describes each option of the configuration file; the
-/// structs below have the same sections and names.
-///
-///   pawl::Options options;
-///   options.kafka.bootstrap_servers = "127.0.0.1:9092";
-///   options.kafka.group = "payments";
-///   options.postgres.url = "postgresql://localhost/payments";
-///   options.idempotency.key = "{header:event-id}";
-///   auto& handler = options.handlers.emplace_back();
-///   handler.name = "payment";  // the name under which the program registers it
-///   handler.topics = {"payments"};
-///
-/// load_config() (pawl/config.hpp) reads the same from a file. pawl::Consumer checks both.
-/// Stable from 1.0: members are only added; before 1.0, a minor version may rename them.
+// The options of a consumer without a configuration file.
+//
+//   #include <pawl/options.hpp>
+//
+//   pawl::Options payments() {
+//     pawl::Options options;
+//     options.kafka.bootstrap_servers = "127.0.0.1:9092";
+//     options.kafka.group = "payments";
+//     options.postgres.url = "postgresql://localhost/payments";
+//     options.idempotency.key = "{header:event-id}";
+//     pawl::HandlerOptions& handler = options.handlers.emplace_back();
+//     handler.name = "payment";  // as the Registry has it
+//     handler.topics = {"payments"};
+//     return options;
+//   }
+//
+// load_config() (pawl/config.hpp) reads the same from a file. A field is the option of the same
+// name in docs/reference, unless its comment names another option. Sizes are in bytes. The
+// constructor of Consumer checks all ranges, and throws ConfigErrors.
 
 #include <chrono>
 #include <cstddef>
@@ -30,11 +35,11 @@ namespace pawl {
 
 using std::chrono::milliseconds;
 
-/// The place of an option in the configuration, for error texts: "conf/payments.toml:12".
+/// The location of an option, for error texts: "conf/payments.toml:12".
 using SourceLocation = std::string;
 
-/// The initial offset of a partition that has no stored offset. pawl determines and stores it once,
-/// for all partitions of the topic.
+/// The initial offset of a partition that has no stored offset (first assignment). pawl applies it
+/// once, to all partitions of the topic together.
 enum class Start {
   kCommitted,  ///< the offset that the group committed to Kafka; without one, kEarliest
   kEarliest,   ///< the start of the log
@@ -45,97 +50,111 @@ enum class Start {
 
 /// How a process gets its partitions.
 enum class Assignment {
-  kGroup,   ///< Kafka assigns them to the processes of the group
+  kGroup,   ///< Kafka assigns partitions to the processes of the group
   kManual,  ///< exactly `manual_partitions` of every topic, without coordination
 };
 
+/// How Kafka assigns partitions to the processes of a group.
 enum class GroupProtocol {
-  kClassic,   ///< the clients assign partitions, by `assignor`
-  kConsumer,  ///< the brokers assign partitions (KIP-848, Kafka 4.0 and later)
+  kClassic,   ///< the clients assign them, by `assignor`
+  kConsumer,  ///< the brokers assign them (KIP-848, Kafka 4.0 and later)
 };
 
+/// The section [kafka].
 struct KafkaOptions {
+  /// Brokers to connect to first, "host:port", separated by commas. Required.
   std::string bootstrap_servers;
+  /// The consumer group, at most 255 bytes. Required.
   std::string group;
-  /// Your name for the Kafka cluster. Cluster and group identify the consumer in PostgreSQL.
+  /// A name for the Kafka cluster, at most 255 bytes. With the group, it identifies the consumer in
+  /// PostgreSQL.
   std::string cluster = "default";
-  /// Static membership (KIP-345): a stable name of this process in the group. Empty: dynamic.
+  /// Static membership (KIP-345): a stable name of this process in the group, at most 249 bytes.
+  /// Empty: dynamic membership.
   std::string group_instance_id;
   GroupProtocol group_protocol = GroupProtocol::kClassic;
-  /// "cooperative-sticky", "range", or "roundrobin". No effect with kConsumer.
+  /// "cooperative-sticky" (KIP-429), "range", or "roundrobin". No effect with kConsumer.
   std::string assignor = "cooperative-sticky";
+  /// A process without a heartbeat for this long loses its partitions; 1 s..1 h. No effect with
+  /// kConsumer.
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
+  /// Of Start::kTimestamp, UTC; the option `start` (RFC 3339).
   std::chrono::sys_time<milliseconds> start_timestamp{};
-  /// Other consumers of the same database, "group" or "cluster/group", with effects of their own. A
-  /// topic that another consumer has processed halts at its first assignment.
+  /// Other consumers that apply the same topics to this database, each with its own effects:
+  /// "group" or "cluster/group". If a consumer that is not listed has processed a topic, the first
+  /// assignment of that topic halts, except with Start::kLatest.
   std::vector<std::string> known_consumers;
-  /// Bytes that are fetched but not processed, of all partitions together, 1 MiB..64 GiB. A larger
-  /// record is still accepted.
+  /// Memory for records of all partitions that are fetched but not processed, 1 MiB..64 GiB. One
+  /// larger record is still accepted.
   std::size_t buffer = std::size_t{32} << 20U;
-  /// Interval of the checks for recreated topics (KIP-516) and new partitions, 100 ms..1 h.
+  /// Interval of the checks for recreated topics (KIP-516) and new partitions; 100 ms..1 h.
   milliseconds topic_check_interval{1000};
-  /// Interval of commits of processed offsets to Kafka, 100 ms..1 h. pawl reads them only for
-  /// Start::kCommitted.
+  /// Interval at which processed offsets are committed to Kafka, for lag tools; 100 ms..1 h. pawl
+  /// reads them only for Start::kCommitted.
   milliseconds commit_interval{5000};
   Assignment assignment = Assignment::kGroup;
+  /// Of Assignment::kManual, from 0; the option `partitions`.
   std::vector<std::int32_t> manual_partitions;
-  /// An absolute path and its arguments, run without a shell. The program prints an OAuth token for
-  /// sasl.mechanism OAUTHBEARER. Empty: none.
+  /// A program that prints an OAuth token for SASL/OAUTHBEARER (RFC 7628, KIP-255): its absolute
+  /// path and arguments, without a shell. Empty: none.
   std::vector<std::string> oauth_token_command;
-  /// Properties of librdkafka. Validation rejects those that would break the guarantees.
+  /// Properties of librdkafka. Validation rejects those that would break a guarantee.
   std::map<std::string, std::string> librdkafka;
 
   friend bool operator==(const KafkaOptions&, const KafkaOptions&) = default;
 };
 
-/// How pawl renews a connection string at each connect, if the string contains ${file:PATH}. Not
-/// compared.
+/// How a connection string is read again at each connect. Not compared. Internal: load_config()
+/// fills it.
 struct UrlRenewal {
-  /// Returns the current connection string. A `url` that load_config() did not read is returned as
-  /// it is. May be called by any thread. Throws std::runtime_error without secrets in its text.
-  /// Empty: the string is not renewed.
+  /// Returns the current connection string for `url`. A `url` that load_config() has not read stays
+  /// as it is. Any thread. Throws std::runtime_error, whose text contains no secret. Empty: the
+  /// connection string never changes.
   std::function<std::string(const std::string& url)> now;
-  /// The connection string that load_config() read.
+  /// The connection string that load_config() has read.
   std::string read;
-  /// The same, with "1" instead of the content of files, for validation. Empty if a file contains
-  /// the start of the string.
+  /// The same with "1" for the content of files, so that it can be checked. Empty if the start of
+  /// the string comes from a file.
   std::string literal;
-  /// The paths of the files, for error texts.
+  /// The files, as a text for people.
   std::string files;
 
   friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
 };
 
+/// The section [postgres].
 struct PostgresOptions {
-  /// A libpq connection string or URI. Omitted parts come from libpq's environment, service file,
-  /// and password file.
+  /// A connection string or URI (PostgreSQL, "Connection Strings"). Omitted parts come from libpq's
+  /// environment variables, service file, and password file.
   std::string url;
-  /// load_config() sets it if `url` contains ${file:PATH}: pawl reads the file at each connect.
+  /// Set by load_config() if `url` contains ${file:PATH}: the file is read again at each connect.
   UrlRenewal renewal;
-  /// An absolute path and its arguments, run without a shell at each connect, for at most 10 s. The
-  /// first line of output is the password. Empty: none.
+  /// A program whose first line of output is the password: its absolute path and arguments, without
+  /// a shell. It runs at each connect, for at most 10 s. Empty: none.
   std::vector<std::string> password_command;
+  /// The schema of pawl's tables, at most 63 bytes of a-z, 0-9, and _.
   std::string schema = "pawl";
-  /// Connections go through a pooler in transaction mode (PgBouncer): pawl sets and keeps nothing
-  /// per session.
+  /// Connections go through a pooler in transaction mode (PgBouncer): nothing is set or kept per
+  /// session.
   bool pooled = false;
-  /// "on", "off", "local", "remote_write", or "remote_apply". Empty: the setting of the database.
+  /// "on", "off", "local", "remote_write", or "remote_apply" (PostgreSQL, "Write Ahead Log").
+  /// Empty: the setting of the database.
   std::string synchronous_commit;
   /// Limit of one attempt to connect to one host, 100 ms..10 min.
   milliseconds connect_timeout{5000};
-  /// Limit of one wait for a lock, 10 ms..1 h. pawl then retries, without counting an attempt.
+  /// Limit of one wait for a lock, 10 ms..1 h. pawl retries afterwards, and counts no attempt.
   milliseconds lock_timeout{5000};
-  /// Delays before pawl reconnects or retries: exponential from initial to max, with full jitter,
-  /// 1 ms..1 h.
+  /// First delay before the next attempt while PostgreSQL is unreachable, 1 ms..1 h. It doubles up
+  /// to `retry_max`, with jitter.
   milliseconds retry_initial{50};
-  milliseconds retry_max{1000};
-  /// pawl terminates a previous owner's session that blocks a partition and is idle in transaction
-  /// for this long, 100 ms..1 h.
+  milliseconds retry_max{1000};  ///< the longest such delay, 1 ms..1 h
+  /// pawl terminates a previous owner's session that blocks a partition, and that has been idle in
+  /// transaction for this long; 100 ms..1 h.
   milliseconds stalled_owner_after{10000};
   /// Interval of the checks for operators' commands (pause, resume, offsets set), 10 ms..1 h.
   milliseconds poll_interval{1000};
-  /// A handler's SQL ends with a comment with the trace context of its message:
+  /// The statements of a handler end with a comment that has the record's W3C trace context:
   /// /*traceparent='00-...'*/.
   bool trace_comment = false;
 
@@ -155,29 +174,31 @@ enum class Conflict {
   kIgnore,  ///< the message is a duplicate
 };
 
+/// The section [idempotency].
 struct IdempotencyOptions {
-  /// Template of the key, such as "{header:event-id}". Empty: the handler's key function, or none.
+  /// A template, such as "{header:event-id}". Empty: the KeyFunction of the handler, or no key.
   std::string key;
-  /// Keys are unique within a scope. Empty: one scope per consumer and topic.
+  /// Keys are unique within a scope, a name of at most 255 bytes. Empty: one scope per consumer and
+  /// topic.
   std::string scope;
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
-  /// Largest response that is stored with a key, in bytes, 1 KiB..16 MiB. A larger response fails
-  /// its message.
+  /// Largest response that is stored with a key, 1 KiB..16 MiB. A larger response fails its
+  /// message.
   std::size_t max_response = std::size_t{64} << 10U;
-  /// An operator has checked that no two events have the same key, so pawl does not warn about it.
+  /// A person has checked that no two events have the same key, so pawl does not warn about it.
   bool key_checked = false;
 
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
 
-/// Handling of a message that cannot be applied.
+/// Handling of a message that cannot be applied (docs/failures.md).
 enum class FailurePolicy {
-  kHalt,        ///< its partition halts, other partitions continue
-  kDeadLetter,  ///< it is stored in full in pawl.dead_letters, and the partition continues
-  kPark,        ///< as kDeadLetter; later messages with its record key are parked, in order
-  kRetryLater,  ///< as kPark; it is retried automatically after each delay of `retry_later`
-  kSkip,        ///< it is skipped, and recorded in full in pawl.skipped_messages
+  kHalt,        ///< its partition halts; other partitions continue
+  kDeadLetter,  ///< the message is stored in pawl.dead_letters, and its partition continues
+  kPark,        ///< the same, and later messages of its record key are parked, in order
+  kRetryLater,  ///< as kPark, and the message is retried automatically after each retry_later
+  kSkip,        ///< the message is skipped, and stored in pawl.skipped_messages
 };
 
 /// Handling of a message whose topic has handlers, if no `when` condition matches.
@@ -186,101 +207,100 @@ enum class Unmatched {
   kSkip,  ///< the message is skipped and recorded
 };
 
+/// The section [failures].
 struct FailureOptions {
   FailurePolicy on_failure = FailurePolicy::kHalt;
-  /// Only Options::failures counts, because such a message has no handler.
+  /// That of Options::failures applies, because such a message has no handler.
   Unmatched unmatched = Unmatched::kFail;
   /// How long a failed message is retried before the policy applies, 0..7 days: the sum of the
-  /// delays between its attempts. PostgreSQL stores the attempts, so a restart does not reset them.
-  /// Time during which no process runs does not count.
+  /// delays between its attempts. Attempts are counted in PostgreSQL, so a restart does not reset
+  /// them. Time during which no process runs does not count.
   milliseconds retry_for{std::chrono::minutes(5)};
-  /// Attempts of one message before the policy applies, whatever `retry_for` is, 0..1000. 0: no
+  /// Attempts of one message before the policy applies, whatever retry_for is; 0..1000, 0: no
   /// limit.
   std::uint32_t max_attempts = 0;
   /// Processes that may crash while they process a message alone (probation) before the policy
   /// applies, 1..100. A partition halts after the same number of crashes while its next message is
   /// fetched.
   std::uint32_t max_crashes = 3;
-  /// Delays before the next attempt of a message: exponential from initial to max, with jitter,
-  /// 1 ms..24 h.
+  /// First delay before the next attempt, 1 ms..24 h. It doubles up to `retry_max`, with jitter.
   milliseconds retry_initial{100};
-  milliseconds retry_max{30000};
-  /// For kRetryLater: the delays before each delayed retry, by the clock of the database, 1 to 20
-  /// of 1 s..30 days each. If the last one fails, the message is a dead letter.
+  milliseconds retry_max{30000};  ///< the longest such delay, 1 ms..24 h
+  /// Of kRetryLater: the delays before the retries of a message, 1 to 20 of 1 s to 30 days each, by
+  /// the clock of the database. After the last one, the message is a dead letter.
   std::vector<milliseconds> retry_later{std::chrono::minutes(1), std::chrono::minutes(10),
                                         std::chrono::hours(1), std::chrono::hours(6)};
-  /// Delay between attempts while a partition is halted by a schema or program error (a missing
-  /// table or privilege), or by the circuit breaker, 10 ms..24 h.
+  /// Delay between attempts while a partition is halted by a program error (a missing table or
+  /// privilege) or by the circuit breaker; 10 ms..24 h.
   milliseconds program_error_retry{10000};
-  /// Consecutive messages of a handler that fail the same way before its circuit breaker opens and
-  /// its partitions halt, 0..1,000,000. 0: never.
+  /// Consecutive messages of a handler that fail the same way before its circuit breaker opens: its
+  /// partitions halt, and no further dead letters are stored. 0..1,000,000; 0: never.
   std::uint32_t circuit_breaker = 50;
 
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
 
-/// The content of dead letters.
+/// The section [dead_letters]: what a dead letter contains.
 struct DeadLetterOptions {
-  /// False: only the position in Kafka, the keys, and the error are stored.
+  /// False: a dead letter contains only its position in Kafka, its keys, and its error.
   bool store_payload = true;
-  /// Largest value that is stored in full, in bytes, up to 512 MiB. A larger value is truncated,
-  /// and a replay reads the message from Kafka.
+  /// Largest value that is stored in full, 0..512 MiB. A larger value is truncated, and a replay
+  /// reads the message from Kafka.
   std::size_t max_payload = std::size_t{1} << 20U;
-  /// A Kafka topic to which pawl publishes the dead letters of the table, at least once. Empty:
-  /// none.
+  /// A Kafka topic to which dead letters are published at least once. Empty: none.
   std::string topic;
 
   friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
 };
 
-/// Whether `run` publishes the messages of the outbox.
+/// Whether the consumer publishes the messages of the outbox.
 enum class RelayOutbox {
-  kAuto,  ///< if a handler publishes: at once for SQL, after its first message for C++ code
-  kOn,
-  kOff,
+  kAuto,  ///< if SQL of a handler publishes; otherwise as soon as unpublished messages wait
+  kOn,    ///< always
+  kOff,   ///< never
 };
 
-/// Where leases are stored. PostgreSQL stores outcomes with both.
-enum class LeaseStore { kPostgres, kRedis };
+/// Where leases are stored. Outcomes are stored in PostgreSQL in either case.
+enum class LeaseStore {
+  kPostgres,  ///< rows of pawl.leases
+  kRedis,     ///< keys in Redis, with weaker guarantees (docs/external-calls-redis.md)
+};
 
-/// External calls: handlers with effects outside of the database, under leases of their idempotency
-/// keys (docs/external-calls.md).
+/// The section [calls]: handlers that call a remote service (docs/external-calls.md).
 struct CallOptions {
-  /// kRedis requires RedisOptions.
+  /// With kRedis, RedisOptions are required.
   LeaseStore lease_store = LeaseStore::kPostgres;
-  /// How long the lease of a crashed or frozen process prevents other processes from calling,
-  /// 2 s..1 h. A running process extends its leases.
+  /// How long the lease of a crashed or frozen process prevents other processes from calling for
+  /// its key, 2 s..1 h. A running process extends its leases.
   milliseconds lease_time{30000};
-  /// Calls that this process makes concurrently, each on a thread, 1..4096.
+  /// External calls that this process makes concurrently, each on a thread; 1..4096.
   std::uint32_t max_in_flight = 256;
 
   friend bool operator==(const CallOptions&, const CallOptions&) = default;
 };
 
-/// The Redis of LeaseStore::kRedis.
+/// The section [redis]: the server of LeaseStore::kRedis.
 struct RedisOptions {
-  /// "host:port". Empty: `sentinels` return the address of `master`.
+  /// The Redis server, a master: "host:port". Empty: `sentinels` and `master` are required.
   std::string address;
-  std::vector<std::string> sentinels;
-  std::string master;
-  /// ACL user. Empty: "default". An empty password: no password.
-  std::string user;
-  std::string password;
-  // The same for Sentinel.
-  std::string sentinel_user;
-  std::string sentinel_password;
-  std::uint32_t database = 0;
-  /// Also to Sentinel. pawl verifies certificates and the names in them.
+  std::vector<std::string> sentinels;  ///< "host:port" of each, queried one after the other
+  std::string master;                  ///< its name in Sentinel, at most 255 bytes
+  std::string user;                    ///< ACL user; empty: "default"
+  std::string password;                ///< empty: no password
+  std::string sentinel_user;           ///< ACL user for Sentinel; empty: "default"
+  std::string sentinel_password;       ///< empty: no password
+  std::uint32_t database = 0;          ///< number of the database (SELECT), 0..9999
+  /// Connects with TLS, also to Sentinel. The certificate and the name in it are verified.
   bool tls = false;
-  /// The host name that certificates must contain. Empty: the host that pawl connects to.
+  /// Host name that the certificate must contain. Empty: the host of the connection.
   std::string server_name;
-  /// PEM files. Empty: the certificate authorities of the system, no client certificate.
-  std::string ca_file;
-  std::string certificate;
-  std::string private_key;
-  /// Limit of one attempt to connect, and of one response, 10 ms..1 min.
+  std::string ca_file;      ///< PEM file of authorities; empty: those of the system
+  std::string certificate;  ///< PEM file of the client certificate; empty: none
+  std::string private_key;  ///< PEM file of its key, without a passphrase
+  /// Limit of one attempt to connect, and of one response; 10 ms..1 min, at most a third of
+  /// CallOptions::lease_time.
   milliseconds timeout{1000};
-  /// Prefix of every key.
+  /// Prefix of every key, at most 255 bytes, without { and }.
   std::string prefix = "pawl:";
 
   friend bool operator==(const RedisOptions&, const RedisOptions&) = default;
@@ -288,31 +308,30 @@ struct RedisOptions {
 
 /// Handling of a message if an earlier call may or may not have succeeded.
 enum class OnUnknown {
-  kCall,       ///< pawl calls again; the remote service must detect duplicates by Lease::key()
-  kReconcile,  ///< LeasedHandler::reconcile checks with the remote service
-  kHalt,       ///< the partition halts until an operator records the outcome
+  kCall,       ///< pawl calls again with the same key, by which the service detects duplicates
+  kReconcile,  ///< LeasedHandler::reconcile checks with the remote service first
+  kHalt,       ///< the partition halts until `pawl calls resolve` records the outcome
 };
 
-/// The outbox: messages that pawl.publish() has written (docs/outbox.md).
+/// The section [outbox]: messages that pawl.publish() has stored (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
-  /// False: at least once, without Kafka transactions.
+  /// False: pawl publishes at least once, without Kafka transactions (KIP-98).
   bool transactions = true;
-  /// A topic with one partition that stays empty. Kafka commits the numbers of batches for it.
+  /// A topic with one partition that stays empty. Kafka commits the numbers of the batches for it.
   std::string state_topic = "pawl-outbox-state";
-  /// Largest key, value, and headers of a message together, in bytes, 1 KiB..100 MiB.
-  /// pawl.publish() rejects larger messages.
+  /// Largest size of the key, value, and headers of a message together, 1 KiB..100 MiB.
   std::size_t max_message = 1'000'000;
-  /// How long a message may wait before pawl raises an alert, 1 s..3650 days. Zero: no limit.
+  /// A message that waits longer raises an alert; 1 s..3650 days, 0: never.
   milliseconds alert_age{std::chrono::minutes(5)};
 
   friend bool operator==(const OutboxOptions&, const OutboxOptions&) = default;
 };
 
-/// A query of the application. Each row that it returns is an inconsistency.
+/// A query of the application that `pawl audit` runs. It returns one row per finding.
 struct AuditCheck {
-  std::string name;  ///< empty: the place of the query
-  std::string text;
+  std::string name;  ///< empty: its number
+  std::string text;  ///< one query
   SourceLocation where = {};
 
   /// Ignores `where`.
@@ -321,28 +340,27 @@ struct AuditCheck {
   }
 };
 
-/// `pawl audit`.
+/// The section [audit].
 struct AuditOptions {
-  std::vector<AuditCheck> checks;
-  /// Limit of one query, 1 ms..24 h.
+  std::vector<AuditCheck> checks;  ///< the option `sql`
+  /// Limit of one check, 1 ms..24 h.
   milliseconds timeout{60000};
 
   friend bool operator==(const AuditOptions&, const AuditOptions&) = default;
 };
 
-/// How long records are kept (docs/retention.md), 1 s..3650 days each. Zero: they are never
-/// removed.
+/// The section [retention]: when rows are removed (docs/retention.md). The times are 1 s..3650
+/// days; 0: never.
 struct RetentionOptions {
-  /// A producer's duplicate that arrives later is not detected.
+  /// How long keys are kept. A producer's duplicate that arrives later is not detected.
   milliseconds keys{std::chrono::hours(7 * 24)};
-  /// Counted from the replay or the discarding. Unresolved dead letters are never removed.
+  /// How long a dead letter is kept after it was replayed or discarded. Others are never removed.
   milliseconds dead_letters{std::chrono::hours(30 * 24)};
-  /// Counted from the time when the message was skipped.
+  /// How long the record of a skipped message is kept.
   milliseconds skipped{std::chrono::hours(90 * 24)};
-  /// Counted from the time when an operator discarded a rejected message of the outbox. Others are
-  /// never removed.
+  /// How long a message of the outbox is kept after it was discarded. Others are never removed.
   milliseconds outbox{std::chrono::hours(30 * 24)};
-  /// Interval at which a consumer checks for data to remove, 100 ms..24 h. Zero: never.
+  /// Interval at which a consumer checks for rows to remove, 100 ms..24 h; 0: it never checks.
   milliseconds interval{std::chrono::minutes(10)};
   /// Percentage of the time during which a removal works, 1..100. It pauses during the rest.
   std::uint32_t load = 10;
@@ -350,13 +368,12 @@ struct RetentionOptions {
   friend bool operator==(const RetentionOptions&, const RetentionOptions&) = default;
 };
 
-/// One transaction for many messages of a partition, for handlers that apply batches
-/// (docs/batches.md).
+/// The section [batch]: messages of a partition that share a transaction (docs/batches.md).
 struct BatchOptions {
-  /// Messages of a batch, 1..10000. 1: each message alone.
+  /// Messages of a batch, 1..10000; 1: each message alone.
   std::uint32_t max_messages = 500;
-  /// Limit of the keys and values of a batch, in bytes, 1 KiB..256 MiB. One larger message is a
-  /// batch of its own.
+  /// Limit of the keys and values of a batch, 1 KiB..256 MiB. One larger message is a batch of its
+  /// own.
   std::size_t max_bytes = std::size_t{1} << 20U;
   /// How long a batch that is not full waits for more messages, 0..1 min.
   milliseconds linger{0};
@@ -364,12 +381,13 @@ struct BatchOptions {
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };
 
+/// A statement of an SQL handler.
 struct SqlStatement {
-  std::string text;
-  /// Rows that the statement must affect or return. Any other number fails the message.
+  std::string text;  ///< with placeholders, such as {header:event-id} (docs/reference/templates.md)
+  /// Rows that the statement must affect or return; any other number fails the message.
   std::optional<std::uint64_t> expect_rows = {};
   SourceLocation where = {};
-  /// For SqlResponse::statement. Empty: no name.
+  /// A name for SqlResponse::statement; empty: none.
   std::string name = {};
 
   /// Ignores `where`.
@@ -378,14 +396,14 @@ struct SqlStatement {
   }
 };
 
-/// The response that an SQL handler stores for a message: the result of a statement with one row
-/// and one column. For batches, the result has two columns: the number of the message, from 1, and
-/// its response. Both members empty: no response.
+/// The statement of an SQL handler that returns the response of a message: one row with one column.
+/// For batches, it returns two columns: the number of the message, from 1, and its response.
 struct SqlResponse {
   std::string text;       ///< a statement that runs after the others
-  std::string statement;  ///< alternatively, the name of one of the others
+  std::string statement;  ///< or the name of one of the others
   SourceLocation where = {};
 
+  /// Whether the handler stores no response.
   [[nodiscard]] bool empty() const { return text.empty() && statement.empty(); }
 
   /// Ignores `where`.
@@ -394,8 +412,7 @@ struct SqlResponse {
   }
 };
 
-/// A text with placeholders for parts of the message, and with ${NAME} or ${file:PATH}, which pawl
-/// replaces at each request.
+/// A template for an HTTP request. pawl substitutes ${NAME} and ${file:PATH} for each request.
 struct HttpText {
   std::string written;
   std::string folder;  ///< the folder of a relative PATH
@@ -404,37 +421,37 @@ struct HttpText {
   friend bool operator==(const HttpText&, const HttpText&) = default;
 };
 
-/// A handler that sends one HTTP request per message, under a lease (docs/external-calls-http.md).
+/// An HTTP request per message, under a lease (docs/external-calls-http.md); the option `http` of a
+/// handler.
 struct HttpOptions {
-  std::string method = "POST";
+  std::string method = "POST";              ///< or PUT, PATCH, DELETE, GET (RFC 9110)
   HttpText url;                             ///< empty: the handler has no request
   std::map<std::string, HttpText> headers;  ///< by name
   HttpText body;
-  /// JSON whose strings are templates. Empty: `body` is sent.
+  /// JSON whose strings are templates, instead of `body`.
   HttpText json;
-  /// The header that contains Lease::key(). Empty: none.
+  /// The request header that contains Lease::key(). Empty: none.
   std::string key_header = "Idempotency-Key";
-  /// Lists of HTTP statuses, such as "200,201" or "2xx". The first list that contains a status
-  /// itself counts, in the order success, not_done, retry, permanent; otherwise the first list with
-  /// its class. A status in no list is permanent.
+  /// Statuses of a successful call, such as "200,201" or "2xx". The first list that names a status
+  /// applies: success, not_done, retry, permanent. Otherwise the first list with its class applies.
   std::string success = "2xx";
+  /// Statuses after which the outcome is unknown, and the message is retried.
   std::string retry = "408,409,425,429,5xx";
+  /// Statuses after which no attempt can help. A status in no list is permanent, too.
   std::string permanent;
-  /// Statuses which mean that the call had no effect. pawl retries it (RFC 8470, RFC 6585). Not
-  /// 503, because proxies return it also for requests that they have forwarded.
+  /// Statuses which mean that nothing was done (RFC 8470, RFC 6585): the message is retried. 503 is
+  /// not one of them, because a proxy may return it for a request that it has forwarded.
   std::string not_done = "425,429";
-  /// Statuses of `not_done` which mean that the endpoint is unavailable: its messages wait, and no
-  /// attempt counts. Empty: none.
+  /// Statuses of not_done which mean that the endpoint is unreachable: its messages wait, and no
+  /// attempt is counted. Empty: none.
   std::string outage;
-  /// Concurrent requests of this process to the host. 0: only CallOptions::max_in_flight limits
-  /// them.
+  /// Requests of this process to one host at a time; 0: no separate limit.
   std::uint32_t max_in_flight = 0;
-  /// A connection stays open for the next request. False: each request opens a connection.
+  /// A connection stays open for the next request. False: one connection per request.
   bool keep_alive = true;
-  /// PEM files. Empty: the certificate authorities of the system, no client certificate.
-  std::string ca_file;
-  std::string certificate;
-  std::string private_key;
+  std::string ca_file;      ///< PEM file of authorities; empty: those of the system
+  std::string certificate;  ///< PEM file of the client certificate; empty: none
+  std::string private_key;  ///< PEM file of its key, without a passphrase
   SourceLocation where = {};
 
   [[nodiscard]] bool empty() const { return url.empty(); }
@@ -450,126 +467,132 @@ struct HttpOptions {
   }
 };
 
+/// A [[handler]].
 struct HandlerOptions {
-  /// The name under which C++ code registers the handler. For other handlers, a label.
+  /// The name under which C++ code registered the handler. For other handlers, a name for logs and
+  /// metrics. At most 255 bytes.
   std::string name;
-  /// Names of topics, and patterns, which start with ^.
+  /// Names of topics. A name that starts with ^ is a POSIX extended regular expression.
   std::vector<std::string> topics;
-  /// Condition on the message, such as `{header:type} == "refund"`. Empty: all messages.
+  /// A condition on the message, such as `{header:type} == "refund"`. Empty: all messages match.
   std::string when;
   std::vector<SqlStatement> sql;
   SqlResponse response;
-  /// A database function that pawl calls with the message, such as "app.apply_payment".
+  /// A database function that is called with the message, such as "app.apply_payment".
   std::string function;
   HttpOptions http;
   /// `sql` applies many messages at once: each placeholder is an array with one element per
   /// message.
   bool batch = false;
-  // If set, they replace the members of Options::idempotency for this handler.
+  // If set, instead of the same option in Options::idempotency:
   std::optional<std::string> key;
   std::optional<bool> key_checked;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
   std::optional<std::size_t> max_response;
-  /// Replaces RetentionOptions::keys for this handler. Zero: its keys are never removed. The
-  /// longest retention of a scope applies to all of its keys.
+  /// How long its keys are kept, instead of RetentionOptions::keys; 1 s..3650 days, 0: for ever.
+  /// The longest retention of a scope applies to all keys of the scope.
   std::optional<milliseconds> retention;
-  /// Messages of one partition that are processed concurrently, 1..1000. 1: one after the other.
+  /// Messages of one partition that are processed concurrently, 1..1000 (docs/concurrency.md).
   std::uint32_t concurrency = 1;
   /// Messages for which this template has the same result are processed in the order of the log.
-  /// Messages without a result are processed in any order. Applies to topics that have a handler
-  /// with `concurrency` above 1.
+  /// Messages without a result are processed in any order. It applies to topics with concurrency.
   std::string order_by = "{key}";
-  /// Messages of a partition that may start before the oldest unfinished one completes, 1..100000.
+  /// Messages that may start before the oldest unfinished message completes, 1..100000.
   std::uint32_t concurrency_window = 1000;
-  // For external calls:
+  /// For external calls, as is `remote_dedup_window`.
   OnUnknown on_unknown = OnUnknown::kCall;
-  /// How long the remote service detects duplicates. An older call with an unknown outcome is
-  /// handled as with OnUnknown::kHalt. Zero: no limit.
+  /// How long the remote service detects duplicates, 1 s..3650 days; 0: no limit. An older call
+  /// with an unknown outcome is handled as with OnUnknown::kHalt.
   milliseconds remote_dedup_window{0};
-  /// Limit of one attempt of the handler, 1 ms..24 h.
+  /// Limit of one attempt, 1 ms..24 h.
   milliseconds timeout{30000};
   /// Replaces Options::failures for this handler as a whole. load_config() fills it with [failures]
   /// and the handler's own options.
   std::optional<FailureOptions> failures;
-  /// "", "read committed", "repeatable read", or "serializable".
+  /// "read committed", "repeatable read", or "serializable" (PostgreSQL, "Transaction Isolation").
+  /// Empty: read committed.
   std::string isolation;
   /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may change, although
-  /// these servers commit separately.
+  /// they commit separately.
   std::vector<std::string> not_atomic;
   SourceLocation where;
 
   friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
 };
 
-/// Whether COMMIT waits for the disk (docs/guarantees.md).
+/// Whether COMMIT waits for the disk (docs/guarantees.md; PostgreSQL, "Asynchronous Commit").
 enum class Durability {
-  kSynchronous,  ///< as postgres.synchronous_commit specifies
-  kReplayable,  ///< no: a database crash may lose the last commits, and pawl applies their messages
-                ///< again, because Kafka still has them
+  kSynchronous,  ///< COMMIT waits, as postgres.synchronous_commit specifies
+  kReplayable,   ///< it does not. After a crash of the database, lost messages are applied again
 };
 
+/// The section [consumer].
 struct EngineOptions {
-  /// Worker threads, each with one PostgreSQL connection, 1..256.
+  /// Worker threads, each with one PostgreSQL connection; 1..256.
   std::uint32_t workers = 8;
-  /// Transactions that a worker sends to PostgreSQL before it waits for a response, 1..1000.
+  /// Transactions that a worker sends before it waits for a response, 1..1000 (PostgreSQL,
+  /// "Pipeline Mode").
   std::uint32_t pipeline = 64;
-  /// Messages that this process processes concurrently if handlers have a concurrency above 1,
-  /// 1..1000. Each needs a thread and a PostgreSQL connection, which are created on demand.
+  /// Messages that this process processes concurrently for handlers with concurrency, 1..1000. Each
+  /// needs a thread and a PostgreSQL connection, which are created on demand.
   std::uint32_t concurrency = 16;
   Durability durability = Durability::kSynchronous;
-  /// With kReplayable: longest time until a commit is on disk, 10 ms..1 min.
+  /// With kReplayable: the longest time until a commit is on disk, 10 ms..1 min.
   milliseconds durability_interval{1000};
-  /// Time for in-flight messages to finish after a stop was requested, 100 ms..1 h.
+  /// Time for messages in flight to finish after Consumer::stop(), 100 ms..1 h.
   milliseconds shutdown_timeout{30000};
-  /// The consumer stops once every partition reaches the end offset it had at startup.
+  /// Consumer::run() returns when every partition has reached the end that it had at the start.
   bool drain = false;
 
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 
+/// The format of log lines: for people, or for log collectors.
 enum class LogFormat { kText, kJson };
 
+/// The section [log]. Consumer itself logs nothing: `run` and `relay` use these options.
 struct LogOptions {
   LogFormat format = LogFormat::kText;
-  /// trace, debug, info, warn, error
+  /// "trace", "debug", "info", "warn", or "error".
   std::string level = "info";
-  /// Interval of the line about progress, 100 ms..24 h. Zero: none.
+  /// Interval of the log line with rate and lag, 100 ms..24 h; 0: never.
   milliseconds progress_interval{10000};
-  /// Failures are logged with PostgreSQL's DETAIL, which may quote row values.
+  /// Log lines of failed attempts contain PostgreSQL's DETAIL, which may quote row values.
   bool error_details = false;
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };
 
-/// Alerts about states that need an operator. No alerts are sent if `command` and `notify_channel`
-/// are both empty.
+/// The section [alerts]. `run` and `relay` use it. No alerts are sent if `command` and
+/// `notify_channel` are empty.
 struct AlertOptions {
-  /// An absolute path and its arguments, run without a shell, with the alert as JSON on stdin.
+  /// A program that runs for each alert, with the alert as JSON on stdin: its absolute path and
+  /// arguments, without a shell.
   std::vector<std::string> command;
-  /// Limit of one run of the command, 100 ms..1 h.
+  /// Limit of one run of the program, 100 ms..1 h.
   milliseconds timeout{10000};
-  /// A channel for NOTIFY with the same JSON, at most 63 bytes.
+  /// A channel for NOTIFY with the same JSON, at most 63 bytes (PostgreSQL, "NOTIFY").
   std::string notify_channel;
-  /// Minimum time between two alerts of one kind about the same partition, handler, or remote
-  /// service, 0..24 h.
+  /// Minimum time between two alerts of one kind about one partition, handler, or remote service;
+  /// 0..24 h.
   milliseconds min_interval{60000};
-  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before pawl sends an
-  /// alert, 100 ms..24 h.
+  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before an alert is sent;
+  /// 100 ms..24 h.
   milliseconds unreachable_after{60000};
 
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
-/// Metrics, probes, and the dashboard of `run` and `relay`, over HTTP (docs/observe.md).
+/// The section [monitoring]: what `run` and `relay` serve over HTTP (docs/observe.md).
 struct MonitoringOptions {
-  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: no HTTP server.
+  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is served.
   std::string listen;
   /// Host names under which the dashboard and `/status` are served, in addition to numeric
   /// addresses, localhost, and the name of the machine.
   std::vector<std::string> hosts;
-  /// Operators who sign in with this token may act on the dashboard. At least 16 characters. Empty:
+  /// Operators who sign in with this token may act on the dashboard; at least 16 characters. Empty:
   /// no operator may sign in.
   std::string actions_token;
   /// The numeric address of the proxy that names the operator in `actor_header`. Empty: none.
@@ -592,7 +615,7 @@ struct InvocationOptions {
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };
 
-/// All options of a consumer.
+/// All options of a consumer. load_config() reads them from TOML.
 struct Options {
   KafkaOptions kafka;
   PostgresOptions postgres;
